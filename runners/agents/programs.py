@@ -12,7 +12,7 @@ from lhaw_record.runners.experiment.program import ProgramSpec
 
 
 @asynccontextmanager
-async def open_place(
+async def program_sandbox(
     benchmark: str, environment: Environment, settings: EnvironmentSettings, program: ProgramSpec
 ) -> AsyncIterator[tuple[ProgramSandbox, tuple[ToolDefinition, ...]]]:
     """Yield where a program works, and the tools that it gets over MCP.

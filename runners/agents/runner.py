@@ -12,7 +12,7 @@ from lhaw_record.recorder.events.values import Checkpoint, Usage
 from lhaw_record.recorder.writing.recorder import Recorder
 from lhaw_record.runners.agents.agent_loop import AgentClock, NativeAgent
 from lhaw_record.runners.agents.attempt import GRADING_SECONDS, Attempt, AttemptStream, StoreArtifact, TrialAgent
-from lhaw_record.runners.agents.programs import ToolCallNotes, open_place
+from lhaw_record.runners.agents.programs import ToolCallNotes, program_sandbox
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.agents.toolbox import TrialToolbox, open_toolbox
 from lhaw_record.runners.agents.trial_record import BehaviourCounter, TrialOutcome, trial_started
@@ -41,15 +41,15 @@ from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge, Use
 if TYPE_CHECKING:
     from lhaw_record.runners.agents.programs.agent import ExternalAgent
     from lhaw_record.runners.agents.programs.leases import Lease, Leases
-    from lhaw_record.runners.agents.programs.listener import Listener
+    from lhaw_record.runners.agents.programs.program_server import ProgramServer
 
 _LONGEST_AT_DOORS_S = 86_400.0
 
 
 class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
-    """What all attempts of a run share. ``listener`` serves programs, and is None if all agents are native.
+    """What all attempts of a run share. ``server`` serves programs, and is None if all agents are native.
 
-    ``leases`` are those of the daemon, and None elsewhere.
+    ``leases`` belong to the daemon, and are None elsewhere.
     ``budget`` is the run's, where the trials run in the process of the scheduler; elsewhere it has no limit.
     """
 
@@ -60,7 +60,7 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
     services: Services
     recorder: Recorder
     run_id: str
-    listener: "Listener | None" = None
+    server: "ProgramServer | None" = None
     leases: "Leases | None" = None
     budget: RunBudget = msgspec.field(default_factory=lambda: RunBudget(None))
 
@@ -204,7 +204,7 @@ class _Parts:
         limits, retry = runner.experiment.limits, runner.experiment.retry
         settings = self._settings(store)
         async with AsyncExitStack() as stack:
-            opened = open_place(runner.benchmark.name, environment, settings, program)
+            opened = program_sandbox(runner.benchmark.name, environment, settings, program)
             sandbox, tools = await stack.enter_async_context(opened)
             notes = ToolCallNotes(environment, program.ask_user_tool or TOOL_NAME)
             self._observed.after.append(notes.observe)
@@ -213,7 +213,7 @@ class _Parts:
             agent = self.program = ExternalAgent(
                 program=program,
                 sandbox=sandbox,
-                listener=self._listener,
+                server=self._server,
                 session_of=partial(
                     TrialSession,
                     recording=self.recording,
@@ -243,20 +243,20 @@ class _Parts:
             yield agent
 
     def _settings(self, store: StoreArtifact) -> EnvironmentSettings:
-        """Return the settings for opening the environment. A program also needs a way to the run's listener."""
+        """Return the settings for opening the environment. A program also needs a way to the run's server."""
         settings = msgspec.structs.replace(self._runner.settings, keep=store)
         program = self._trial.agent.external
         if program is None:
             return settings
-        from lhaw_record.runners.agents.programs.listener import way_of
+        from lhaw_record.runners.agents.programs.program_server import way_of
 
-        return msgspec.structs.replace(settings, way=way_of(program, self._listener))
+        return msgspec.structs.replace(settings, way=way_of(program, self._server))
 
     @property
-    def _listener(self) -> "Listener":
-        listener = self._lease[0].listener if self._lease is not None else self._runner.listener
-        assert listener is not None, "a run with programs listens for them"
-        return listener
+    def _server(self) -> "ProgramServer":
+        server = self._lease[0].server if self._lease is not None else self._runner.server
+        assert server is not None, "a run with programs listens for them"
+        return server
 
     @property
     def _task_prompt(self) -> str:

@@ -11,8 +11,8 @@ count as such while they last, and also when the request is given up at the door
 
 Only when a request ends is it known which clock it belongs to. The agent's clock therefore stops while a request is
 under way, and the agent is charged afterwards if the request was answered. As a result, no trial ends with
-``time_limit`` while it waits, and a slow answer still counts against the model. Overlapping intervals, such as those of
-a program with several threads, count once.
+``time_limit`` while it waits, and a slow answer still counts against the model. Overlapping intervals, as a program
+with several threads has them, count once.
 """
 
 import time
@@ -62,7 +62,7 @@ class Interval:
         self.kind = kind
         self.is_exempt = is_exempt or boundary == "recorder"
         self.held_s = 0.0
-        """Of a request: the seconds that it has waited at the door of its endpoint."""
+        """The seconds that a request has waited at the door of its endpoint."""
 
     @property
     def uses_patience(self) -> bool:

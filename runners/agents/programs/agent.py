@@ -15,8 +15,8 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.agents.programs.entries import found_content
 from lhaw_record.runners.agents.programs.installation import bin_folder
 from lhaw_record.runners.agents.programs.leases import Lease, Leases, Offer
-from lhaw_record.runners.agents.programs.listener import Listener
 from lhaw_record.runners.agents.programs.outcome import ProgramFacts, ending_of
+from lhaw_record.runners.agents.programs.program_server import ProgramServer
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.ending import Ending
 from lhaw_record.runners.base.conversation.messages import Toolbox
@@ -55,8 +55,8 @@ class ExternalAgent:
 
     Args:
         program: The program's entry.
-        sandbox: The sandbox in which the program runs, with access to the listener.
-        listener: Serves the program's model and its ``ask_user`` tool.
+        sandbox: The sandbox in which the program runs, with access to the server.
+        server: Serves the program's model and its ``ask_user`` tool.
         session_of: Begins the trial at the gateway, for a prompt and for what is called when a limit is reached.
         model: The name of the model.
         prompt_of: Returns the prompt given to the program for a request of the user.
@@ -72,7 +72,7 @@ class ExternalAgent:
 
     program: ProgramSpec
     sandbox: ProgramSandbox
-    listener: Listener
+    server: ProgramServer
     session_of: Callable[..., TrialSession]
     model: str
     prompt_of: Callable[[str], str]
@@ -122,12 +122,12 @@ class ExternalAgent:
         reason = "failed"
         try:
             async with AsyncExitStack() as stack:
-                self.listener.gateway.open(self._key, self._session, self._token)
-                stack.callback(self.listener.gateway.close, self._key)
+                self.server.gateway.open(self._key, self._session, self._token)
+                stack.callback(self.server.gateway.close, self._key)
                 if self._has_tools:
                     name = self.program.ask_user_tool or TOOL_NAME
                     pending = self._session.pending_calls
-                    await self.listener.asking.open(self._key, self._token, self.asking, pending, name, self._tools)
+                    await self.server.asking.open(self._key, self._token, self.asking, pending, name, self._tools)
                     stack.push_async_exit(self._close_asking)
                 end = await (self._run_program() if self.lease is None else self._run_leased(*self.lease))
                 ended_by = self._ended_by(end)
@@ -154,7 +154,7 @@ class ExternalAgent:
         If the trial has failed or was stopped, it does not wait.
         """
         with anyio.move_on_after(_GRACE_S if error is None else 0.0, shield=True) as moment:
-            await self.listener.asking.close(self._key)
+            await self.server.asking.close(self._key)
         if error is None and moment.cancelled_caught:
             message = "the program ended before the simulated user had answered its question"
             self._wait_failure = self._wait_failure or UserSimulatorError(message, kind="timeout")

@@ -14,7 +14,7 @@ from lhaw_record.runners.agents.scripted.agent_interface import (
     is_question,
 )
 from lhaw_record.runners.agents.scripted.model import ScriptedModel, reply_with
-from lhaw_record.runners.agents.scripted.translation import PLAN, desk_view, earlier_codes, fenced, to_command
+from lhaw_record.runners.agents.scripted.translation import PLAN, desk_view, earlier_codes, to_command
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
 from lhaw_record.runners.models.protocol import Model, ModelReply, ModelRequest
 
@@ -77,7 +77,7 @@ def _translated(turn: Message, interface: AgentInterface, codes: Sequence[str]) 
     """Translate a turn of the desk's model into a turn in this agent."""
     if interface.fence is not None:
         commands = [_command(call, interface, codes) for call in turn.tool_calls[:1]]  # these agents run one per reply
-        blocks = [fenced(interface.fence, command) for command in commands]
+        blocks = [f"```{interface.fence}\n{command}\n```" for command in commands]
         return Message(role="assistant", content="\n\n".join(filter(None, (turn.content, *blocks))))
     calls = tuple(_translated_call(call, interface, codes) for call in turn.tool_calls)
     return msgspec.structs.replace(turn, tool_calls=calls)

@@ -94,11 +94,6 @@ def unwrapped(result: str) -> str:
     return without_reminders(result) if _REMINDER.search(result) else result
 
 
-def fenced(fence: str, command: str) -> str:
-    """Return a command as a fenced block of code."""
-    return f"```{fence}\n{command}\n```"
-
-
 def from_fence(fence: str, text: str) -> str | None:
     """Return the command in a text's first block of code in this language, or None."""
     found = re.search(rf"```{re.escape(fence)}[ \t]*\n(.*?)\n```", text, re.DOTALL)

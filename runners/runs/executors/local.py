@@ -79,11 +79,11 @@ class LocalExecutor:
         """Yield the runner of attempts. If some agent is a program, serve programs meanwhile."""
         experiment = prepared.experiment
         async with AsyncExitStack() as stack:
-            listener = None
+            server = None
             if any(agent.external and not agent.external.leased for agent in experiment.agents):
-                from lhaw_record.runners.agents.programs.listener import open_listener
+                from lhaw_record.runners.agents.programs.program_server import open_program_server
 
-                listener = await stack.enter_async_context(open_listener(has_port=self.sandbox_kind == "process"))
+                server = await stack.enter_async_context(open_program_server(has_port=self.sandbox_kind == "process"))
             yield TrialRunner(
                 experiment=experiment,
                 benchmark=prepared.benchmark,
@@ -92,7 +92,7 @@ class LocalExecutor:
                 services=Services(experiment, prepared.benchmark, prepared.prompts, recorder.keep),
                 recorder=recorder,
                 run_id=run_id,
-                listener=listener,
+                server=server,
                 leases=self._leases,
                 budget=budget,
             )

@@ -76,11 +76,11 @@ class AskUserServer:
         tools: OfferedTools | None = None,
     ) -> None:
         """Answer the questions of a trial, and execute the calls of its benchmark's own tools."""
-        if _digest(key) in self._trials:
+        if key_digest(key) in self._trials:
             raise ValueError("a trial with this key is open; use a new random key")
         trial = _Trial(token)
         await self._group.start(trial.run, handler, tools, pending, tool_name, self._progress_every_s)
-        self._trials[_digest(key)] = trial
+        self._trials[key_digest(key)] = trial
 
     async def close(self, key: str) -> None:
         """Stop taking calls for a trial, and return once the open questions are answered and recorded.
@@ -88,13 +88,13 @@ class AskUserServer:
         Open calls of other tools are cancelled: nobody waits for their results any more. If this call is cancelled, the
         answers are abandoned. In that case, too, nothing is recorded after the return.
         """
-        trial = self._trials.pop(_digest(key), None)
+        trial = self._trials.pop(key_digest(key), None)
         if trial is not None:
             await trial.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request of a trial. If its key is unknown or its token is wrong, there is no such trial."""
-        trial = self._trials.get(_digest(scope["path_params"]["trial"]))
+        trial = self._trials.get(key_digest(scope["path_params"]["trial"]))
         if trial is None or (trial.token is not None and not has_token(scope, trial.token)):
             error = {"code": -32001, "message": "there is no such trial here"}
             body = {"jsonrpc": "2.0", "id": None, "error": error}
@@ -156,9 +156,9 @@ class _Trial:
             raise
 
 
-def _digest(key: str) -> bytes:
+def key_digest(key: str) -> bytes:
     """Return the digest under which a trial is looked up, so that its key cannot be guessed piece by piece."""
-    return hashlib.sha256(key.encode()).digest()
+    return hashlib.sha256(key.encode("utf-8", "replace")).digest()
 
 
 async def serve(

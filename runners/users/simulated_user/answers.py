@@ -126,9 +126,9 @@ def asked_segments(question: str, context: str, knowledge: UserKnowledge) -> tup
     is_known = [False] * len(asked)
     for expected in knowledge.expected:
         for wanted in expected.questions:
-            for place in _places(tuple(_normal(sentence) for sentence in sentences(wanted)), normal):
+            for found_at in _positions(tuple(_normal(sentence) for sentence in sentences(wanted)), normal):
                 found.add(expected.segment_id)
-                is_known[place] = [True] * (place.stop - place.start)
+                is_known[found_at] = [True] * (found_at.stop - found_at.start)
     rest = [sentence for sentence, known in zip(asked, is_known, strict=True) if not known]
     if rest:
         around = " ".join((context, *(sentence for sentence, known in zip(asked, is_known, strict=True) if known)))
@@ -136,7 +136,7 @@ def asked_segments(question: str, context: str, knowledge: UserKnowledge) -> tup
     return tuple(segment.segment_id for segment in knowledge.removed if segment.segment_id in found)
 
 
-def _places(wanted: tuple[tuple[str, ...], ...], asked: list[tuple[str, ...]]) -> list[slice]:
+def _positions(wanted: tuple[tuple[str, ...], ...], asked: list[tuple[str, ...]]) -> list[slice]:
     """Return where an expected question's sentences occur consecutively.
 
     An expected question of fewer than three words only matches if it is all that was asked.

@@ -29,7 +29,7 @@ from lhaw_record.recorder.events import (
     TrialFailed,
     TrialFinished,
 )
-from lhaw_record.runners.agents.programs.listener import Listener
+from lhaw_record.runners.agents.programs.program_server import ProgramServer
 from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.budget import RunBudget
@@ -436,7 +436,7 @@ class Life(ListedBenchmark):
                 ),
                 recorder=SimpleNamespace(attempt=lambda *_: recording, store=None),
                 run_id="run",
-                listener=Listener(gateway, asking, "", None),
+                server=ProgramServer(gateway, asking, "", None),
                 budget=self.budget,
             )
             await runner.run(trial, 1, None)

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from lhaw_record.runners.agents.programs.listener import open_listener
+from lhaw_record.runners.agents.programs.program_server import open_program_server
 
 
 async def test_a_request_with_endless_headers_is_cut_off():
     """A program cannot fill the memory of the run with headers: the connection ends, and the server goes on."""
-    async with open_listener(has_port=True) as listener:
+    async with open_program_server(has_port=True) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         writer.write(b"GET /t/x/v1/models HTTP/1.1\r\nhost: x\r\n" + b"x-filler: " + b"a" * (1 << 20))
         try:

@@ -8,7 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 from starlette.applications import Starlette
@@ -34,31 +34,24 @@ SERVER_OPTIONS: dict[str, Any] = {
 _BACKLOG = 512
 
 
-class Listener:
-    """The addresses at which a run listens while it is open.
+class ProgramServer(NamedTuple):
+    """Where the programs of a run find their models, their tools and their users while it is open."""
 
-    Args:
-        gateway: Holds the sessions of the trials.
-        asking: Holds the simulated users of the trials.
-        socket_path: The path of the unix socket.
-        port: The TCP port on loopback, or None.
-    """
-
-    def __init__(self, gateway: Gateway, asking: AskUserServer, socket_path: str, port: int | None) -> None:
-        self.gateway = gateway
-        self.asking = asking
-        self.socket_path = socket_path
-        self.port = port
+    gateway: Gateway
+    asking: AskUserServer
+    socket_path: str
+    port: int | None
+    """The TCP port on loopback, if it has one."""
 
 
 @asynccontextmanager
-async def open_listener(
+async def open_program_server(
     *,
     has_port: bool = False,
     tcp: socket.socket | None = None,
     routes: Sequence[BaseRoute] = (),
     wrapped: Callable[[ASGIApp], ASGIApp] = lambda app: app,
-) -> AsyncIterator[Listener]:
+) -> AsyncIterator[ProgramServer]:
     """Listen for the programs of a run, or for those who lease trials."""
     with scratch_folder() as folder:
         gateway, asking = Gateway(), AskUserServer()
@@ -75,7 +68,7 @@ async def open_listener(
                 async with asking, anyio.create_task_group() as tasks:
                     tasks.start_soon(server.serve, listeners)
                     try:
-                        yield Listener(gateway, asking, path, port)
+                        yield ProgramServer(gateway, asking, path, port)
                     finally:
                         server.should_exit = True
         finally:
@@ -96,7 +89,7 @@ def _unix_listener(path: str) -> socket.socket:
     return listener
 
 
-def way_of(program: ProgramSpec, listener: Listener) -> Way:
+def way_of(program: ProgramSpec, listener: ProgramServer) -> Way:
     """Return what a sandbox must provide for a program: the socket, the port, the mounts and the PATH folders."""
     return Way(
         socket=listener.socket_path, port=listener.port, mounts=shown_folders(program), path=path_folders(program)
