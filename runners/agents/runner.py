@@ -14,7 +14,7 @@ from lhaw_record.runners.agents.agent_loop import AgentClock, NativeAgent
 from lhaw_record.runners.agents.attempt import GRADING_SECONDS, Attempt, AttemptStream, StoreArtifact, TrialAgent
 from lhaw_record.runners.agents.programs import ToolCallNotes, program_sandbox
 from lhaw_record.runners.agents.services import Services
-from lhaw_record.runners.agents.toolbox import TrialToolbox, open_toolbox
+from lhaw_record.runners.agents.toolbox import TrialToolbox
 from lhaw_record.runners.agents.trial_record import BehaviourCounter, TrialOutcome, trial_started
 from lhaw_record.runners.base.budget import RunBudget, TrialSpending
 from lhaw_record.runners.base.clock import TrialClock
@@ -34,9 +34,9 @@ from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.models.gateway.session import SessionLimits, TrialSession
 from lhaw_record.runners.runs.planning.plan import PlannedTrial
-from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
+from lhaw_record.runners.users.ask_user.recorded_user import AskUserTool, RecordedUser
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME
-from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge, UserSimulator
+from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
 if TYPE_CHECKING:
     from lhaw_record.runners.agents.programs.agent import ExternalAgent
@@ -171,27 +171,26 @@ class _Parts:
     @asynccontextmanager
     async def _native(self, environment: Environment) -> AsyncIterator[NativeAgent]:
         runner, trial = self._runner, self._trial
-        limits, asking = runner.experiment.limits, self._asking()
+        limits, user = runner.experiment.limits, self._asking()
+        caller = runner.services.agent_caller(trial, self.recording, self._clock)
+        self._spenders.append(caller)
         agent: NativeAgent
-        tools = open_toolbox(asking, environment, self.recording, lambda: agent.action_count, self._clock)
-        async with tools as toolbox:
-            caller = runner.services.agent_caller(trial, self.recording, self._clock)
-            self._spenders.append(caller)
-            agent = NativeAgent(
-                caller=caller,
-                toolbox=toolbox,
-                recording=self.recording,
-                opening=runner.prompts.opening(trial.agent, self._task_prompt, has_ask_user=asking is not None),
-                ends_on_text=runner.benchmark.ends_on_text,
-                nudge=runner.prompts.nudge,
-                max_turns=limits.max_turns,
-                max_actions=limits.max_actions,
-                max_cost_usd=runner.experiment.budget.max_cost_usd_per_trial,
-                injection=self._injection(),
-                follow_up=trial.shown_variant.follow_up if trial.shown_variant else None,
-                trial_clock=self._clock,
-            )
-            yield agent
+        asker = AskUserTool(user, lambda: agent.action_count) if user is not None else None
+        agent = NativeAgent(
+            caller=caller,
+            toolbox=TrialToolbox(environment, asker, self._clock),
+            recording=self.recording,
+            opening=runner.prompts.opening(trial.agent, self._task_prompt, has_ask_user=user is not None),
+            ends_on_text=runner.benchmark.ends_on_text,
+            nudge=runner.prompts.nudge,
+            max_turns=limits.max_turns,
+            max_actions=limits.max_actions,
+            max_cost_usd=runner.experiment.budget.max_cost_usd_per_trial,
+            injection=self._injection(),
+            follow_up=trial.shown_variant.follow_up if trial.shown_variant else None,
+            trial_clock=self._clock,
+        )
+        yield agent
 
     @asynccontextmanager
     async def _external(
@@ -232,7 +231,7 @@ class _Parts:
                 model=upstream.name,
                 prompt_of=partial(runner.prompts.program_prompt, trial.agent, has_ask_user=asking is not None),
                 request=self._task_prompt,
-                asking=RecordedUser(*asking, self.recording, self._clock) if asking else None,
+                asking=asking,
                 toolbox=TrialToolbox(environment, None, self._clock, own_tools=tools),
                 trial_clock=self._clock,
                 last_resort_s=limits.max_seconds + retry.patience_s + retry.request_timeout_s + _LONGEST_AT_DOORS_S,
@@ -263,14 +262,16 @@ class _Parts:
         shown = self._trial.shown_variant
         return shown.prompt if shown else self._trial.task.prompt
 
-    def _asking(self) -> tuple[UserSimulator, UserKnowledge] | None:
-        """Return the simulated user of this trial and its knowledge, or None if the condition has none."""
-        if self._trial.key.channel != "ask_user":
+    def _asking(self) -> RecordedUser | None:
+        """Return the simulated user of this trial, or None if the condition has none."""
+        trial = self._trial
+        if trial.key.channel != "ask_user":
             return None
-        simulator, caller = self._runner.services.user_simulator(self._trial, self.recording)
+        simulator, caller = self._runner.services.user_simulator(trial, self.recording)
         if caller is not None:
             self._spenders.append(caller)
-        return simulator, UserKnowledge.of_variant(self._trial.task.prompt, self._trial.shown_variant)
+        knowledge = UserKnowledge.of_variant(trial.task.prompt, trial.shown_variant)
+        return RecordedUser(simulator, knowledge, self.recording, self._clock)
 
     def _injection(self) -> PlannedInjection | None:
         trial = self._trial

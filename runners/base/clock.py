@@ -19,6 +19,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TypeVar
 
 import anyio
@@ -42,6 +43,7 @@ _ERRORS: dict[Boundary, type[BoundaryError]] = {
 _FOREVER = float("inf")
 
 
+@dataclass(eq=False)
 class Interval:
     """An interval during which a trial waits.
 
@@ -50,19 +52,19 @@ class Interval:
         boundary: What the trial waits for. None for a model request that has not ended yet.
         what: What the trial waits for, in words, for messages.
         kind: The kind of error to report if the trial's patience ends during this interval.
-        is_exempt: Whether patience does not cover it.
+        is_exempt: Whether patience does not cover it. It never covers the recorder.
+        held_s: The seconds that a request has waited at the door of its endpoint.
     """
 
-    def __init__(
-        self, began_s: float, boundary: Boundary | None, what: str, kind: str = "timeout", *, is_exempt: bool = False
-    ) -> None:
-        self.began_s = began_s
-        self.boundary = boundary
-        self.what = what
-        self.kind = kind
-        self.is_exempt = is_exempt or boundary == "recorder"
-        self.held_s = 0.0
-        """The seconds that a request has waited at the door of its endpoint."""
+    began_s: float
+    boundary: Boundary | None
+    what: str
+    kind: str = "timeout"
+    is_exempt: bool = False
+    held_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.is_exempt = self.is_exempt or self.boundary == "recorder"
 
     @property
     def uses_patience(self) -> bool:

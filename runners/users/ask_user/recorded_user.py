@@ -1,13 +1,8 @@
-"""Records one trial's simulated user: each question before it is answered, each answer before the agent sees it.
-
-The native agent asks through the MCP server in memory, so that it sees what a program sees.
-"""
+"""Records one trial's simulated user: each question before it is answered, each answer before the agent sees it."""
 
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any
 
 import anyio
 import msgspec
@@ -15,10 +10,10 @@ import msgspec
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.recorder.events import QuestionAnswered, QuestionAsked
 from lhaw_record.runners.base.clock import TrialClock
-from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
+from lhaw_record.runners.base.conversation.messages import ToolResult
 from lhaw_record.runners.base.errors import BoundaryError, UserSimulatorError
 from lhaw_record.runners.base.recording import Recording
-from lhaw_record.runners.users.ask_user.server import CALL_ID_KEY, AskUserCall, build_server
+from lhaw_record.runners.users.ask_user.server import SERVER_NAME, TOOL_NAME, ask_user_tool, problem_with
 from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKnowledge, UserSimulator
 
 
@@ -108,52 +103,28 @@ class RecordedUser:
             ) from error
 
 
-class AskUserClient:
-    """Asks the simulated user of one trial over MCP.
-
-    ``tool`` is the definition listed by the server. It is available while the client is open.
+class AskUserTool:
+    """``ask_user`` as a tool of the native agent: defined, checked and answered as programs get it over MCP.
 
     Args:
-        handler: Answers and records the questions. If it fails, the trial ends.
+        user: Answers and records the questions.
         current_action: Returns the number of the action that is being executed, counted from 1.
     """
 
-    tool: ToolDefinition
-
-    def __init__(self, handler: RecordedUser, current_action: Callable[[], int]) -> None:
-        self._handler = handler
+    def __init__(self, user: RecordedUser, current_action: Callable[[], int]) -> None:
+        self.user = user
+        self.tool = ask_user_tool(TOOL_NAME)
         self._current_action = current_action
-        self._stack = AsyncExitStack()
-
-    async def __aenter__(self) -> Self:
-        from mcp import Client
-
-        self._client = await self._stack.enter_async_context(Client(build_server(self._answer)))
-        (listed,) = (await self._client.list_tools()).tools
-        self.tool = ToolDefinition(
-            name=listed.name, description=listed.description or "", input_schema=listed.input_schema
-        )
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._stack.__aexit__(kind, error, trace)
 
     async def ask(self, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
-        """Call the tool with the arguments that the model gave. Invalid arguments give an error result."""
-        from mcp import MCPError
-        from mcp.types import RequestParamsMeta, TextContent
+        """Ask with the arguments that the model gave. Invalid arguments give an error result.
 
-        meta = cast("RequestParamsMeta", {CALL_ID_KEY: call_id}) if call_id else None
-        try:
-            result = await self._client.call_tool(self.tool.name, arguments, meta=meta)
-        except MCPError as error:
-            raise UserSimulatorError(f"the ask_user server failed: {error}", kind="server_error") from error
-        if self._handler.failure is not None:
-            raise self._handler.failure
-        texts = [part.text for part in result.content if isinstance(part, TextContent)]
-        return ToolResult(text="\n".join(texts), is_error=bool(result.is_error), server="lhaw-record-ask-user")
-
-    async def _answer(self, asked: AskUserCall) -> str:
-        return await self._handler(asked.question, asked.context, asked.call_id, self._current_action())
+        Raises:
+            UserSimulatorError: The user could not answer.
+        """
+        problem = problem_with(TOOL_NAME, arguments)
+        if problem is not None:
+            return ToolResult(text=problem, is_error=True, server=SERVER_NAME)
+        context = arguments.get("context") or ""
+        answer = await self.user(arguments["question"], context, call_id or None, self._current_action())
+        return ToolResult(text=answer, server=SERVER_NAME)

@@ -1,4 +1,4 @@
-"""The ``ask_user`` tool as an MCP server: in memory for the native agent, over stdio and HTTP for other clients.
+"""The ``ask_user`` tool, and an MCP server for it over stdio and HTTP.
 
 The server offers this tool, and for programs a benchmark's own tools beside it or alone. If a server announces prompts
 or resources, some clients give their models tools for them, and then the arms of a comparison differ in more than the
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
 
 TOOL_NAME = "ask_user"
+SERVER_NAME = "lhaw-record-ask-user"
 CALL_ID_KEY = "lhaw-record/callId"
 MAX_CHARACTERS = 20_000
 _OTHER_CALL_ID_KEYS = ("callId", "toolUseId", "tool-call-request-id")
@@ -92,9 +93,9 @@ def build_server(
     from mcp.server import Server
     from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
-    tools = [Tool(name=tool_name, description=DESCRIPTION, input_schema=_schema(tool_name))] if handler else []
     offered = offer.tools if offer is not None else ()
-    tools += [Tool(name=t.name, description=t.description, input_schema=t.input_schema) for t in offered]
+    all_tools = ([ask_user_tool(tool_name)] if handler else []) + list(offered)
+    tools = [Tool(name=t.name, description=t.description, input_schema=t.input_schema) for t in all_tools]
     others = frozenset(each.name for each in offered)
 
     async def list_tools(
@@ -110,7 +111,7 @@ def build_server(
         elif handler is None or params.name not in (tool_name, TOOL_NAME):
             problem = f"There is no tool {params.name!r}. Tools: {', '.join(each.name for each in tools)}."
         else:
-            problem = _problem_with(params.name, arguments)
+            problem = problem_with(params.name, arguments)
             if problem is None:
                 asked = AskUserCall(
                     question=arguments["question"], context=arguments.get("context") or "", **_origin(context)
@@ -125,7 +126,7 @@ def build_server(
                 group.cancel_scope.cancel()
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error)
 
-    return Server("lhaw-record-ask-user", on_list_tools=list_tools, on_call_tool=call_tool)
+    return Server(SERVER_NAME, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
 def call_id_of(meta: Mapping[str, Any]) -> str | None:
@@ -140,19 +141,21 @@ def call_id_of(meta: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _schema(tool_name: str) -> dict[str, Any]:
-    return {
+def ask_user_tool(name: str) -> ToolDefinition:
+    """Return the tool as every agent sees it."""
+    schema = {
         "type": "object",
         "properties": {
             "question": {"title": "Question", "type": "string"},
             "context": {"default": "", "title": "Context", "type": "string"},
         },
         "required": ["question"],
-        "title": f"{tool_name}Arguments",
+        "title": f"{name}Arguments",
     }
+    return ToolDefinition(name=name, description=DESCRIPTION, input_schema=schema)
 
 
-def _problem_with(name: str, arguments: Mapping[str, Any]) -> str | None:
+def problem_with(name: str, arguments: Mapping[str, Any]) -> str | None:
     """Return what is wrong with a question, worded for the model, or None if it can be asked."""
     question, context = arguments.get("question"), arguments.get("context") or ""
     if not isinstance(question, str) or not isinstance(context, str):
