@@ -99,9 +99,8 @@ class Services:
     def user_simulator(self, trial: PlannedTrial, recording: Recording) -> tuple[UserSimulator, ModelCaller | None]:
         """Return a trial's simulated user, and the recorded model behind it or None."""
         spec, path = self._experiment.user_simulator, self._prompts.user_simulator_path
-        caller = (
-            self._side_caller(spec.llm, trial, recording, "user_simulator") if spec.kind == "llm" and spec.llm else None
-        )
+        model = spec.llm if spec.kind == "llm" else None
+        caller = self._side_caller(model, trial, recording, "user_simulator") if model else None
         return simulator_of(spec, _asking(caller, UserSimulatorError) if caller else None, path), caller
 
     def judge(self, trial: PlannedTrial, recording: Recording) -> tuple[AskJudge | None, ModelCaller | None]:

@@ -42,8 +42,8 @@ def _add(spent: Counter[str], model: str, event: ModelResponded | ModelFailed) -
 class RunBudget:
     """What an experiment has spent so far, with the running trials' requests, and its limits.
 
-    It is passed by at most the requests that are under way, of which a program may have several, and by the grading of
-    trials whose agents have ended.
+    Only the requests that are under way when a limit is reached, of which a program may have several, and the grading
+    of trials whose agents have ended may exceed it.
 
     Args:
         max_cost_usd: The limit, or None.
@@ -79,10 +79,9 @@ class RunBudget:
 
 
 class TrialSpending:
-    """What one trial has spent, by model in ``spent_on``, as the first of all to see its events.
+    """What one trial has spent, by model in ``spent_on``. It observes events before they are appended.
 
-    It refuses a further call of the trial's agent or user once the run's budget is spent. Calls that grade are always
-    taken.
+    It refuses a further call of the trial's agent or user once the run's budget is spent, but no call that grades.
 
     Args:
         budget: The run's budget.

@@ -154,7 +154,7 @@ class Lease:
 
     @contextmanager
     def transferring(self) -> Iterator[None]:
-        """Let the lease not expire, and its agent's clock stand still, during the block."""
+        """Keep the lease alive and the clock of its agent stopped during the block."""
         with self.busy(), ExitStack() as stack:
             if self._trial_clock is not None:
                 stack.enter_context(self._trial_clock.waiting("sandbox", "the transfer of its files"))

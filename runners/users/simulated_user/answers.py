@@ -101,7 +101,7 @@ def _templates() -> dict[str, Any]:
 
 
 def is_about_authority(segment: Segment) -> bool:
-    """Return whether the prompt orders, in place of the segment, what the user has no authority for."""
+    """Return whether the prompt has, in place of the segment, an order that the user has no authority to give."""
     return (segment.dimension, segment.subdimension.lower()) == ("context", "authority")
 
 
