@@ -70,22 +70,23 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
         lease = (self.leases, self.leases.of_trial(trial.trial_id)) if is_leased and self.leases else None
         stream = self.recorder.attempt(trial.trial_id, attempt)
         parts = _Parts(self, trial, budget_actions, stream, lease)
-        started = trial_started(
-            trial,
-            run_id=self.run_id,
-            ask_notice=self.experiment.ask_notice,
-            parameters=self.services.parameters_of(trial),
-            sandbox=self.settings.sandbox.kind if lease is None else "leased",
-            budget_actions=budget_actions,
-        )
-        running = Attempt(stream, started, parts)
-        closing = None
+        closing, points = None, None
         try:
+            started = trial_started(
+                trial,
+                run_id=self.run_id,
+                ask_notice=self.experiment.ask_notice,
+                parameters=self.services.parameters_of(trial),
+                sandbox=self.settings.sandbox.kind if lease is None else "leased",
+                budget_actions=budget_actions,
+            )
+            running = Attempt(stream, started, parts)
             with labelled(run=self.run_id, trial=trial.trial_id, attempt=attempt):
                 closing = await running.run()
+            points = running.points
         finally:
             if lease is not None:
-                lease[1].end(closing, running.points)
+                lease[1].end(closing, points)
         return TrialOutcome(
             trial=trial,
             attempt=attempt,
