@@ -25,7 +25,6 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     Benchmark,
     Environment,
     EnvironmentSettings,
-    with_defaults,
 )
 from lhaw_record.runners.environments.grading.grade import Artifact
 from lhaw_record.runners.environments.sandboxes.docker.labels import labelled
@@ -157,7 +156,7 @@ class _Parts:
     async def environment(self, store: StoreArtifact) -> AsyncIterator[Environment]:
         runner, trial = self._runner, self._trial
         async with runner.benchmark.open(trial.task, self._settings(store), trial.shown_variant) as opened:
-            yield with_defaults(opened, Environment)
+            yield opened
 
     def judge(self) -> AskJudge | None:
         ask_judge, caller = self._runner.services.judge(self._trial, self.recording)

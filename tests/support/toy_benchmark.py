@@ -17,7 +17,7 @@ from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
 from lhaw_record.runners.base.recording import Recording
-from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
+from lhaw_record.runners.environments.benchmarks.protocol import Environment, EnvironmentSettings
 from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.prompts import Prompts
@@ -63,7 +63,7 @@ class ToyBenchmark(ListedBenchmark):
         yield ToyEnvironment(self._random, self._result_characters)
 
 
-class ToyEnvironment:
+class ToyEnvironment(Environment):
     """Counts what was worked; results are hexadecimal digits at random, which compress to half, as prose does."""
 
     tools = (WORK,)

@@ -25,7 +25,7 @@ from my_benchmark.tasks import CHECKPOINTS, NAME, TASKS, VERSION, CountingTask
 
 
 class MyBenchmark(Benchmark):
-    """Counting words in files."""
+    """Counting words in files. The base class has defaults for the optional members."""
 
     name = NAME
     version = VERSION

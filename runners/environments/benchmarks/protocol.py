@@ -1,7 +1,6 @@
-"""The interfaces of benchmarks and their environments, with defaults for the optional members.
+"""The base classes of benchmarks and their environments, with defaults for the optional members.
 
-A benchmark inherits from :class:`Benchmark` and its environments from :class:`Environment`. A class that does not
-inherit must define the members without a default, and gets the others from :func:`with_defaults`.
+Every benchmark inherits from :class:`Benchmark`, and its environments from :class:`Environment`.
 """
 
 from abc import ABC, abstractmethod
@@ -15,7 +14,6 @@ import msgspec
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
-from lhaw_record.runners.environments.benchmarks.defaults import WithDefaults, with_defaults
 from lhaw_record.runners.environments.grading.grade import Artifact, CheckpointResult, Grade
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox, SandboxLimits, SandboxProvider, Way
 from lhaw_record.runners.models.replay import Reference
@@ -32,8 +30,6 @@ __all__ = [
     "Reference",
     "ToolDefinition",
     "ToolResult",
-    "WithDefaults",
-    "with_defaults",
 ]
 """Everything that the author of a benchmark imports. Some of it is defined elsewhere and re-exported here."""
 

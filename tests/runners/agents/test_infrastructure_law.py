@@ -38,7 +38,7 @@ from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolR
 from lhaw_record.runners.base.errors import EndpointDown, RunBudgetSpent, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import unconfined
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import ServerPlan, running_servers
-from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
+from lhaw_record.runners.environments.benchmarks.protocol import Environment, EnvironmentSettings
 from lhaw_record.runners.environments.grading.grade import CheckpointResult, Grade
 from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramEnd, SandboxLimits
@@ -274,7 +274,7 @@ class LawServices(Services):
         return (self._simulator, None) if self._simulator else super().user_simulator(trial, recording)
 
 
-class Environment:
+class LivingEnvironment(Environment):
     """A tool, a checkpoint for having used it, and a program that has both."""
 
     def __init__(self, life):
@@ -400,7 +400,7 @@ class Life(ListedBenchmark):
     async def open(self, task, settings, variant=None):
         """Open the environment."""
         self.fail("open")
-        yield Environment(self)
+        yield LivingEnvironment(self)
 
     async def lived(
         self, url, *, hands, answered_s=0.0, condition="full", simulator=None, recording=None, side_s=None, **changes

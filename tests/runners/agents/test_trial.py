@@ -27,7 +27,7 @@ from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError, ToolBoundaryError
-from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
+from lhaw_record.runners.environments.benchmarks.protocol import Environment, EnvironmentSettings
 from lhaw_record.runners.environments.grading.grade import Artifact, CheckpointResult, Grade
 from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
@@ -65,7 +65,7 @@ class BrittleBenchmark(ListedBenchmark):
             raise self.failures[place]
 
 
-class BrittleEnvironment:
+class BrittleEnvironment(Environment):
     """One tool, one checkpoint."""
 
     tools = (ToolDefinition(name="work", description="Work.", input_schema={"type": "object"}),)
