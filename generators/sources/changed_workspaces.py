@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import environment_variants
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, environment_variants
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 
 

@@ -8,9 +8,8 @@ from lhaw_record.generators.sources.environment_files import sheets_text
 from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTask
 from lhaw_record.recorder.events.values import Severity
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-from lhaw_record.runners.environments.benchmarks.desk.rewrites import PassageEntry, read_rewrites
 from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import segment_of
+from lhaw_record.runners.environments.benchmarks.variants_file import Passage, segment_of
 
 
 class DeskSource(CheckedSource):
@@ -36,19 +35,19 @@ class DeskSource(CheckedSource):
 
 
 def _written(template: DeskTask) -> tuple[WrittenSegment, ...]:
-    """Return the segments of a task with what its ``rewrites.toml`` puts in the place of each."""
+    """Return the segments of a task with what its ``variants.toml`` puts in the place of each."""
     return tuple(
         WrittenSegment(
-            segment=segment_of(template, f"S{number}", entry),
+            segment=segment_of(entry, f"S{number}", template.fill),
             passages=tuple(_passage(template, passage) for passage in entry.passages),
             questions=entry.expected_questions,
             failure_mode=entry.failure_mode,
         )
-        for number, entry in enumerate(read_rewrites(template), start=1)
+        for number, entry in enumerate(template.variants_file().segments, start=1)
     )
 
 
-def _passage(template: DeskTask, entry: PassageEntry) -> WrittenPassage:
+def _passage(template: DeskTask, entry: Passage) -> WrittenPassage:
     replacements: dict[Severity, str | None] = {
         "delete": entry.delete,
         "vaguify": entry.vaguify,

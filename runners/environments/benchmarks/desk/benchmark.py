@@ -13,8 +13,13 @@ from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import OfficeDeliverables
 from lhaw_record.runners.environments.benchmarks.desk.scoring import grade_desk
-from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks, modules_of
-from lhaw_record.runners.environments.benchmarks.desk.variants import faulty_requests, prompt_variants
+from lhaw_record.runners.environments.benchmarks.desk.task import (
+    DeskTask,
+    desk_tasks,
+    faulty_requests,
+    modules_of,
+    prompt_variants,
+)
 from lhaw_record.runners.environments.benchmarks.desk.workspace_changes import apply_change
 from lhaw_record.runners.environments.benchmarks.desk.workspace_files import write_files
 from lhaw_record.runners.environments.benchmarks.protocol import (

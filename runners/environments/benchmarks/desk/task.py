@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 
 from lhaw_record.recorder.events.canonical_json import digest
-from lhaw_record.recorder.events.values import Checkpoint
+from lhaw_record.recorder.events.values import Checkpoint, Variant
 from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import OfficeDeliverables
 from lhaw_record.runners.environments.benchmarks.desk.workspace_files import Files
+from lhaw_record.runners.environments.benchmarks.published import decoded_file
+from lhaw_record.runners.environments.benchmarks.variants_file import VARIANTS, VariantsFile, variant_of
 
 _TASKS = Path(__file__).parent / "tasks"
 
@@ -65,6 +67,10 @@ class DeskTask(msgspec.Struct, frozen=True, kw_only=True):
         """Return the well-specified prompt of this instance."""
         return self.fill((self.folder / "prompt.md").read_text(encoding="utf-8")).strip()
 
+    def variants_file(self) -> VariantsFile:
+        """Return the hand-written variants, as templates."""
+        return decoded_file(self.folder / VARIANTS, VariantsFile)
+
     def environment_digest(self) -> str:
         """Return the SHA-256 of the workspace's logical content, which no machine or library version changes."""
         return digest(self.build(self.parameters))
@@ -80,3 +86,24 @@ class DeskTask(msgspec.Struct, frozen=True, kw_only=True):
 def modules_of(task: DeskTask) -> tuple[str, ...]:
     """Return the modules that the checks of a task need, including the one that reads workbooks."""
     return (*sorted({item.check.__module__ for item in task.checkpoints}), "openpyxl")
+
+
+def prompt_variants(task: DeskTask) -> tuple[Variant, ...]:
+    """Return the variants that remove something from the prompt of this instance, in file order."""
+    return tuple(each for each in _variants(task) if each.fault is None and each.severity != "environment")
+
+
+def faulty_requests(task: DeskTask) -> tuple[Variant, ...]:
+    """Return the requests with a fault of this instance, in file order."""
+    return tuple(each for each in _variants(task) if each.fault is not None)
+
+
+def environment_variants(task: DeskTask) -> tuple[Variant, ...]:
+    """Return the variants that change the workspace of this instance, in file order. Generation registers them."""
+    changed = (each for each in _variants(task) if each.severity == "environment")
+    return tuple(msgspec.structs.replace(each, origin="generated") for each in changed)
+
+
+def _variants(task: DeskTask) -> list[Variant]:
+    entries = task.variants_file().variants
+    return [variant_of(each, "desk", task.task_id, task.prompt(), task.fill) for each in entries]

@@ -43,10 +43,10 @@ from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
     task_folders,
     task_of,
 )
-from lhaw_record.runners.environments.benchmarks.harbor.variants import parameters_of, variants_of
 from lhaw_record.runners.environments.benchmarks.protocol import Artifact, Benchmark, Environment, EnvironmentSettings
 from lhaw_record.runners.environments.benchmarks.published import PublishedError
 from lhaw_record.runners.environments.benchmarks.refusals import decoded, docker_of, refuse_changed_environment
+from lhaw_record.runners.environments.benchmarks.variants_file import parameters_of, variant_of
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.program_sandbox import open_program_sandbox
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
@@ -160,9 +160,9 @@ class HarborBenchmark(Benchmark):
     def variants(self) -> Sequence[Variant]:
         """Return the variants of the tasks' own ``variants.toml``. Others are generated or imported."""
         return [
-            variant
+            variant_of(entry, self.name, task.task_id, task.prompt)
             for task in self._tasks
-            for variant in variants_of(self._folders[task.task_id].variants, task, task.task_id)
+            for entry in self._folders[task.task_id].variants
         ]
 
     def system_prompt(self) -> str:
@@ -196,6 +196,7 @@ class HarborBenchmark(Benchmark):
             texts = [_solution_texts(step.solution, root) for step in task.steps]
         except UnicodeDecodeError:
             return None
+        whole = "\0".join(text for files in texts for text in files.values())
         variables = "".join(
             f"export {name}={shlex.quote(value)}; " for name, value in resolved(task.config.solution.env).items()
         )
@@ -216,7 +217,7 @@ class HarborBenchmark(Benchmark):
                 )
             ),
             later_prompts=task.later,
-            parameters=parameters_of(task.variants, [text for files in texts for text in files.values()]),
+            parameters=tuple(each for each in parameters_of(task.variants) if each.written in whole),
         )
 
     def has_steps(self, task_id: str) -> bool:

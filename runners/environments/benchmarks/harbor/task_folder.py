@@ -7,7 +7,6 @@ change what the agent finds or how it is graded, and that is not supported, refu
 import hashlib
 import os
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Checkpoint, Task
 from lhaw_record.recorder.writing.redaction import given_secrets
+from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems
 from lhaw_record.runners.environments.benchmarks.harbor.compose import (
     COMPOSE,
     MAIN,
@@ -30,14 +30,8 @@ from lhaw_record.runners.environments.benchmarks.harbor.compose import (
     service_names,
 )
 from lhaw_record.runners.environments.benchmarks.harbor.rewards import ONLY_REWARD
-from lhaw_record.runners.environments.benchmarks.harbor.variants import (
-    VARIANTS,
-    VariantEntry,
-    VariantsFile,
-    variants_of,
-)
-from lhaw_record.runners.environments.benchmarks.published import PublishedError, read_text
-from lhaw_record.runners.experiment.decoding import key_problem
+from lhaw_record.runners.environments.benchmarks.published import PublishedError, decoded_file, read_text
+from lhaw_record.runners.environments.benchmarks.variants_file import VARIANTS, VariantEntry, VariantsFile, variant_of
 
 BENCHMARK = "harbor"
 VERSION = "1"
@@ -46,6 +40,7 @@ CONFIG = "task.toml"
 CHECKPOINTS = "checkpoints.toml"
 STEPS = "steps"
 _UNREAD_BY_HARBOR = ("docker-compose.yml", "compose.yaml", "compose.yml")
+_SEVERITIES = ("delete", "vaguify", "genericize", "decoy")
 _GRADED_BY = (CONFIG, "environment", "tests")
 _CANARY = re.compile(r"^(<!--.*canary.*-->|#.*canary.*)$", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")  # the whole value; elsewhere it is literal
@@ -336,14 +331,14 @@ def task_folders(folder: Path) -> list[Path]:
 def read_task(folder: Path) -> HarborTask:
     if not is_task_folder(folder):
         raise PublishedError(f"it has {INSTRUCTION} but no {CONFIG}, which may be empty")
-    config = _decoded(folder / CONFIG, TaskTable)
+    config = decoded_file(folder / CONFIG, TaskTable)
     _check_names(folder, config.steps)
     places = [folder / STEPS / each.name / INSTRUCTION for each in config.steps] or [folder / INSTRUCTION]
     prompt, *later = [without_canary(read_text(place)) for place in places]
     for place, text in zip(places, (prompt, *later), strict=True):
         if not text.strip():
             raise PublishedError(f"{place} is empty; write the task's prompt into it")
-    rewards = _decoded(folder / CHECKPOINTS, RewardsFile) if (folder / CHECKPOINTS).is_file() else RewardsFile()
+    rewards = decoded_file(folder / CHECKPOINTS, RewardsFile) if (folder / CHECKPOINTS).is_file() else RewardsFile()
     for each in rewards.checkpoints:
         if each.total <= 0:
             raise PublishedError(f"{folder / CHECKPOINTS}: the reward {each.checkpoint_id!r} has total {each.total:g}")
@@ -355,9 +350,8 @@ def read_task(folder: Path) -> HarborTask:
     task = HarborTask(folder=folder, prompt=prompt, config=config, rewards=rewards, later=tuple(later))
     if not (folder / VARIANTS).is_file():
         return task
-    entries = _decoded(folder / VARIANTS, VariantsFile).variants
-    variants_of(entries, task_of(task), str(folder / VARIANTS))
-    _check_spellings(folder, entries)
+    entries = decoded_file(folder / VARIANTS, VariantsFile).variants
+    _check_variants(folder, entries, task_of(task))
     return msgspec.structs.replace(task, variants=entries)
 
 
@@ -370,14 +364,39 @@ def _check_names(folder: Path, steps: Sequence[StepTable]) -> None:
             raise PublishedError(f"{folder / CONFIG}: steps: {names.count(name)} are named {name!r}; rename one")
 
 
-def _check_spellings(folder: Path, entries: Sequence[VariantEntry]) -> None:
-    """Check that the solution has what ``written`` says; otherwise ``scripted/replay_masked`` would hide nothing."""
+def _check_variants(folder: Path, entries: Sequence[VariantEntry], task: Task) -> None:
+    """Check that variants fit their task, and that the solution has what ``written`` says, or masking hides nothing."""
+    place, names = folder / VARIANTS, [entry.name for entry in entries]
+    for entry in entries:
+        problem = next(_variant_problems(entry, task), "two have that name" if names.count(entry.name) > 1 else None)
+        if problem is not None:
+            raise PublishedError(f"{place}: variant {entry.name!r}: {problem}")
     spellings = {each.written.encode() for entry in entries for each in entry.segments if each.written}
     below = [folder / "solution", *folder.glob(f"{STEPS}/*/solution")]
     files = [path.read_bytes() for each in below for path in each.rglob("*") if path.is_file()]
     for spelling in sorted(spellings):
         if files and not any(spelling in content for content in files):
-            raise PublishedError(f"{folder / VARIANTS}: written = {spelling.decode()!r} is in no file of solution/")
+            raise PublishedError(f"{place}: written = {spelling.decode()!r} is in no file of solution/")
+
+
+def _variant_problems(entry: VariantEntry, task: Task) -> Iterator[str]:
+    variant = variant_of(entry, task.benchmark, task.task_id, task.prompt)
+    if variant.severity not in _SEVERITIES:
+        yield f"severity {variant.severity!r} is not one of {', '.join(_SEVERITIES)}"
+    if variant.fault or variant.environment_change:
+        yield "it changes the environment or has a fault, which a Harbor task cannot"
+    if not variant.segments:
+        yield "it removes nothing; add [[variants.segments]]"
+    checkpoints = {each.checkpoint_id for each in task.checkpoints}
+    for segment in variant.segments:
+        if segment.value not in task.prompt:
+            yield f"the value {segment.value!r} is not in instruction.md to the letter"
+        if segment.value in variant.prompt:
+            yield f"its prompt still has the value {segment.value!r}"
+        for name in segment.checkpoint_refs:
+            if name not in checkpoints:
+                yield f"checkpoint_refs has {name!r}; the task's checkpoints are {', '.join(sorted(checkpoints))}"
+    yield from answer_problems(variant, task)
 
 
 def task_of(harbor: HarborTask, network: str = "", without: Sequence[str] = ()) -> Task:
@@ -602,16 +621,6 @@ def without_canary(text: str) -> str:
     while start < len(lines) and not lines[start].strip():
         start += 1
     return "\n".join(lines[start:])
-
-
-def _decoded(path: Path, kind: type[Any]) -> Any:
-    try:
-        value = tomllib.loads(read_text(path))
-        return msgspec.convert(value, kind)
-    except tomllib.TOMLDecodeError as error:
-        raise PublishedError(f"{path} is not TOML: {error}; correct it") from error
-    except msgspec.ValidationError as error:
-        raise PublishedError(f"{path}: {key_problem(error, kind, value)}") from error
 
 
 def _sha256(path: Path) -> str:

@@ -36,8 +36,7 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.own_servers import (
     refuse_shown_answers,
     with_own,
 )
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.playbook import Playbook, playbooks
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.reference_answers import ANSWERS
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.playbook import ANSWERS, Playbook, playbooks
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import BENCHMARK, VERSION, Row, read_rows, task_of
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import RunningServer, ServerPlan, running_servers
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
@@ -173,7 +172,7 @@ class McpAtlasBenchmark(Benchmark):
         if row is None:
             return None
         book = _playbook(row)
-        own = book.own_calls() if book else ()
+        own = book.calls if book else ()
         if not own and not row.trajectory:
             return None
         published = tuple(

@@ -3,8 +3,7 @@
 import pytest
 
 from lhaw_record.runners.base.conversation.injection import injection_action
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import prompt_variants
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, prompt_variants
 from lhaw_record.runners.experiment.prompts import InjectionTemplates
 from tests.runners.agents.scripted.trials import run_trial
 

@@ -6,8 +6,7 @@ import pytest
 from lhaw_record.recorder.events.values import ChangeArgument, EnvironmentChange
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import environment_variants
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, environment_variants
 from lhaw_record.runners.environments.benchmarks.desk.workspace_changes import apply_change
 from tests.runners.environments.benchmarks.desk.test_benchmark import SETTINGS
 
