@@ -17,6 +17,7 @@ from lhaw_record.runners.agents.programs.installation import bin_folder
 from lhaw_record.runners.agents.programs.leases import Lease, Leases, Offer
 from lhaw_record.runners.agents.programs.outcome import ProgramFacts, ending_of
 from lhaw_record.runners.agents.programs.program_server import ProgramServer
+from lhaw_record.runners.agents.programs.tool_calls import OfferedTools
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.ending import Ending
 from lhaw_record.runners.base.conversation.messages import Toolbox
@@ -30,10 +31,6 @@ from lhaw_record.runners.base.errors import (
 )
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, ProgramEnd, ProgramSandbox
 from lhaw_record.runners.experiment.program import FilledProgram, ProgramSpec, filled, mcp_config
-from lhaw_record.runners.models.exchanges import WireRecord
-from lhaw_record.runners.models.gateway.calls import SessionLimits
-from lhaw_record.runners.models.gateway.session import TrialSession
-from lhaw_record.runners.models.gateway.upstream import RoutingTable, Upstream
 from lhaw_record.runners.models.gateway.session import TrialSession
 from lhaw_record.runners.users.ask_user import bridge
 from lhaw_record.runners.users.ask_user.calls import OfferedTools

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Collection, Hashable, Sequence
-from typing import Any, Protocol
 
 import anyio
 import anyio.abc
@@ -11,34 +10,12 @@ from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.agents.programs.exchanges import Exchanges
 from lhaw_record.runners.base.conversation.actions import decoded_arguments
-from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
+from lhaw_record.runners.base.conversation.messages import Toolbox, ToolResult
 from lhaw_record.runners.base.errors import BoundaryError, ToolBoundaryError
 from lhaw_record.runners.models.gateway.calls import PendingCall
 
 Executed = Callable[[int, ToolResult, float], None]
 """Is told what executing an action gave: its number, its result, and the milliseconds that it took."""
-
-
-class Toolbox(Protocol):
-    """The tools of one trial."""
-
-    tools: tuple[ToolDefinition, ...]
-
-    async def call(self, name: str, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
-        """Execute a tool.
-
-        Raises:
-            BoundaryError: The machinery behind the tool broke.
-        """
-        ...
-
-    async def next_step(self) -> str | None:
-        """Return the user's next request, once the program has handed in, or None.
-
-        Raises:
-            BoundaryError: The step could not be graded, or the next one cannot begin.
-        """
-        ...
 
 
 class OfferedTools:
