@@ -93,7 +93,8 @@ def new_benchmark_command(options: argparse.Namespace) -> int:
 
 
 def new_task_command(options: argparse.Namespace) -> int:
-    from lhaw_record.runners.environments.benchmarks.harbor.new_task import write_task
+    """Write the folder of a new task, and say what to do next."""
+    from lhaw_record.runners.environments.benchmarks.new_benchmark import write_task
 
     has_docker = not options.without_docker
     folder, experiment = write_task(options.name, options.image, has_docker=has_docker)

@@ -19,8 +19,7 @@ from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.base.errors import GraderError
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import OfficeDeliverables
-from lhaw_record.runners.environments.benchmarks.desk.scoring import grade_desk
-from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks, modules_of
+from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks, grade_desk, modules_of
 from lhaw_record.runners.environments.grading.confined_grading import read_apart
 from lhaw_record.runners.environments.grading.grade import Grade, failed_grade, scored
 from lhaw_record.runners.judging.judge_run import RecordedJob, RunSettings, judge_each

@@ -188,21 +188,3 @@ def insert_user_turn(messages: Sequence[Message], text: str) -> list[Message]:
     if not is_clean_boundary(messages):
         raise ValueError("a tool call still lacks its result; insert the message after the whole batch")
     return [*messages, Message(role="user", content=text)]
-
-
-class Toolbox(Protocol):
-    """The tools of one trial: those of the environment and, if the condition includes it, ``ask_user``."""
-
-    tools: tuple[ToolDefinition, ...]
-
-    async def call(self, name: str, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
-        """Execute a tool. Wrong arguments and unknown tools give error results. Raises BoundaryError."""
-        ...
-
-    def follow_up(self) -> None:
-        """Let the simulated user know that the second request has been made."""
-        ...
-
-    async def next_step(self) -> str | None:
-        """Return the next request of a task of several steps, or None if this was all. Raises BoundaryError."""
-        ...

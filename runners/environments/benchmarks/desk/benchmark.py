@@ -12,16 +12,15 @@ from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import OfficeDeliverables
-from lhaw_record.runners.environments.benchmarks.desk.scoring import grade_desk
 from lhaw_record.runners.environments.benchmarks.desk.task import (
     DeskTask,
     desk_tasks,
     faulty_requests,
+    grade_desk,
     modules_of,
     prompt_variants,
 )
-from lhaw_record.runners.environments.benchmarks.desk.workspace_changes import apply_change
-from lhaw_record.runners.environments.benchmarks.desk.workspace_files import write_files
+from lhaw_record.runners.environments.benchmarks.desk.workspace_files import apply_change, write_files
 from lhaw_record.runners.environments.benchmarks.protocol import (
     AskJudge,
     Benchmark,

@@ -16,13 +16,13 @@ from lhaw_record.recorder.writing.redaction import given_secrets
 from lhaw_record.runners.base.errors import ExperimentError, ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import Availability, Place, availability
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import MATCHER
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import data_digest, private_copy
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.container import (
     MEMORY_MB,
     ContainerSpec,
     memory_mb,
     open_world,
 )
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.data_copy import data_digest, private_copy
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.environment import (
     McpAtlasEnvironment,
     offered_tools,

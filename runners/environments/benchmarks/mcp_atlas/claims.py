@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from lhaw_record.recorder.events.values import Task
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.facts import Fact, facts_of, sentences_of, words_of
 from lhaw_record.runners.environments.grading.deliverables import CheckpointNotMet, Deliverables
+from lhaw_record.runners.environments.grading.grade import CheckpointResult, Grade
 
 MATCHER = "mcp_atlas/matcher-1"
 PASS_COVERAGE = 0.75
@@ -160,3 +162,18 @@ def _is_same_identifier(wanted: str, found: str) -> bool:
     if re.fullmatch(r"[0-9a-f]{7,40}", wanted) and re.fullmatch(r"[0-9a-f]{7,40}", found):
         return wanted.startswith(found) or found.startswith(wanted)
     return wanted == found or wanted.endswith("/" + found) or found.endswith("/" + wanted)
+
+
+def grade_claims(left: Deliverables, task: Task) -> Grade:
+    """Grade a final answer with the matcher; runs in the child."""
+    return grade_of(task, match_left(left, [checkpoint.label for checkpoint in task.checkpoints], task.prompt))
+
+
+def grade_of(task: Task, scores: Sequence[ClaimScore]) -> Grade:
+    """Return the grade: one result for each claim, and success from a coverage of 0.75 on."""
+    coverage = coverage_of([score.score for score in scores])
+    results = tuple(
+        CheckpointResult(checkpoint_id=checkpoint.checkpoint_id, score=score.score, details=score.reason)
+        for checkpoint, score in zip(task.checkpoints, scores, strict=True)
+    )
+    return Grade(results=results, is_success=coverage >= PASS_COVERAGE, final_score=coverage, final_total=1.0)

@@ -12,11 +12,16 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Task
 from lhaw_record.runners.base.conversation.messages import ToolDefinition
 from lhaw_record.runners.base.errors import GraderError
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import DATA_MOUNT, confined, unconfined
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.data_copy import mount_pattern, translated
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import grade_claims, grade_of
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import (
+    DATA_MOUNT,
+    confined,
+    mount_pattern,
+    translated,
+    unconfined,
+)
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge, scores_unasked
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import RecordedCall, Row
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.scoring import grade_claims, grade_of
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import ServerAnswer, ServerPlan
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
     ServerCatalog,

@@ -9,8 +9,7 @@ import msgspec
 from lhaw_record.runners.base.errors import ExperimentError, ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import Place, availability, problems_of
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import has_bubblewrap
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.data_copy import private_copy
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import has_bubblewrap, private_copy
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.environment import server_plan
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.own_servers import read_own_servers, with_own
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import Row, read_rows

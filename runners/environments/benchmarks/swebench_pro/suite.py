@@ -11,13 +11,13 @@ import msgspec
 
 from lhaw_record.runners.base.errors import GraderError
 from lhaw_record.runners.environments.benchmarks.swebench_pro.instances import Instance
-from lhaw_record.runners.environments.benchmarks.swebench_pro.network import lost_network_pattern
 from lhaw_record.runners.environments.benchmarks.swebench_pro.scoring import parsed_statuses, verdict_of
 from lhaw_record.runners.environments.benchmarks.swebench_pro.scripts import (
     PARSER,
     RUN_SCRIPT,
     Scripts,
     command_before_tests,
+    lost_network_pattern,
     suite_command,
 )
 from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult

@@ -20,7 +20,7 @@ from lhaw_record.runners.environments.benchmarks.desk.task import (
     faulty_requests,
     prompt_variants,
 )
-from lhaw_record.runners.environments.benchmarks.desk.workspace_changes import apply_change
+from lhaw_record.runners.environments.benchmarks.desk.workspace_files import apply_change
 from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems
 from lhaw_record.runners.users.simulated_user.answers import answer_with
 
