@@ -9,7 +9,7 @@ from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTas
 from lhaw_record.recorder.events.values import Severity
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks
-from lhaw_record.runners.environments.benchmarks.variants_file import Passage, segment_of
+from lhaw_record.runners.environments.benchmarks.variants_file import PassageEntry, segment_of
 
 
 class DeskSource(CheckedSource):
@@ -47,7 +47,7 @@ def _written(template: DeskTask) -> tuple[WrittenSegment, ...]:
     )
 
 
-def _passage(template: DeskTask, entry: Passage) -> WrittenPassage:
+def _passage(template: DeskTask, entry: PassageEntry) -> WrittenPassage:
     replacements: dict[Severity, str | None] = {
         "delete": entry.delete,
         "vaguify": entry.vaguify,

@@ -9,7 +9,7 @@ from lhaw_record.generators.sources.reading import Finding, error, warning
 from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTask
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Task
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import Place
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import AtlasInstallation
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import DATA_MOUNT
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.own_servers import read_own_servers, with_own
@@ -75,7 +75,7 @@ class McpAtlasSource(CheckedSource):
             return [task_of(row, environment_digest="") for row in rows], []
         own = read_own_servers(self._own_servers) if self._own_servers else ()
         known, servers = with_own(catalog(), own), servers_directory()
-        place = Place(data=self._data, servers=servers, stand_ins=self._stand_ins, catalog=known)
+        place = AtlasInstallation(data=self._data, servers=servers, stand_ins=self._stand_ins, catalog=known)
         benchmark = McpAtlasBenchmark(rows, place)
         return list(benchmark.every_task()), list(_not_runnable(benchmark, rows))
 

@@ -13,7 +13,7 @@ import msgspec
 from lhaw_record.runners.agents.scripted.archetypes import Habits
 from lhaw_record.runners.agents.scripted.beliefs import Beliefs, confirmation_of, read_stated
 from lhaw_record.runners.agents.scripted.transcript import PastCall, Transcript
-from lhaw_record.runners.environments.benchmarks.desk.recipe import Memory, Parameter, Recipe, Step
+from lhaw_record.runners.environments.benchmarks.desk.recipe import Memory, RecipeParameter, Recipe, RecipeStep
 
 _CHECK = "wc -c -- "
 _MOST_FAILED_CHECKS = 2
@@ -29,14 +29,14 @@ class WorkProgress(msgspec.Struct, frozen=True, kw_only=True):
         last_call: The position of the latest call that counts, or -1 if there is none.
     """
 
-    done: tuple[Step, ...]
-    to_do: tuple[Step, ...]
+    done: tuple[RecipeStep, ...]
+    to_do: tuple[RecipeStep, ...]
     memory: dict[str, str]
     last_call: int
 
 
 def measure_progress(
-    steps: Sequence[Step], transcript: Transcript, beliefs: Beliefs, evidence: Memory, redo_deliveries_after: int = -1
+    steps: Sequence[RecipeStep], transcript: Transcript, beliefs: Beliefs, evidence: Memory, redo_deliveries_after: int = -1
 ) -> WorkProgress:
     """Find out which steps are done and which are to do."""
     memory, positions = dict(evidence), dict[str, int]()
@@ -59,7 +59,7 @@ def measure_progress(
     )
 
 
-def latest_call(step: Step, transcript: Transcript, beliefs: Beliefs, memory: Memory) -> PastCall | None:
+def latest_call(step: RecipeStep, transcript: Transcript, beliefs: Beliefs, memory: Memory) -> PastCall | None:
     """Return the latest call of a step with the current values, or None."""
     calls = transcript.all_of(step.tool, beliefs.call_of(step, memory))
     return calls[-1] if calls else None
@@ -181,7 +181,7 @@ class Policy:
         ]
         return self._ask(due)
 
-    def _is_worth_asking(self, parameter: Parameter, memory: dict[str, str], bonus: float = 0.0) -> bool:
+    def _is_worth_asking(self, parameter: RecipeParameter, memory: dict[str, str], bonus: float = 0.0) -> bool:
         is_known = self._beliefs.is_known(parameter, memory)
         return not is_known and parameter.criticality + bonus >= self._habits.asks_from_criticality
 
@@ -242,6 +242,6 @@ class Policy:
             return PlannedTurn(text=answer)
         return self._turn(PlannedCall(tool="submit", arguments={"answer": answer}, reason="hand in the result"))
 
-    def _used_parameters(self, progress: WorkProgress) -> list[Parameter]:
+    def _used_parameters(self, progress: WorkProgress) -> list[RecipeParameter]:
         names = {name for step in progress.done for name in step.needed()}
         return [item for item in self._recipe.parameters if item.name in names]

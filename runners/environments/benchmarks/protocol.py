@@ -79,7 +79,7 @@ class Environment(ABC):
     """
 
     program_tools: tuple[ToolDefinition, ...] = ()
-    """Of ``tools``, those that a program gets over MCP besides its own, where there is a ``sandbox``."""
+    """The subset of ``tools`` that a program gets over MCP besides its own, where there is a ``sandbox``."""
 
     facts: tuple[Artifact, ...] = ()
     """Artifacts that describe the environment. They are recorded before the agent begins."""
@@ -150,7 +150,7 @@ class Benchmark(ABC):
     """Why a program cannot be the agent, in one sentence. Empty if it can."""
 
     tools_over_mcp: Literal["none", "some", "all"] = "none"
-    """Which of its tools programs get over MCP: some beside a sandbox of the task's own, or all, beside an empty one.
+    """The tools that programs get over MCP: none, some beside a sandbox of the task's own, or all, beside an empty one.
 
     With ``some``, a task may have none: see :meth:`has_mcp_tools`.
     """

@@ -18,7 +18,7 @@ from lhaw_record.recorder.events.values import (
     Severity,
     Variant,
 )
-from lhaw_record.runners.models.replay import Parameter
+from lhaw_record.runners.models.replay import ReferenceParameter
 
 VARIANTS = "variants.toml"
 Fill = Callable[[str], str]
@@ -38,10 +38,10 @@ class SegmentEntry(_Table, frozen=True, kw_only=True):
         revealed_after: An earlier segment of the variant (S1 is the first) that must be known before anyone could ask
             for this one.
         decoy: What the request says instead of the value.
-        parameters: The names of the values in it: in ``desk`` exactly those of its template.
+        parameters: The names of the task parameters that the value contains.
         written: How the solution spells it, for ``scripted/replay_masked``; the value itself if it is left out.
         guesses: What ``scripted/replay_masked`` writes instead while it does not know the value.
-        alternatives: See :class:`Parameter`, as for ``derived``.
+        alternatives: See :class:`ReferenceParameter`, as for ``derived``.
     """
 
     value: str
@@ -62,7 +62,7 @@ class SegmentEntry(_Table, frozen=True, kw_only=True):
     derived: tuple[tuple[int, str], ...] = ()
 
 
-class Passage(_Table, frozen=True, kw_only=True):
+class PassageEntry(_Table, frozen=True, kw_only=True):
     """A passage that is once in the prompt, and what replaces it under each severity; None leaves it."""
 
     text: str
@@ -75,7 +75,7 @@ class RewrittenSegment(SegmentEntry, frozen=True, kw_only=True):
     """A removable segment of the prompt, the passages to replace, and what goes wrong without it."""
 
     failure_mode: str
-    passages: tuple[Passage, ...]
+    passages: tuple[PassageEntry, ...]
 
 
 class Replacement(_Table, frozen=True, kw_only=True):
@@ -160,12 +160,12 @@ def segment_of(entry: SegmentEntry, segment_id: str, fill: Fill = str) -> Segmen
     )
 
 
-def parameters_of(entries: Sequence[VariantEntry], fill: Fill = str) -> Iterator[Parameter]:
-    """Yield the values that calls may depend on: those of segments with a question, each once."""
+def parameters_of(entries: Sequence[VariantEntry], fill: Fill = str) -> Iterator[ReferenceParameter]:
+    """Yield each removed value that has an expected question once; calls may depend on it."""
     segments = {fill(each.value): each for entry in entries for each in entry.segments}
     for number, (value, each) in enumerate(segments.items(), start=1):
         if each.expected_questions:
-            yield Parameter(
+            yield ReferenceParameter(
                 name=each.parameters[0] if each.parameters else f"p{number}",
                 value=value,
                 written=each.written or value,

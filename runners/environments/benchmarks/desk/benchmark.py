@@ -62,7 +62,6 @@ class DeskBenchmark(Benchmark):
         self._tasks = {task.task_id: task for task in (desk_tasks() if tasks is None else tasks)}
 
     def tasks(self) -> Sequence[Task]:
-        """Return all tasks, sorted by name."""
         return [self._recorded(task) for task in self._tasks.values()]
 
     def variants(self) -> Sequence[Variant]:

@@ -17,8 +17,8 @@ from lhaw_record.runners.environments.benchmarks.harbor.compose import MAIN, ser
 from lhaw_record.runners.environments.benchmarks.harbor.container import NO_NETWORK, agent_phase
 from lhaw_record.runners.environments.benchmarks.harbor.environment import (
     TOOLS,
+    ContainerSetup,
     HarborEnvironment,
-    Setup,
     memory_of,
     open_task,
     room_of,
@@ -135,19 +135,15 @@ class HarborBenchmark(Benchmark):
         return frozenset[str]().union(*(service_names(each.folder) for each in self._folders.values())) - {MAIN}
 
     def tasks(self) -> Sequence[Task]:
-        """Return the tasks that can run here, ordered by name."""
         return self._tasks
 
     def has_mcp_tools(self, task_id: str) -> bool:
-        """Return whether the task has MCP servers."""
         return bool(mcp_servers_of(self._folders[task_id], self._options.without_services))
 
     def left_out(self) -> Sequence[str]:
-        """Return the names of the task folders that cannot run here, in their order."""
         return [name for name in sorted({*self._folders, *self._broken}) if self.why_not(name) is not None]
 
     def why_not(self, task_id: str) -> str | None:
-        """Return why a task cannot run, naming the key of its ``task.toml``, or None if it can."""
         if task_id in self._broken:
             return self._broken[task_id]
         if task_id not in self._folders:
@@ -221,7 +217,6 @@ class HarborBenchmark(Benchmark):
         )
 
     def has_steps(self, task_id: str) -> bool:
-        """Return whether a task has ``[[steps]]``."""
         return bool(self._folders[task_id].config.steps)
 
     def secrets(self) -> frozenset[str]:
@@ -247,7 +242,7 @@ class HarborBenchmark(Benchmark):
 
     async def setup(
         self, task_id: str, provider: DockerSandboxProvider | HarborSandboxProvider, limits: SandboxLimits
-    ) -> Setup:
+    ) -> ContainerSetup:
         """Return how the containers of a task are opened, with images that the engine has."""
         task, network = self._folders[task_id], self._options.network
         compose = compose_of(task, self._options.without_services)
@@ -265,7 +260,7 @@ class HarborBenchmark(Benchmark):
         environment = task.config.environment
         tests = [(step.config.verifier, step.config.verifier.environment or environment) for step in task.steps]
         modes = [verifier.network_mode or table.network for verifier, table in tests]
-        return Setup(
+        return ContainerSetup(
             task=task,
             provider=provider,
             images=images,

@@ -42,7 +42,7 @@ _ARTIFACTS = FileLimits(total_bytes=256 << 20)
 _STDOUT_BYTES = 200_000
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class HarborVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What the tests of a task wrote and printed.
 
     Attributes:
@@ -157,7 +157,7 @@ class TaskContainer(MachineShell):
             await self.bash(f"mkdir -p {shlex.quote(parent)}", self.root(_PREPARE_S))
             await self.machine.put_back(parent, archive)
 
-    async def verify(self, task: HarborTask, *, has_tests: bool = False) -> Verdict:
+    async def verify(self, task: HarborTask, *, has_tests: bool = False) -> HarborVerdict:
         """Run the tests and return their rewards. The exit code of the tests does not matter."""
         verifier = task.config.verifier
         if task.step is not None and not verifier.is_separate:
@@ -187,7 +187,7 @@ class TaskContainer(MachineShell):
             except FileNotFoundError:
                 continue
         try:
-            return Verdict(rewards=read_rewards(files), stdout=stdout)
+            return HarborVerdict(rewards=read_rewards(files), stdout=stdout)
         except NoReward as error:
             raise grader_error(task, str(error), error.kind, stdout) from error
 

@@ -1,4 +1,4 @@
-"""The MCP servers of a task, which run in its services: agents get their tools beside those of the container.
+"""The MCP servers of a task, which run in its services: agents get their tools besides the container's.
 
 A server is asked from a container of ours in the network of the agent's. So a call is an action of the trial, whoever
 the agent is, and the agent needs no client.

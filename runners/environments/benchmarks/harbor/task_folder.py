@@ -192,7 +192,7 @@ class RewardsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
     """One task folder, or one step of it. Its id is the folder's name.
 
-    ``prompt`` is the instruction, or that of the first step; ``later`` has those of the others.
+    ``prompt`` is the instruction of the task or its first step; ``later`` has the other steps' instructions.
     """
 
     folder: Path
@@ -218,7 +218,7 @@ class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """The declared rewards, or the only one of ``reward.txt``; of several steps, those of each."""
+        """The declared rewards, or the only one of ``reward.txt``, for every step."""
         if self.config.steps:
             return tuple(each for step in self.steps for each in step.checkpoints)
         if not self.rewards.checkpoints:
@@ -493,7 +493,7 @@ def _refusals(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
 
 
 def _services(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
-    """Yield what of the services cannot be honoured."""
+    """Yield why the services are not supported."""
     for folder in dict.fromkeys(each for step in task.steps for each in step.tests):
         place = folder / "docker-compose.yaml"
         if place.exists():

@@ -14,15 +14,14 @@ from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.recorder.writing.redaction import given_secrets
 from lhaw_record.runners.base.errors import ExperimentError, ToolBoundaryError
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import Availability, Place, availability
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import (
+    AtlasInstallation,
+    Availability,
+    availability,
+)
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import MATCHER
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import data_digest, private_copy
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.container import (
-    MEMORY_MB,
-    ContainerSpec,
-    memory_mb,
-    open_world,
-)
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.container import MEMORY_MB, WorldSpec, memory_mb, open_world
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.environment import (
     McpAtlasEnvironment,
     offered_tools,
@@ -64,7 +63,7 @@ def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec) -> "
         rows = read_rows([Path(path) for path in chosen.rows])
     except PublishedError as error:
         raise ExperimentError(f"key 'benchmark.rows': {error}") from error
-    place = Place(
+    place = AtlasInstallation(
         data=Path(chosen.data),
         servers=Path(chosen.servers),
         stand_ins=chosen.stand_ins,
@@ -104,10 +103,10 @@ class McpAtlasBenchmark(Benchmark):
     def __init__(
         self,
         rows: Sequence[Row],
-        place: Place,
+        place: AtlasInstallation,
         judge: ClaimJudge | None = None,
         *,
-        container: ContainerSpec | None = None,
+        container: WorldSpec | None = None,
     ) -> None:
         self._rows = {row.task_id: row for row in rows}
         self._place = place
@@ -124,7 +123,6 @@ class McpAtlasBenchmark(Benchmark):
         return {task_id: availability(row, self._place) for task_id, row in self._rows.items()}
 
     def tasks(self) -> Sequence[Task]:
-        """Return the tasks that can run here, in the order of the rows."""
         return [self._task(row) for row in self._rows.values() if self.availability[row.task_id].is_runnable]
 
     def every_task(self) -> Sequence[Task]:
@@ -132,11 +130,9 @@ class McpAtlasBenchmark(Benchmark):
         return [self._task(row) for row in self._rows.values()]
 
     def left_out(self) -> Sequence[str]:
-        """Return the ids of tasks that cannot run here, in the order of the rows."""
         return [task_id for task_id, found in self.availability.items() if not found.is_runnable]
 
     def why_not(self, task_id: str) -> str | None:
-        """Return why a task cannot run here, or None if it can."""
         if task_id not in self._rows:
             return "no rows file has it"
         return "; ".join(self.availability[task_id].reasons) or None
@@ -225,13 +221,13 @@ class McpAtlasBenchmark(Benchmark):
     @asynccontextmanager
     async def _in_container(
         self,
-        container: ContainerSpec,
+        container: WorldSpec,
         task: Task,
         row: Row,
         names: Sequence[str],
         settings: EnvironmentSettings,
     ) -> AsyncIterator[Environment]:
-        """Open a trial whose servers are those of a container."""
+        """Open a trial that uses the servers of a container."""
         has_network, way = self._place.has_network, settings.way
         async with AsyncExitStack() as stack:
             sandbox = None
@@ -271,7 +267,7 @@ class McpAtlasBenchmark(Benchmark):
         return memory_mb(self._container) if self._container and has_own else sandbox_mb
 
     def remarks(self) -> Sequence[str]:
-        """Return that the memory of its containers is a guess, where it is."""
+        """Return a remark if the memory of the containers is a guess."""
         if not self._container or self._container.address or self._container.memory_mb:
             return ()
         return (f"{self._container.image} gets {MEMORY_MB} MB, a guess: see benchmark.container.memory_mb.",)

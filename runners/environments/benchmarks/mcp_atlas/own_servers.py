@@ -97,7 +97,7 @@ def _digest(path: Path) -> str:
 
 
 def with_own(known: ServerCatalog, own: Sequence[ServerSpec]) -> ServerCatalog:
-    """Return a catalog with servers of one's own, which go before those of the same name."""
+    """Return a catalog with the user's own servers, which replace others of the same name."""
     return msgspec.structs.replace(known, servers={**known.servers, **{spec.name: spec for spec in own}})
 
 

@@ -22,7 +22,7 @@ from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.facts import MONTHS
 from lhaw_record.runners.environments.benchmarks.published import decoded_file
 from lhaw_record.runners.environments.benchmarks.variants_file import Fill, VariantsFile, parameters_of, variant_of
-from lhaw_record.runners.models.replay import Compose, Parameter, ReferenceCall
+from lhaw_record.runners.models.replay import Compose, ReferenceCall, ReferenceParameter
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _SLICE = re.compile(r"\{(\d+):(\d*)\}")
@@ -40,7 +40,7 @@ class Playbook(VariantsFile, frozen=True, kw_only=True):
         """Return whether the positions in this playbook apply to a prompt."""
         return hashlib.sha256(prompt.encode()).hexdigest() == self.prompt_sha256
 
-    def parameters(self, prompt: str) -> tuple[Parameter, ...]:
+    def parameters(self, prompt: str) -> tuple[ReferenceParameter, ...]:
         """Return the values in the prompt that the tool calls depend on."""
         return tuple(parameters_of(self.variants, cutter(prompt)))
 

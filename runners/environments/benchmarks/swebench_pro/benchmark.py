@@ -24,7 +24,7 @@ from lhaw_record.runners.environments.benchmarks.swebench_pro.instances import (
     read_instances,
     task_of,
 )
-from lhaw_record.runners.environments.benchmarks.swebench_pro.options import Setup, read_options
+from lhaw_record.runners.environments.benchmarks.swebench_pro.options import InstanceSetup, read_options
 from lhaw_record.runners.environments.benchmarks.swebench_pro.patch import AgentRepository, prepared_image
 from lhaw_record.runners.environments.benchmarks.swebench_pro.scripts import Scripts, read_scripts
 from lhaw_record.runners.environments.sandboxes.docker.containers import check_network
@@ -75,17 +75,17 @@ class SwebenchProBenchmark(Benchmark):
     needs_sandbox = "docker"
     has_own_images = True
 
-    def __init__(self, instances: Sequence[Instance], scripts: Mapping[str, Scripts | str], setup: Setup) -> None:
+    def __init__(
+        self, instances: Sequence[Instance], scripts: Mapping[str, Scripts | str], setup: InstanceSetup
+    ) -> None:
         self._instances = {instance.instance_id: instance for instance in instances}
         self._scripts = scripts
         self._setup = setup
 
     def tasks(self) -> Sequence[Task]:
-        """Return the tasks that can run here, in the order of the instances."""
         return self._tasks
 
     def left_out(self) -> Sequence[str]:
-        """Return the ids of instances that cannot run here, in their order."""
         return [instance_id for instance_id in self._instances if self.why_not(instance_id) is not None]
 
     def variants(self) -> Sequence[Variant]:
@@ -93,7 +93,6 @@ class SwebenchProBenchmark(Benchmark):
         return ()
 
     def why_not(self, task_id: str) -> str | None:
-        """Return why an instance cannot run here, or None if it can."""
         instance = self._instances.get(task_id)
         if instance is None:
             return "no file of instances has it"
@@ -248,7 +247,7 @@ async def _with_repository(
     return await opened(provider, closing, way, is_past_only=True)
 
 
-def _facts(image: str, about: Mapping[str, Any], setup: Setup) -> Artifact:
+def _facts(image: str, about: Mapping[str, Any], setup: InstanceSetup) -> Artifact:
     """Return an artifact that records which image a trial used."""
     described = {
         "image": image,

@@ -10,7 +10,7 @@ from lhaw_record.runners.environments.benchmarks.refusals import decoded
 from lhaw_record.runners.environments.benchmarks.swebench_pro.instances import PUBLISHED_TEMPLATE, PUBLISHED_USER
 
 
-class Setup(msgspec.Struct, frozen=True, kw_only=True):
+class InstanceSetup(msgspec.Struct, frozen=True, kw_only=True):
     """How instances are run: the options that do not name files.
 
     ``history`` says what the agent's repository contains. With ``past``, it has only the base commit and its ancestors.
@@ -28,7 +28,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     test_network: str = "bridge"
 
 
-class SwebenchProOptions(Setup, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SwebenchProOptions(InstanceSetup, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The keys of ``[benchmark]`` that belong to swebench_pro. Paths are relative to the experiment file."""
 
     instances: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]

@@ -43,7 +43,7 @@ def memory_mb(options: TacOptions, services: Sequence[str], sandbox_mb: int, *, 
     return sum(parts)
 
 
-class Opening(msgspec.Struct, frozen=True):
+class CompanyOpening(msgspec.Struct, frozen=True):
     """Everything needed to open one trial's container.
 
     Args:

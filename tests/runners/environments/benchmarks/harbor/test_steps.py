@@ -17,8 +17,8 @@ from lhaw_record.recorder.storage.blobs import load_blob
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.base.errors import ExperimentError, GraderError
 from lhaw_record.runners.environments.benchmarks.harbor import environment, open_harbor, read_task, task_of
-from lhaw_record.runners.environments.benchmarks.harbor.container import Verdict
-from lhaw_record.runners.environments.benchmarks.harbor.environment import HarborEnvironment, Setup
+from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict
+from lhaw_record.runners.environments.benchmarks.harbor.environment import ContainerSetup, HarborEnvironment
 from lhaw_record.runners.environments.benchmarks.harbor.images import TaskImages
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import refusal
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
@@ -182,12 +182,15 @@ def walked(tmp_path, monkeypatch):
             found = rewards[setup.task.steps[number].step.name]
             if found is None:
                 raise GraderError("no file", kind="no_reward", is_retry_owed=False)
-            return Verdict(rewards=found, stdout=b"")
+            return HarborVerdict(rewards=found, stdout=b"")
 
         monkeypatch.setattr(environment, "verdict", verdict)
         images = TaskImages(agent="a", verifiers=("v",), ids={})
         how = {"provider": None, "images": images, "limits": SandboxLimits()}
-        setup, container = Setup(task=task, network="none", verifier_networks=("none",), **how), StepContainer()
+        setup, container = (
+            ContainerSetup(task=task, network="none", verifier_networks=("none",), **how),
+            StepContainer(),
+        )
         return HarborEnvironment(setup, container, AsyncExitStack()), container
 
     return open_steps

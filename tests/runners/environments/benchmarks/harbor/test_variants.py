@@ -9,7 +9,7 @@ from lhaw_record.command_line import main
 from lhaw_record.generators.sources.harbor import HarborSource
 from lhaw_record.runners.environments.benchmarks.harbor import open_harbor
 from lhaw_record.runners.experiment.tables import GraderSpec
-from lhaw_record.runners.models.replay import Parameter
+from lhaw_record.runners.models.replay import ReferenceParameter
 from tests.runners.environments.benchmarks.harbor.folders import write_task
 from tests.runners.environments.sandboxes.docker_fixtures import engine, needs_engine  # noqa: F401  a fixture
 from tests.support.docker import BASE_IMAGE
@@ -47,7 +47,7 @@ def test_variants_stand_beside_the_task(tmp_path):
     (variant,) = benchmark.variants()
     assert (variant.variant_id, variant.severity) == ("hello/word", "delete")
     assert benchmark.reference("hello").parameters == (
-        Parameter(
+        ReferenceParameter(
             name="p1",
             value="the word hello",
             written="hello",

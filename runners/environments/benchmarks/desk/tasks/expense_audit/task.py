@@ -66,7 +66,7 @@ class Expense(msgspec.Struct, frozen=True):
     has_receipt: bool
 
 
-class Employee(msgspec.Struct, frozen=True):
+class StaffMember(msgspec.Struct, frozen=True):
     """One row of the staff list."""
 
     employee_id: str
@@ -107,12 +107,13 @@ def build(parameters: Parameters) -> Files:
 
 
 @cache
-def draw_staff(parameters: Parameters) -> tuple[Employee, ...]:
+def draw_staff(parameters: Parameters) -> tuple[StaffMember, ...]:
     """Generate the employees, spread evenly over the departments."""
     chance = seeded(parameters.seed)
     names = chance.sample(_NAMES, len(_NAMES))
     return tuple(
-        Employee(f"P{210 + 3 * place}", name, DEPARTMENTS[place % len(DEPARTMENTS)]) for place, name in enumerate(names)
+        StaffMember(f"P{210 + 3 * place}", name, DEPARTMENTS[place % len(DEPARTMENTS)])
+        for place, name in enumerate(names)
     )
 
 

@@ -83,7 +83,7 @@ class Item(msgspec.Struct, frozen=True):
     unit_price: Decimal
 
 
-class Delivery(msgspec.Struct, frozen=True):
+class ScheduledDelivery(msgspec.Struct, frozen=True):
     """One event of the calendar."""
 
     supplier: str
@@ -91,7 +91,7 @@ class Delivery(msgspec.Struct, frozen=True):
     is_cancelled: bool
 
 
-class Sale(msgspec.Struct, frozen=True, order=True):
+class ItemSale(msgspec.Struct, frozen=True, order=True):
     """One row of the sales."""
 
     date: dt.date
@@ -119,8 +119,8 @@ class Shop(msgspec.Struct, frozen=True):
 
     suppliers: tuple[Supplier, ...]
     items: tuple[Item, ...]
-    deliveries: tuple[Delivery, ...]
-    sales: tuple[Sale, ...]
+    deliveries: tuple[ScheduledDelivery, ...]
+    sales: tuple[ItemSale, ...]
     stock: tuple[Stock, ...]
 
 
@@ -180,7 +180,7 @@ def needed_packs(parameters: Parameters, shop: Shop) -> dict[str, int]:
     return packs
 
 
-def delivery_day(parameters: Parameters, supplier: Supplier, deliveries: Sequence[Delivery]) -> dt.date:
+def delivery_day(parameters: Parameters, supplier: Supplier, deliveries: Sequence[ScheduledDelivery]) -> dt.date:
     """Return the day on which a supplier delivers an order placed on the order date."""
     earliest = dt.date.fromisoformat(parameters.order_date) + dt.timedelta(days=supplier.lead_days)
     return min(
@@ -208,7 +208,7 @@ def value_of(shop: Shop, supplier: Supplier, packs: Mapping[str, int]) -> Decima
     return sum((packs.get(item.sku, 0) * item.pack_size * item.unit_price for item in own), Decimal(0))
 
 
-def units_sold(parameters: Parameters, sales: Sequence[Sale], sku: str) -> int:
+def units_sold(parameters: Parameters, sales: Sequence[ItemSale], sku: str) -> int:
     """Return how many pieces of an item the warehouse sold in the period."""
     start, end = dt.date.fromisoformat(parameters.sales_start), dt.date.fromisoformat(parameters.sales_end)
     return sum(
@@ -231,7 +231,7 @@ def _with_minimums(parameters: Parameters, shop: Shop) -> tuple[Supplier, ...]:
     )
 
 
-def _deliveries(chance: Random, parameters: Parameters, supplier: Supplier, place: int) -> list[Delivery]:
+def _deliveries(chance: Random, parameters: Parameters, supplier: Supplier, place: int) -> list[ScheduledDelivery]:
     """Generate one or two deliveries a week. Near the first possible day, some are early, on that day, or cancelled."""
     possible = dt.date.fromisoformat(parameters.order_date) + supplier.lead_days * _DAY
     dates = {possible + (step + chance.randrange(3)) * _DAY for step in range(-24, 30, 5)}
@@ -239,17 +239,17 @@ def _deliveries(chance: Random, parameters: Parameters, supplier: Supplier, plac
     cancelled = {possible} if place % 3 == 0 else {possible + 4 * _DAY}
     if place % 3 == 1:
         dates.add(possible)
-    return [Delivery(supplier.name, date, date in cancelled) for date in sorted(dates | cancelled)]
+    return [ScheduledDelivery(supplier.name, date, date in cancelled) for date in sorted(dates | cancelled)]
 
 
-def _sales(chance: Random, sku: str, warehouse: str) -> list[Sale]:
+def _sales(chance: Random, sku: str, warehouse: str) -> list[ItemSale]:
     """Generate sales on about half of the days. They rise or fall over time, so that the period matters."""
     usual, trend = chance.randrange(4, 26), chance.choice((-1, 1)) * chance.randrange(3, 9) / 10
     sales = []
     for place in range((_LAST_DAY - _FIRST_DAY).days + 1):
         units = round(usual * (1 + trend * (place / 46 - 1)) * chance.uniform(0.4, 1.6))
         if chance.random() < 0.5 and units > 0:
-            sales.append(Sale(_FIRST_DAY + place * _DAY, warehouse, sku, units))
+            sales.append(ItemSale(_FIRST_DAY + place * _DAY, warehouse, sku, units))
     return sales
 
 
@@ -276,11 +276,11 @@ def _older(stock: Sequence[Stock]) -> list[Stock]:
     ]
 
 
-def _sales_files(sales: Sequence[Sale]) -> dict[str, str]:
+def _sales_files(sales: Sequence[ItemSale]) -> dict[str, str]:
     months = range(_FIRST_DAY.month, _LAST_DAY.month + 1)
     return {
         f"sales/2025-{month:02}.csv": csv_of(
-            Sale.__struct_fields__, (item for item in sales if item.date.month == month)
+            ItemSale.__struct_fields__, (item for item in sales if item.date.month == month)
         )
         for month in months
     }
@@ -296,7 +296,7 @@ def _suppliers_workbook(shop: Shop) -> Workbook:
     }
 
 
-def _calendar_text(deliveries: Sequence[Delivery]) -> str:
+def _calendar_text(deliveries: Sequence[ScheduledDelivery]) -> str:
     """Return the calendar as iCalendar text, in date order, with one stocktaking among the deliveries."""
     events = [
         (item.date, f"Delivery {item.supplier}", "CANCELLED" if item.is_cancelled else "CONFIRMED")

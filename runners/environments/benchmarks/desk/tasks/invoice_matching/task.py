@@ -60,7 +60,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 20250926
 
 
-class Supplier(msgspec.Struct, frozen=True):
+class InvoiceSupplier(msgspec.Struct, frozen=True):
     """One row of the sheet Suppliers."""
 
     supplier_id: str
@@ -68,7 +68,7 @@ class Supplier(msgspec.Struct, frozen=True):
     account: str
 
 
-class Order(msgspec.Struct, frozen=True):
+class PurchaseOrder(msgspec.Struct, frozen=True):
     """One purchase order, with the number of pieces that arrived."""
 
     order_id: str
@@ -95,12 +95,12 @@ class Invoice(msgspec.Struct, frozen=True):
         return self.quantity * self.unit_price
 
 
-class Ledger(msgspec.Struct, frozen=True):
+class InvoiceLedger(msgspec.Struct, frozen=True):
     """All generated data of the task. Payments to the first supplier are on hold."""
 
-    suppliers: tuple[Supplier, ...]
-    open_orders: tuple[Order, ...]
-    closed_orders: tuple[Order, ...]
+    suppliers: tuple[InvoiceSupplier, ...]
+    open_orders: tuple[PurchaseOrder, ...]
+    closed_orders: tuple[PurchaseOrder, ...]
     invoices: tuple[Invoice, ...]
 
 
@@ -127,12 +127,12 @@ def build(parameters: Parameters) -> Files:
 
 
 @cache
-def draw(parameters: Parameters) -> Ledger:
+def draw(parameters: Parameters) -> InvoiceLedger:
     """Generate suppliers, orders and invoices, with cases on both sides of every rule."""
     chance = seeded(parameters.seed)
     names = chance.sample(_SUPPLIERS, len(_SUPPLIERS))
     suppliers = tuple(
-        Supplier(f"S{301 + 4 * place}", name, f"AC-{chance.randrange(1000, 9999)}-{chance.randrange(100, 999)}")
+        InvoiceSupplier(f"S{301 + 4 * place}", name, f"AC-{chance.randrange(1000, 9999)}-{chance.randrange(100, 999)}")
         for place, name in enumerate(names)
     )
     orders = [_order(chance, 7100 + place * 3, suppliers[place % len(suppliers)]) for place in range(64)]
@@ -144,12 +144,12 @@ def draw(parameters: Parameters) -> Ledger:
     numbered = tuple(
         msgspec.structs.replace(item, invoice_id=f"R-{4010 + place * 9}") for place, item in enumerate(invoices)
     )
-    return Ledger(suppliers, open_orders, closed_orders, numbered)
+    return InvoiceLedger(suppliers, open_orders, closed_orders, numbered)
 
 
-def _order(chance: Random, number: int, supplier: Supplier) -> Order:
+def _order(chance: Random, number: int, supplier: InvoiceSupplier) -> PurchaseOrder:
     quantity = chance.randrange(10, 240)
-    return Order(
+    return PurchaseOrder(
         order_id=f"PO-{number}",
         supplier_id=supplier.supplier_id,
         item=chance.choice(_ITEMS),
@@ -159,12 +159,12 @@ def _order(chance: Random, number: int, supplier: Supplier) -> Order:
     )
 
 
-def price_limit(order: Order, parameters: Parameters) -> Decimal:
+def price_limit(order: PurchaseOrder, parameters: Parameters) -> Decimal:
     """Return the highest unit price within the tolerance."""
     return order.unit_price * (1 + Decimal(parameters.tolerance_percent) / 100)
 
 
-def _invoice(chance: Random, parameters: Parameters, order: Order) -> Invoice:
+def _invoice(chance: Random, parameters: Parameters, order: PurchaseOrder) -> Invoice:
     """Generate the invoice for an order. The price may be up to 11 % higher, but never by exactly the tolerance."""
     price = order.unit_price
     if chance.random() < 0.45:
@@ -175,7 +175,7 @@ def _invoice(chance: Random, parameters: Parameters, order: Order) -> Invoice:
     return Invoice("", order.supplier_id, order.order_id, order.quantity, price, due)
 
 
-def _edge_invoices(parameters: Parameters, orders: Sequence[Order]) -> list[Invoice]:
+def _edge_invoices(parameters: Parameters, orders: Sequence[PurchaseOrder]) -> list[Invoice]:
     """Return invoices close to each limit. Every eighth order belongs to the supplier on hold."""
     cutoff = dt.date.fromisoformat(parameters.cutoff_date)
 
@@ -221,16 +221,16 @@ def _invoices_text(invoices: Sequence[Invoice]) -> str:
     return csv_of(columns, invoices)
 
 
-def _orders_workbook(ledger: Ledger) -> Workbook:
+def _orders_workbook(ledger: InvoiceLedger) -> Workbook:
     columns = ("order_id", "supplier_id", "item", "quantity", "unit_price")
     return {
         "Open": sheet_of(columns, ledger.open_orders),
         "Closed": sheet_of(columns, ledger.closed_orders),
-        "Suppliers": sheet_of(Supplier.__struct_fields__, ledger.suppliers),
+        "Suppliers": sheet_of(InvoiceSupplier.__struct_fields__, ledger.suppliers),
     }
 
 
-def _receipts_text(parameters: Parameters, ledger: Ledger) -> str:
+def _receipts_text(parameters: Parameters, ledger: InvoiceLedger) -> str:
     """Return the receipts as text: one to three deliveries for each order, sorted by day."""
     chance = seeded(parameters.seed + 1)
     rows: list[tuple[dt.date, str, int]] = []
@@ -241,7 +241,7 @@ def _receipts_text(parameters: Parameters, ledger: Ledger) -> str:
     return csv_text([("received_on", "order_id", "pieces"), *sorted(rows)])
 
 
-def _mail(parameters: Parameters, suppliers: Sequence[Supplier]) -> dict[str, str]:
+def _mail(parameters: Parameters, suppliers: Sequence[InvoiceSupplier]) -> dict[str, str]:
     """Return the messages: two payment holds, one of them lifted later, and the recipient of the notes."""
     held, released = suppliers[0], suppliers[1]
     return {

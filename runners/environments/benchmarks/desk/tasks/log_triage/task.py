@@ -58,7 +58,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 4417
 
 
-class Entry(msgspec.Struct, frozen=True, order=True):
+class LogEntry(msgspec.Struct, frozen=True, order=True):
     """One line of a log."""
 
     at: dt.datetime
@@ -93,12 +93,12 @@ def build(parameters: Parameters) -> Files:
 
 
 @cache
-def draw_entries(parameters: Parameters, seed: int) -> tuple[Entry, ...]:
+def draw_entries(parameters: Parameters, seed: int) -> tuple[LogEntry, ...]:
     """Generate one night's entries in time order, dense within the period and some of them exactly on its limits."""
     chance = seeded(seed)
     start, end = instant(parameters.start), instant(parameters.end)
     services = chance.sample(sorted(OWNERS), len(OWNERS))
-    entries: list[Entry] = []
+    entries: list[LogEntry] = []
     for span_start, span_end, count in (
         (start - dt.timedelta(hours=3), start, 70),
         (start, end, 170),
@@ -115,18 +115,18 @@ def draw_entries(parameters: Parameters, seed: int) -> tuple[Entry, ...]:
     ]
     second = dt.timedelta(seconds=1)
     edges = [
-        Entry(at, services[2], "CRITICAL", f"{0xED6E00 + place:06x}", "worker died")
+        LogEntry(at, services[2], "CRITICAL", f"{0xED6E00 + place:06x}", "worker died")
         for place, at in enumerate((start - second, start, end, end + second))
     ]
     return tuple(sorted([*entries, *repeats, *edges]))
 
 
-def _entry(chance: Random, at: dt.datetime, service: str) -> Entry:
+def _entry(chance: Random, at: dt.datetime, service: str) -> LogEntry:
     level = chance.choices(LEVELS, (8, 30, 25, 25, 12))[0]
-    return Entry(at, service, level, f"{chance.randrange(16**6):06x}", chance.choice(_MESSAGES[level]))
+    return LogEntry(at, service, level, f"{chance.randrange(16**6):06x}", chance.choice(_MESSAGES[level]))
 
 
-def _log_files(folder: str, entries: Sequence[Entry]) -> dict[str, str]:
+def _log_files(folder: str, entries: Sequence[LogEntry]) -> dict[str, str]:
     """Distribute entries over the log files of three machines."""
     return {
         f"{folder}/app-{number + 1}.log": "".join(f"{entry.line()}\n" for entry in entries[number::3])
@@ -147,7 +147,7 @@ def instant(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
 
 
-class Tally(msgspec.Struct, frozen=True):
+class ServiceTally(msgspec.Struct, frozen=True):
     """One row of the correct table."""
 
     service: str
@@ -157,11 +157,11 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 @cache
-def _tallies(parameters: Parameters) -> tuple[Tally, ...]:
+def _tallies(parameters: Parameters) -> tuple[ServiceTally, ...]:
     """Return the rows of the correct table, the largest count first."""
     severe = LEVELS[LEVELS.index(parameters.level) :]
     start, end = instant(parameters.start), instant(parameters.end)
-    counted: dict[str, list[Entry]] = {}
+    counted: dict[str, list[LogEntry]] = {}
     requests: set[tuple[str, str]] = set()
     for entry in draw_entries(parameters, parameters.seed):
         is_repeat = (entry.service, entry.request) in requests
@@ -170,7 +170,7 @@ def _tallies(parameters: Parameters) -> tuple[Tally, ...]:
         requests.add((entry.service, entry.request))
         if not (is_repeat and parameters.counting == ONCE_PER_REQUEST):
             counted.setdefault(entry.service, []).append(entry)
-    tallies = [Tally(service, len(found), found[0].at, found[-1].at) for service, found in counted.items()]
+    tallies = [ServiceTally(service, len(found), found[0].at, found[-1].at) for service, found in counted.items()]
     listed = [tally for tally in tallies if tally.count >= int(parameters.minimum)]
     return tuple(sorted(listed, key=lambda tally: (-tally.count, tally.service)))
 

@@ -76,7 +76,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
         return dt.timedelta(hours=int(self.office_clock.removeprefix("UTC") or 0))
 
 
-class Event(msgspec.Struct, frozen=True):
+class CalendarEvent(msgspec.Struct, frozen=True):
     """One calendar entry, in UTC as naive datetimes. A whole-day entry covers an office day, excluding its end."""
 
     start: dt.datetime
@@ -109,7 +109,7 @@ class Booking(msgspec.Struct, frozen=True, order=True):
     room: str
 
 
-class Slot(msgspec.Struct, frozen=True):
+class MeetingSlot(msgspec.Struct, frozen=True):
     """The time and room of the meeting, in office time as naive datetimes."""
 
     start: dt.datetime
@@ -150,7 +150,7 @@ def build(parameters: Parameters) -> Files:
 
 
 @cache
-def calendar_of(parameters: Parameters, name: str) -> tuple[Event, ...]:
+def calendar_of(parameters: Parameters, name: str) -> tuple[CalendarEvent, ...]:
     """Generate three weeks of one person's calendar, in time order."""
     chance = seeded(f"{parameters.seed} {name}")
     events = []
@@ -159,16 +159,16 @@ def calendar_of(parameters: Parameters, name: str) -> tuple[Event, ...]:
             continue
         midnight = dt.datetime.combine(day, dt.time())
         if chance.random() < 0.07:
-            events.append(Event(midnight, midnight + dt.timedelta(days=1), "Day off", "whole day"))
+            events.append(CalendarEvent(midnight, midnight + dt.timedelta(days=1), "Day off", "whole day"))
         for _ in range(chance.randrange(3, 6)):
             start = midnight + dt.timedelta(hours=6, minutes=5 * chance.randrange(108))
             end = start + dt.timedelta(minutes=chance.choice((25, 30, 45, 50, 60)))
             kind = chance.choices(("busy", "cancelled", "transparent"), (8, 1, 1))[0]
-            events.append(Event(start, end, chance.choice(_ENTRIES), kind))
+            events.append(CalendarEvent(start, end, chance.choice(_ENTRIES), kind))
     return tuple(sorted(events, key=lambda event: event.start))
 
 
-def ics_text(events: Sequence[Event]) -> str:
+def ics_text(events: Sequence[CalendarEvent]) -> str:
     """Return a calendar as iCalendar text."""
     lines = [line for number, event in enumerate(events, start=1) for line in event.lines(number)]
     return "".join(f"{line}\r\n" for line in ("BEGIN:VCALENDAR", "VERSION:2.0", *lines, "END:VCALENDAR"))
@@ -186,11 +186,11 @@ def team_of(name: str) -> str:
 
 
 @cache
-def planned(parameters: Parameters) -> Slot:
+def planned(parameters: Parameters) -> MeetingSlot:
     """Return the earliest slot that suits everybody, with the smallest suitable room that is free."""
     start, end = _earliest(parameters)
     taken = {booking.room for booking in bookings(parameters) if booking.start < end and start < booking.end}
-    return Slot(start, end, next(room for room in _suitable_rooms(parameters) if room not in taken))
+    return MeetingSlot(start, end, next(room for room in _suitable_rooms(parameters) if room not in taken))
 
 
 @cache

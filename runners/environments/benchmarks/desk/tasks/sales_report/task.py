@@ -70,7 +70,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 1
 
 
-class Order(msgspec.Struct, frozen=True):
+class SalesOrder(msgspec.Struct, frozen=True):
     """One row of an order file. Amounts are in the currency of the order."""
 
     order_id: str
@@ -119,7 +119,7 @@ def build(parameters: Parameters) -> Files:
 
 
 @cache
-def quarter_of(parameters: Parameters, quarter: int) -> tuple[Order, ...]:
+def quarter_of(parameters: Parameters, quarter: int) -> tuple[SalesOrder, ...]:
     """Generate the restated orders of a quarter, sorted by date."""
     chance = seeded(parameters.seed * 10 + quarter)
     first_day = dt.date(2025, 3 * quarter - 2, 1)
@@ -132,9 +132,9 @@ def quarter_of(parameters: Parameters, quarter: int) -> tuple[Order, ...]:
     )
 
 
-def _drawn_order(chance: Random, day: dt.date) -> Order:
+def _drawn_order(chance: Random, day: dt.date) -> SalesOrder:
     sku, _, _, cents = chance.choices(PRODUCTS, (5, 3, 4, 4, 2, 3, 5, 3, 2, 4, 3, 5))[0]
-    return Order(
+    return SalesOrder(
         order_id="",
         date=day,
         region=chance.choices(_REGIONS, _REGION_WEIGHTS)[0],
@@ -159,8 +159,8 @@ def rates_of(parameters: Parameters) -> Mapping[tuple[str, str], Decimal]:
     }
 
 
-def _orders_text(orders: Sequence[Order]) -> str:
-    header = tuple(name.replace("discount", "discount_percent") for name in Order.__struct_fields__)
+def _orders_text(orders: Sequence[SalesOrder]) -> str:
+    header = tuple(name.replace("discount", "discount_percent") for name in SalesOrder.__struct_fields__)
     return csv_text([header, *(msgspec.structs.astuple(order) for order in orders)])
 
 
