@@ -297,8 +297,12 @@ def agent_phase(task: HarborTask) -> Phase:
 
 def grader_error(task: HarborTask, what: str, kind: str, stdout: bytes) -> GraderError:
     """Return the error of tests that gave no verdict, with the last line that they printed."""
-    said = stdout.decode("utf-8", "replace").strip().splitlines()
-    words = said[-1][:300] if said else "nothing"
     # Another attempt would be a new draw for those that fail their tests, and for no others.
-    message = f"{task.task_id}: {what}; the tests said at last: {words}"
+    message = f"{task.task_id}: {what}; the tests said at last: {last_printed(stdout)}"
     return GraderError(message, kind=kind, is_retry_owed=False)
+
+
+def last_printed(stdout: bytes) -> str:
+    """Return the last line that tests printed, for a message."""
+    said = stdout.decode("utf-8", "replace").strip().splitlines()
+    return said[-1][:300] if said else "nothing"

@@ -19,7 +19,7 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.harbor.compose import COMPOSE
-from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict
+from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict, last_printed
 from lhaw_record.runners.environments.benchmarks.harbor.environment import (
     ContainerSetup,
     Steps,
@@ -142,9 +142,7 @@ async def _check(oracle: Oracle) -> None:
         raise _unfit(str(error)) from error
     if not grade.is_success:
         rewards = ", ".join(f"{name} {reward:g}" for name, reward in found.rewards.items())
-        printed = found.stdout.decode("utf-8", "replace").strip().splitlines()
-        words = printed[-1][:300] if printed else "nothing"
-        raise _unfit(f"{task.task_id}: its rewards are {rewards}; the tests said at last: {words}")
+        raise _unfit(f"{task.task_id}: its rewards are {rewards}; the tests said at last: {last_printed(found.stdout)}")
 
 
 def _unfit(what: str) -> SandboxBoundaryError:
