@@ -13,7 +13,7 @@ from lhaw_record.recorder.cli.arguments import FORMAT, port
 from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.base.text.listing import listed
+from lhaw_record.runners.base.text.fields import listed
 from lhaw_record.runners.cli.model_options import json_values
 
 _MOST_NAMED = 5

@@ -21,9 +21,8 @@ from lhaw_record.runners.imports.foreign_trial import (
     SourceFile,
 )
 from lhaw_record.runners.imports.formats import Format
-from lhaw_record.runners.imports.recognition import looks_like
-from lhaw_record.runners.imports.rewards import check_used, rewards_by_place
-from lhaw_record.runners.imports.source_files import read_sources
+from lhaw_record.runners.imports.formats.__init__ import looks_like
+from lhaw_record.runners.imports.source_files import check_used, read_sources, rewards_by_place
 from lhaw_record.runners.imports.store_access import load_records, to_write, write
 from lhaw_record.runners.imports.streams import ImportedStream, ImportPlan, assemble, closing_event
 

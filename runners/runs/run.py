@@ -22,8 +22,8 @@ from lhaw_record.recorder.writing.recorder import Recorder
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.budget import RunBudget, spent_by_model
 from lhaw_record.runners.base.errors import ungrouped
-from lhaw_record.runners.base.host.interrupts import interruptibly
 from lhaw_record.runners.base.host.scratch import sweep_scratch_folders
+from lhaw_record.runners.base.host.serving import interruptibly
 from lhaw_record.runners.models.endpoints.door import try_doors_now
 from lhaw_record.runners.models.litellm_library import close_clients
 from lhaw_record.runners.runs.executors.local import LocalExecutor

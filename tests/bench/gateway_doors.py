@@ -27,7 +27,7 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
-from lhaw_record.runners.base.host.http_serving import QuietServer
+from lhaw_record.runners.base.host.serving import QuietServer
 from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.exchanges import close_http_session
 from lhaw_record.runners.models.gateway.app import Gateway

@@ -11,10 +11,9 @@ import anyio
 import msgspec
 import pytest
 
-from lhaw_record.runners.environments.sandboxes.local import isolated, layout
+from lhaw_record.runners.environments.sandboxes.local import layout, providers
 from lhaw_record.runners.environments.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
-from lhaw_record.runners.environments.sandboxes.local.namespaces import NamespaceSandboxProvider
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import NamespaceSandboxProvider, ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, ProgramEnd, SandboxLimits, Way
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 from tests.support.needs import needs
@@ -208,7 +207,7 @@ class IsolatedHereContract(ProgramContract):
         (tmp_path / "python" / "lib").symlink_to(f"{real.base_prefix}/lib")
         copied = shutil.copy(real.executable, tmp_path / "python" / "bin")
         moved = msgspec.structs.replace(real, executable=str(copied), base_prefix=str(tmp_path / "python"))
-        monkeypatch.setattr(isolated, "current_python_home", lambda: moved)
+        monkeypatch.setattr(providers, "current_python_home", lambda: moved)
         (tmp_path / "entry").mkdir()
         shown = (str(tmp_path / "entry"), f"{real.base_prefix}/lib")  # where shared libraries are looked for
         async with self.opened(mounts=shown) as sandbox:

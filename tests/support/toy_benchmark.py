@@ -10,7 +10,6 @@ import msgspec
 
 from lhaw_record.recorder.events import TaskRegistered, VariantGenerated
 from lhaw_record.recorder.events.values import Task, Usage, Variant
-from lhaw_record.runners.agents.attempt import TrialRunner
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
@@ -18,7 +17,7 @@ from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.environments.benchmarks.protocol import Environment, EnvironmentSettings
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment

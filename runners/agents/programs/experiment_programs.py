@@ -9,7 +9,7 @@ from lhaw_record.runners.agents.programs.entries import found_content, found_ver
 from lhaw_record.runners.agents.programs.installation import AGENTS_VARIABLE
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
-from lhaw_record.runners.environments.sandboxes.driver_config import folder_in_the_way_of
+from lhaw_record.runners.environments.sandboxes.driver_program import folder_in_the_way_of
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
 

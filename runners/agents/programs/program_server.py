@@ -17,8 +17,8 @@ from starlette.types import ASGIApp
 
 from lhaw_record.runners.agents.programs.entries import path_folders, shown_folders
 from lhaw_record.runners.base.errors import ExperimentError, ungrouped
-from lhaw_record.runners.base.host.http_serving import LOOPBACK, QuietServer, without_delay
 from lhaw_record.runners.base.host.scratch import scratch_folder
+from lhaw_record.runners.base.host.serving import LOOPBACK, QuietServer, without_delay
 from lhaw_record.runners.environments.sandboxes.protocol import Way
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.models.gateway.app import Gateway

@@ -19,7 +19,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     Grade,
     Reference,
 )
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, SandboxLimits, Way
 
 NO_TOOL = "lhaw_record_no_such_tool"

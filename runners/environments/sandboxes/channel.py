@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
-from lhaw_record.runners.environments.sandboxes.inside.wire import FRAME_LIMIT_BYTES, pack, unpack
+from lhaw_record.runners.environments.sandboxes.inside.pipes import FRAME_LIMIT_BYTES, pack, unpack
 
 OUT_OF_MEMORY = "sandbox_out_of_memory"
 """The error kind for a sandbox whose agent used up the memory, so that the kernel killed the driver itself."""

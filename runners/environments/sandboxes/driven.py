@@ -4,6 +4,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -12,7 +13,7 @@ from lhaw_record.runners.base.errors import SandboxBoundaryError, ungrouped
 from lhaw_record.runners.environments.sandboxes.channel import ControlChannel
 from lhaw_record.runners.environments.sandboxes.command_output import command_result, program_end
 from lhaw_record.runners.environments.sandboxes.inside.forwarder import PORT
-from lhaw_record.runners.environments.sandboxes.inside.wire import CHUNK_BYTES
+from lhaw_record.runners.environments.sandboxes.inside.pipes import CHUNK_BYTES
 from lhaw_record.runners.environments.sandboxes.protocol import (
     READ_BYTES,
     CommandResult,
@@ -38,30 +39,32 @@ class DrivenSandbox:
     def __init__(
         self,
         kind: str,
-        work_dir: str,
+        config: Mapping[str, Any],
         weak_limits: tuple[str, ...],
         limits: SandboxLimits,
         channel: ControlChannel,
         watch: Watch = dict,
     ) -> None:
         self.kind = kind
-        self.work_dir = work_dir
+        self.work_dir: str = config["work_dir"]
         self.weak_limits = weak_limits
         self.home = ""
         self.listener_url = ""
-        self._environment: Mapping[str, str] = {}
+        self._environment: Mapping[str, str] = config["environment"]
         self._limits = limits
         self._channel = channel
         self._watch = watch
         self._seen = watch()
 
-    async def prepare(
-        self, files: Path | None, way: Way | None, *, home: str, environment: Mapping[str, str], port: int | None = PORT
-    ) -> None:
+    async def prepare(self, files: Path | None, way: Way | None, *, home: str, port: int | None = PORT) -> None:
         """Finish opening: fill the work directory, and prepare for programs if a way is given."""
         if way is not None:
             self.home, self.listener_url = home, f"http://127.0.0.1:{port}"
-            self._environment = {**environment, "HOME": home, "PATH": ":".join((environment["PATH"], *way.path))}
+            self._environment = {
+                **self._environment,
+                "HOME": home,
+                "PATH": ":".join((self._environment["PATH"], *way.path)),
+            }
         if files is not None:
             await self._load(files)
 

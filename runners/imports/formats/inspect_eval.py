@@ -26,8 +26,8 @@ from lhaw_record.runners.imports.foreign_trial import (
     ParsedFile,
     SourceFile,
 )
-from lhaw_record.runners.imports.formats.inspect_archive import Archive
-from lhaw_record.runners.imports.formats.inspect_samples import (
+from lhaw_record.runners.imports.formats.inspect_log import (
+    Archive,
     duration_ms,
     has_trajectory,
     turns_of_sample,

@@ -33,8 +33,7 @@ from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.programs.leases import Leases, open_leases
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError, ungrouped
-from lhaw_record.runners.base.host.http_serving import QuietServer, without_delay
-from lhaw_record.runners.base.host.interrupts import interruptibly
+from lhaw_record.runners.base.host.serving import QuietServer, interruptibly, without_delay
 from lhaw_record.runners.models.litellm_library import close_clients
 from lhaw_record.runners.runs.daemon.app import SHORTEST_TOKEN, application, is_loopback
 from lhaw_record.runners.runs.daemon.client import (

@@ -7,7 +7,7 @@ import msgspec
 
 from lhaw_record.recorder.reading.trial_index import TrialIndex
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
-from lhaw_record.runners.base.text.listing import listed
+from lhaw_record.runners.base.text.fields import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment, ModelSpec
 from lhaw_record.runners.models.costs import price_of, spent_words

@@ -22,7 +22,7 @@ from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded
 from lhaw_record.recorder.sharing.address import open_address, store_address
 from lhaw_record.recorder.storage.store import has_store
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.base.text.listing import listed
+from lhaw_record.runners.base.text.fields import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.experiment.tables import BenchmarkSpec, StoreSpec
 

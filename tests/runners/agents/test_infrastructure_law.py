@@ -40,7 +40,7 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import un
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import ServerPlan, running_servers
 from lhaw_record.runners.environments.benchmarks.protocol import Environment, EnvironmentSettings
 from lhaw_record.runners.environments.grading.grade import CheckpointResult, Grade
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramEnd, SandboxLimits
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.prompts import Prompts

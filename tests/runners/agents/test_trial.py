@@ -29,7 +29,7 @@ from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolR
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError, ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.protocol import Environment, EnvironmentSettings
 from lhaw_record.runners.environments.grading.grade import Artifact, CheckpointResult, Grade
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.models.call_outcomes import RetryPolicy

@@ -36,8 +36,8 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     ToolResult,
 )
 from lhaw_record.runners.environments.benchmarks.workspace_tools import WORKSPACE_TOOLS, call_workspace_tool
-from lhaw_record.runners.environments.sandboxes.local.isolated import IsolatedSandboxProvider
 from lhaw_record.runners.environments.sandboxes.local.layout import HOME, WORK_DIR, Extra
+from lhaw_record.runners.environments.sandboxes.local.providers import IsolatedSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import Sandbox, SandboxLimits
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 

@@ -25,8 +25,7 @@ from lhaw_record.runners.environments.benchmarks.mcp_lines import (
 from lhaw_record.runners.environments.benchmarks.protocol import ToolResult
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
-from lhaw_record.runners.environments.sandboxes.docker.relay import LIMITS, open_python
-from lhaw_record.runners.environments.sandboxes.docker.sidecar import LineChannel
+from lhaw_record.runners.environments.sandboxes.docker.sidecar import LIMITS, LineChannel, open_python
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.users.ask_user import bridge
 

@@ -19,7 +19,7 @@ import msgspec
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import SYSTEM_FOLDERS
-from lhaw_record.runners.environments.sandboxes.inside_programs import SERVER_MODULES, driver_command, driver_program
+from lhaw_record.runners.environments.sandboxes.driver_program import SERVER_MODULES, driver_command, driver_program
 from lhaw_record.runners.environments.sandboxes.local.bubblewrap import step_arguments
 from lhaw_record.runners.environments.sandboxes.local.layout import HIDDEN_KERNEL_FILES, interpreter
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home

@@ -22,8 +22,8 @@ from lhaw_record.runners.environments.benchmarks.swebench_pro.scripts import (
 )
 from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult
 from lhaw_record.runners.environments.sandboxes.docker.files import FileLimits
-from lhaw_record.runners.environments.sandboxes.docker.host_limits import free_space_command, is_full, names_limit
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
+from lhaw_record.runners.environments.sandboxes.docker.services import free_space_command, is_full, names_limit
 
 _FOLDER = "workspace"
 _GIT_S = 300.0

@@ -34,16 +34,16 @@ import msgspec
 
 from lhaw_record.recorder import processes
 from lhaw_record.recorder.resources import data_path
-from lhaw_record.runners.environments.grading.confined.limits import (
+from lhaw_record.runners.environments.grading.confined.child import (
     EXCEPTION,
     FRAME_HEADER_BYTES,
     OUT_OF_MEMORY,
     READING,
     VALUE,
     ChildEnd,
-    ConfinedLimits,
     Request,
 )
+from lhaw_record.runners.environments.grading.confined.lockdown import ConfinedLimits
 
 T = TypeVar("T")
 

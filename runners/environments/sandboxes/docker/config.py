@@ -1,13 +1,20 @@
 """The configuration of a container, for the Docker Engine and for the driver inside."""
 
+import marshal
 from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from lhaw_record.runners.environments.sandboxes.docker import boot
-from lhaw_record.runners.environments.sandboxes.docker.labels import MEMORY
-from lhaw_record.runners.environments.sandboxes.driver_config import driver_config
+from lhaw_record.runners.environments.sandboxes.docker.engine import MEMORY
+from lhaw_record.runners.environments.sandboxes.driver_program import (
+    INSIDE,
+    INSIDE_MODULES,
+    READ_PROGRAM,
+    driver_config,
+)
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, Way
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 
@@ -88,7 +95,7 @@ def container_config(image: DockerImage, limits: SandboxLimits, way: Way | None)
         host |= {"CapDrop": ["ALL"], "CapAdd": list(_DRIVER_CAPABILITIES), "Tmpfs": _memory_folders(image, limits, way)}
     return {
         "Image": image.name,
-        "Entrypoint": list(boot.COMMAND),
+        "Entrypoint": list(BOOT_COMMAND),
         "Cmd": [],
         "User": "0",
         "WorkingDir": "/",
@@ -126,8 +133,6 @@ def agent_config(
         limits,
         work_dir=image.work_dir,
         python_dir=_PYTHON_DIR,
-        temporary_dir=_TEMPORARY_DIR,
-        members_path="",
         user_id=None if image.is_own_machine else _USER_ID,
         memory_events=_MEMORY_EVENTS,
         keeps_capabilities=image.is_own_machine,
@@ -165,3 +170,59 @@ def read_only_mounts(shown: Mapping[str, str]) -> list[dict[str, Any]]:
         *({"Type": "bind", "Source": source, "Target": target, "ReadOnly": True} for target, source in seen.items()),
         *({"Type": "tmpfs", "Target": folder, "TmpfsOptions": {"SizeBytes": 4096}} for folder in covered),
     ]
+
+
+OLDEST_PYTHON = (3, 9)
+
+_BOOT = (
+    f"""\
+import sys
+if sys.version_info < {OLDEST_PYTHON}:
+    sys.exit("its python3 is %s, and the sandbox needs {".".join(map(str, OLDEST_PYTHON))}" % sys.version.split()[0])
+"""
+    + READ_PROGRAM.format(0)
+    + """\
+import __future__
+sources, cell, config, packages = marshal.loads(take(int.from_bytes(take(4), "big")))
+for name, source in sources:
+    sys.modules[name] = module = type(sys)(name)
+    exec(compile(source, name, "exec", __future__.annotations.compiler_flag, True, 2), module.__dict__)
+module.main(config, cell, packages)
+"""
+)
+
+BOOT_COMMAND = ("python3", "-I", "-S", "-c", _BOOT)
+"""The first process of the container: the image's Python, which reads its program from standard input."""
+
+
+def boot_program(config: dict[str, Any], *, has_packages: bool) -> bytes:
+    """Return the program that the first process reads."""
+    sources, cell = _sources()
+    # Version 2 of the format is the same for every Python; what is in it are texts and bytes only, no code.
+    return marshal.dumps((sources, cell, config, _packages() if has_packages else []), 2)
+
+
+@lru_cache(maxsize=1)
+def _sources() -> tuple[list[tuple[str, str]], str]:
+    folder = Path(__file__).parents[1] / "inside"
+    sources = [
+        (f"{INSIDE}.{name}", (folder / f"{name}.py").read_text(encoding="utf-8"))
+        for name in (*INSIDE_MODULES, "container")
+    ]
+    return sources, (folder / "cell.py").read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _packages() -> list[tuple[str, bytes, int]]:
+    """Return the files of the agent's packages, including compiled ones.
+
+    They save a second if the Python versions match.
+    """
+    found = []
+    for name, path in current_python_home().packages:
+        root = Path(path)
+        for file in sorted(root.rglob("*")):
+            if file.suffix in (".py", ".pyc", ".json") and file.is_file():
+                changed_s = int(file.stat().st_mtime)
+                found.append((f"{name}/{file.relative_to(root).as_posix()}", file.read_bytes(), changed_s))
+    return found

@@ -12,8 +12,7 @@ import anyio
 import msgspec
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
-from lhaw_record.runners.environments.sandboxes.docker.engine import asked
-from lhaw_record.runners.environments.sandboxes.docker.labels import MEMORY, OWNED, is_orphan, is_own, own_labels
+from lhaw_record.runners.environments.sandboxes.docker.engine import MEMORY, OWNED, asked, is_orphan, is_own, own_labels
 
 if TYPE_CHECKING:
     from aiodocker import Docker

@@ -15,7 +15,7 @@ import msgspec
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage, limited, read_only_mounts
 from lhaw_record.runners.environments.sandboxes.docker.containers import connect_network, created
-from lhaw_record.runners.environments.sandboxes.docker.engine import asked, connected
+from lhaw_record.runners.environments.sandboxes.docker.engine import MEMORY, asked, connected
 from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult, Program, check_end, execute
 from lhaw_record.runners.environments.sandboxes.docker.files import (
     FileLimits,
@@ -25,7 +25,6 @@ from lhaw_record.runners.environments.sandboxes.docker.files import (
     take_archive,
     unpacked,
 )
-from lhaw_record.runners.environments.sandboxes.docker.labels import MEMORY
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
 from lhaw_record.runners.environments.sandboxes.docker.warden import watch
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits

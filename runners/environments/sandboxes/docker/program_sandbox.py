@@ -8,11 +8,10 @@ from pathlib import Path
 import anyio
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError, ungrouped
-from lhaw_record.runners.environments.sandboxes.docker import relay
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.docker.shell import MachineShell, Phase, new_path
-from lhaw_record.runners.environments.sandboxes.docker.sidecar import LineChannel
+from lhaw_record.runners.environments.sandboxes.docker.sidecar import RELAY_LIMITS, LineChannel, open_relay, relay_end
 from lhaw_record.runners.environments.sandboxes.inside import start_without
 from lhaw_record.runners.environments.sandboxes.inside.forwarder import PORT
 from lhaw_record.runners.environments.sandboxes.protocol import (
@@ -97,7 +96,7 @@ class ImageProgramSandbox:
         broken: list[SandboxBoundaryError] = []
 
         async def watch() -> None:
-            broken.append(await relay.relay_end(self._way))
+            broken.append(await relay_end(self._way))
             stop.set()
 
         with ungrouped():
@@ -123,7 +122,7 @@ async def room_of_trial(
 
     All of it is held at once: trials that each hold a part would deadlock.
     """
-    total_mb = memory_mb + (relay.LIMITS.memory_mb if way else 0)
+    total_mb = memory_mb + (RELAY_LIMITS.memory_mb if way else 0)
     async with provider.room.hold(total_mb):
         yield provider.within(total_mb)
 
@@ -140,7 +139,7 @@ async def open_program_sandbox(
 ) -> AsyncIterator[ImageProgramSandbox]:
     """Open the way out of a container that shows ``way.mounts``, and yield the container as a place for programs."""
     assert isinstance(shell.machine, DockerMachine)
-    async with relay.open_relay(way.socket, provider.image.name, provider.room, shell.machine) as channel:
+    async with open_relay(way.socket, provider.image.name, provider.room, shell.machine) as channel:
         sandbox = ImageProgramSandbox(shell, user, limits, channel, dropped_capabilities)
         await sandbox.prepare(way.path)
         yield sandbox

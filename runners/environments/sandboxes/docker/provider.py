@@ -9,12 +9,12 @@ import msgspec
 
 from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.channel import ControlChannel
-from lhaw_record.runners.environments.sandboxes.docker import boot
 from lhaw_record.runners.environments.sandboxes.docker.attach import started
 from lhaw_record.runners.environments.sandboxes.docker.config import (
     AGENT_HOME,
     DockerImage,
     agent_config,
+    boot_program,
     container_config,
 )
 from lhaw_record.runners.environments.sandboxes.docker.containers import created, memory_of_others_mb, reap
@@ -74,15 +74,14 @@ class DockerSandboxProvider:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.room.hold(limits.memory_mb))
             docker = await stack.enter_async_context(connected())
-            config = container_config(self.image, limits, way)
-            container = await stack.enter_async_context(created(docker, config))
+            container = await stack.enter_async_context(created(docker, container_config(self.image, limits, way)))
             channel = await _start(stack, container, self.image)
             way = None if self.image.is_own_machine else way
-            driver_config = agent_config(self.image, limits, way, container_environment=await _environment(container))
-            channel.send_program(boot.program(driver_config, has_packages=not self.image.is_own_machine))
-            sandbox = DockerSandbox(self.kind, self.image.work_dir, self.image.weak_limits, limits, channel)
+            config = agent_config(self.image, limits, way, container_environment=await _environment(container))
+            channel.send_program(boot_program(config, has_packages=not self.image.is_own_machine))
+            sandbox = DockerSandbox(self.kind, config, self.image.weak_limits, limits, channel)
             sandbox.machine = DockerMachine(container)
-            await sandbox.prepare(files, way, home=AGENT_HOME, environment=driver_config["environment"])
+            await sandbox.prepare(files, way, home=AGENT_HOME)
             yield sandbox
 
 

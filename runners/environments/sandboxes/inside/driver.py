@@ -20,10 +20,9 @@ from lhaw_record.runners.environments.sandboxes.inside.files import (
     read_chunk,
     settle,
 )
-from lhaw_record.runners.environments.sandboxes.inside.output import Output, read_some
+from lhaw_record.runners.environments.sandboxes.inside.pipes import Output, pack, read_message, read_some, write_all
 from lhaw_record.runners.environments.sandboxes.inside.processes import MemoryKills, Survivors
 from lhaw_record.runners.environments.sandboxes.inside.program import run_program
-from lhaw_record.runners.environments.sandboxes.inside.wire import pack, read_message, write_all
 from lhaw_record.runners.environments.sandboxes.inside.worker import Worker
 
 _IDLE_CHECK_MS = 200

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from lhaw_record.runners.environments.sandboxes.inside.wire import CHUNK_BYTES
+from lhaw_record.runners.environments.sandboxes.inside.pipes import CHUNK_BYTES
 
 FIXED_TIME_S = 946_684_800  # 2000-01-01 UTC: a listing of fresh files shows the same in every trial
 LISTED_FILES_LIMIT = 20_000

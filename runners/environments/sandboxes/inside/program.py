@@ -8,9 +8,8 @@ import time
 
 from lhaw_record.runners.environments.sandboxes.inside.confine import DEFAULTED_SIGNALS
 from lhaw_record.runners.environments.sandboxes.inside.forwarder import start_forwarder
-from lhaw_record.runners.environments.sandboxes.inside.output import Output, read_some
+from lhaw_record.runners.environments.sandboxes.inside.pipes import Output, read_message, read_some
 from lhaw_record.runners.environments.sandboxes.inside.processes import Survivors
-from lhaw_record.runners.environments.sandboxes.inside.wire import read_message
 
 
 def run_program(

@@ -15,7 +15,7 @@ import msgspec
 from lhaw_record.recorder import processes
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.channel import OUT_OF_MEMORY, ControlChannel
-from lhaw_record.runners.environments.sandboxes.inside_programs import INSIDE_MODULES, driver_program
+from lhaw_record.runners.environments.sandboxes.driver_program import INSIDE_MODULES, driver_program
 from lhaw_record.runners.environments.sandboxes.local.cgroups import Cgroup
 
 _OPEN_S = 30.0

@@ -9,7 +9,7 @@ from lhaw_record.recorder.events import RunStarted, TrialStarted
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.runners.agents.programs.experiment_programs import check_programs
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.environments.sandboxes.driver_config import folder_in_the_way_of
+from lhaw_record.runners.environments.sandboxes.driver_program import folder_in_the_way_of
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.planning.plan import agent_digest

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from lhaw_record.runners.environments.sandboxes.docker.labels import labelled
+from lhaw_record.runners.environments.sandboxes.docker.engine import labelled
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, Way
 from tests.contracts import test_sandboxes as contract
 from tests.runners.environments.sandboxes.docker_fixtures import engine, make_provider, needs_engine, own_names  # noqa: F401

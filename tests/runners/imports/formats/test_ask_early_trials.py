@@ -14,7 +14,7 @@ from lhaw_record.recorder.events import (
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from lhaw_record.runners.imports import ImportFailed
 from lhaw_record.runners.imports.foreign_trial import KnownRecords
-from lhaw_record.runners.imports.formats.ask_early_conditions import condition_of_trial
+from lhaw_record.runners.imports.formats.ask_early_trials import condition_of_trial
 from lhaw_record.runners.imports.streams import assemble
 from tests.runners.imports.files import (
     broken_claims,

@@ -13,7 +13,7 @@ from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
 from lhaw_record.runners.environments.benchmarks.swebench_pro import open_swebench_pro, suite
 from lhaw_record.runners.environments.benchmarks.swebench_pro.patch import is_stopped_by_limit
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import CommandResult, SandboxLimits
 from lhaw_record.runners.experiment.tables import GraderSpec
 from lhaw_record.runners.runs.live_progress import Reporter

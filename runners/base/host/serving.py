@@ -1,12 +1,16 @@
 """An HTTP server inside our own process. It handles no signals and logs only warnings and errors."""
 
+import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import anyio
 import uvicorn
 from starlette.types import ASGIApp
+
+from lhaw_record.runners.base.errors import ungrouped
 
 LOOPBACK = "127.0.0.1"
 
@@ -33,3 +37,20 @@ def without_delay(listener: socket.socket) -> socket.socket:
     """Make a listening TCP socket send small replies at once instead of after 40 ms, and return the socket."""
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
+
+
+async def interruptibly(work: Callable[[], Awaitable[None]], stop: Callable[[], bool]) -> None:
+    """Await work while handling SIGINT and SIGTERM."""
+
+    async def listen() -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                if not stop():
+                    running.cancel()
+
+    with ungrouped():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listen)
+            with anyio.CancelScope() as running:
+                await work()
+            tasks.cancel_scope.cancel()
