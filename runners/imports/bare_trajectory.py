@@ -10,14 +10,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lhaw_record.recorder.events import AnyEvent, Skipped
 from lhaw_record.recorder.events.canonical_json import short_digest
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
 from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.foreign_trial import (
-    UNKNOWN,
     Failure,
     Finish,
     ForeignTrial,
@@ -25,8 +23,10 @@ from lhaw_record.runners.imports.foreign_trial import (
     KnownRecords,
     Options,
     ParsedFile,
+    imported_task,
+    left_out,
 )
-from lhaw_record.runners.imports.trajectory import Turn, events_of_turns, is_ask_tool
+from lhaw_record.runners.imports.trajectory import ForeignTurn, trajectory_events
 
 REWARD = "reward"
 """The only checkpoint of such a trial, and the name of a reward that has no other."""
@@ -40,7 +40,7 @@ class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str
     agent: str
     model: str
-    turns: Sequence[Turn]
+    turns: Sequence[ForeignTurn]
     program: str | None = None
     task: str | None = None
     run_name: str | None = None
@@ -65,13 +65,13 @@ def parsed_trajectory(
     benchmark = variant.benchmark if variant else options.benchmark or format_name
     if not (variant or options.task or found.task or found.prompt):
         reason = f"{place}: no message of a user names the task; --task does"
-        return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=reason),), remarks=tuple(remarks))
+        return left_out("trajectories", reason, remarks)
     own_name = found.task or f"prompt-{short_digest(found.prompt)[:12]}"
     task_id = variant.task_id if variant else options.task or own_name
     try:
         events = trajectory_events(found.turns, model=found.model, condition=condition)
     except ValueError as error:
-        return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=str(error)),), remarks=tuple(remarks))
+        return left_out("trajectories", str(error), remarks)
     stored = known.tasks.get((benchmark, task_id))
     others = [name for of, name in known.tasks if of == benchmark]
     if options.task and others and not stored:
@@ -79,20 +79,14 @@ def parsed_trajectory(
     wanted = variant.prompt if variant else stored.prompt if stored else ""
     if other := _other_prompt(wanted.strip(), (benchmark, task_id), found.prompt.strip(), known):
         reason = f"{place}: its prompt is {other}"
-        return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=reason),), remarks=tuple(remarks))
+        return left_out("trajectories", reason, remarks)
     reward = (options.rewards or {}).get(place, options.reward)
     difference = _difference(stored, wanted.strip(), found.prompt, reward) if stored else None
     if stored and stored.environment_digest and difference is not None:
         reason = f"{place} is no trial of the store's {benchmark}/{task_id}: {difference}; --task names another"
-        return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=reason),), remarks=tuple(remarks))
-    task = Task(
-        benchmark=benchmark,
-        benchmark_version=UNKNOWN,
-        task_id=task_id,
-        prompt="" if variant else found.prompt,
-        checkpoints=(Checkpoint(checkpoint_id=REWARD, label=REWARD),),
-        environment_digest="",
-    )
+        return left_out("trajectories", reason, remarks)
+    own_prompt = "" if variant else found.prompt
+    task = imported_task(benchmark, task_id, own_prompt, (Checkpoint(checkpoint_id=REWARD, label=REWARD),))
     if stored and difference is None:
         task = stored
     trial = ForeignTrial(
@@ -120,15 +114,6 @@ def in_one(found: Sequence[ParsedFile]) -> ParsedFile:
         skipped=tuple(skipped for each in found for skipped in each.skipped),
         remarks=tuple(remark for each in found for remark in each.remarks),
     )
-
-
-def trajectory_events(turns: Sequence[Turn], *, model: str, condition: str) -> tuple[AnyEvent, ...]:
-    """Return the events of an agent's turns."""
-    has_channel = condition.endswith("ask_user")
-    calls = [call for turn in turns if turn.sub_agent is None for call in turn.reply.tool_calls]
-    if not has_channel and any(is_ask_tool(call.name) for call in calls):
-        raise ValueError("the agent called ask_user; say --condition ask_user, and --variant if the prompt is one")
-    return events_of_turns(turns, model=model, has_channel=has_channel)
 
 
 def without_reward(duration_ms: float | None) -> Failure:
@@ -188,8 +173,7 @@ def _end(found: BareTrajectory, reward: float | None, checkpoints: Sequence[Chec
     return Finish(
         is_success=reward >= 1,
         results=tuple(
-            CheckpointResult(checkpoint_id=each.checkpoint_id, score=reward * each.total, details="")
-            for each in checkpoints
+            CheckpointResult(checkpoint_id=each.checkpoint_id, score=reward * each.total) for each in checkpoints
         ),
         ended_by=found.ended_by,
         final_answer=found.final_answer,

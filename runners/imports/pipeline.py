@@ -69,20 +69,15 @@ def run_import(
     if not assembled.registrations:
         raise ImportFailed(_nothing(path, form, files))
     missing = to_write(assembled.trials, present)
-    if run_id in present or (not missing and _is_registered(assembled, known)):
-        return Import(
-            files=files,
-            labels=labels,
-            skipped=assembled.skipped,
-            events=0,
-            trials=0,
-            already=len(assembled.trials),
-            is_known=True,
-        )
-    own = _own_stream(run_id, files, assembled, missing)
-    events = len(own.events) + sum(len(stream.events) for stream in missing)
-    if not is_dry_run:
-        events = write(create_store(root), experiment_id, own, missing)
+    is_known = run_id in present or (not missing and _is_registered(assembled, known))
+    events = 0
+    if is_known:
+        missing = []
+    else:
+        own = _own_stream(run_id, files, assembled, missing)
+        events = len(own.events) + sum(len(stream.events) for stream in missing)
+        if not is_dry_run:
+            events = write(create_store(root), experiment_id, own, missing)
     return Import(
         files=files,
         labels=labels,
@@ -90,6 +85,7 @@ def run_import(
         events=events,
         trials=len(missing),
         already=len(assembled.trials) - len(missing),
+        is_known=is_known,
     )
 
 

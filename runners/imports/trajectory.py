@@ -32,7 +32,7 @@ ASK_TOOL = "ask_user"
 MAIN_THREAD = "main"
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a tool call. ``is_error`` is None if the source does not say."""
 
     text: str
@@ -40,7 +40,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float | None = None
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class ForeignTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One call to the agent's model: the request, the reply, and the outcomes of the reply's tool calls in order.
 
     ``is_text_action`` says whether a reply without tool calls counts as an action, because one source lists its actions
@@ -50,7 +50,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
     request: tuple[Message, ...]
     reply: Message
-    outcomes: tuple[Outcome | None, ...]
+    outcomes: tuple[CallResult | None, ...]
     finish_reason: str | None = None
     latency_ms: float | None = None
     input_tokens: int | None = None
@@ -65,7 +65,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: Reasoning | None = None
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class ForeignCall(msgspec.Struct, frozen=True, kw_only=True):
     """One action from a source without a conversation. ``arguments`` is an object, or raw text if it is malformed.
 
     ``outcome`` is None if the source does not give the result.
@@ -73,7 +73,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     arguments: Any
-    outcome: Outcome | None
+    outcome: CallResult | None
     is_text: bool = False
 
 
@@ -90,7 +90,7 @@ def message_of(wire: Mapping[str, Any]) -> Message:
     )
 
 
-def turns_of(messages: Sequence[Message], errors: Mapping[str, bool | None] | None = None) -> list[Turn]:
+def turns_of(messages: Sequence[Message], errors: Mapping[str, bool | None] | None = None) -> list[ForeignTurn]:
     """Return the turns of a conversation. The outcomes of a turn's calls are the tool messages that follow the turn."""
     errors = errors or {}
     turns = []
@@ -98,17 +98,17 @@ def turns_of(messages: Sequence[Message], errors: Mapping[str, bool | None] | No
         if message.role == "assistant":
             results = _results_after(messages, place)
             outcomes = tuple(
-                Outcome(text=results[call.call_id], is_error=errors.get(call.call_id))
+                CallResult(text=results[call.call_id], is_error=errors.get(call.call_id))
                 if call.call_id in results
                 else None
                 for call in message.tool_calls
             )
-            turns.append(Turn(request=tuple(messages[:place]), reply=message, outcomes=outcomes))
+            turns.append(ForeignTurn(request=tuple(messages[:place]), reply=message, outcomes=outcomes))
     return turns
 
 
 def events_of_turns(
-    turns: Iterable[Turn], *, model: str, has_channel: bool, simulator: str = UNKNOWN
+    turns: Iterable[ForeignTurn], *, model: str, has_channel: bool, simulator: str = UNKNOWN
 ) -> tuple[AnyEvent, ...]:
     """Return the events of a conversation: model calls as deltas, actions with their results, and questions."""
     events: list[AnyEvent] = []
@@ -149,7 +149,33 @@ def events_of_turns(
     return tuple(events)
 
 
-def events_of_calls(calls: Iterable[Call], *, has_channel: bool, simulator: str = UNKNOWN) -> tuple[AnyEvent, ...]:
+def trajectory_events(turns: Sequence[ForeignTurn], *, model: str, condition: str) -> tuple[AnyEvent, ...]:
+    """Return the events of an agent's turns under a condition."""
+    names = [call.name for turn in turns if turn.sub_agent is None for call in turn.reply.tool_calls]
+    return events_of_turns(turns, model=model, has_channel=has_channel(condition, names))
+
+
+def has_channel(condition: str, called: Iterable[str]) -> bool:
+    """Return whether agents can ask under a condition, after checking that no other agent called ``ask_user``."""
+    if condition.endswith("ask_user"):
+        return True
+    if any(map(is_ask_tool, called)):
+        raise ValueError("the agent called ask_user; say --condition ask_user, and --variant if the prompt is one")
+    return False
+
+
+def result_messages(reply: Message, outcomes: Iterable[CallResult | None]) -> list[Message]:
+    """Return the messages that later requests have of the results of a reply's calls."""
+    return [
+        Message(role="tool", content=outcome.text, tool_call_id=call.call_id)
+        for call, outcome in zip(reply.tool_calls, outcomes, strict=True)
+        if outcome is not None
+    ]
+
+
+def events_of_calls(
+    calls: Iterable[ForeignCall], *, has_channel: bool, simulator: str = UNKNOWN
+) -> tuple[AnyEvent, ...]:
     """Return the events of a bare list of calls. They do not refer to model calls."""
     events: list[AnyEvent] = []
     for index, call in enumerate(calls, 1):
@@ -197,14 +223,14 @@ def _naming_its_action(message: Message, results: Mapping[str, tuple[int, str]])
     return msgspec.structs.replace(message, result_of_action=action)
 
 
-def _thread_of(turn: Turn) -> str:
+def _thread_of(turn: ForeignTurn) -> str:
     """Return the thread of a turn: the sub-agent's name, which the main thread cannot have."""
     if turn.sub_agent == MAIN_THREAD:
         return f"sub_agent-{MAIN_THREAD}"
     return turn.sub_agent or MAIN_THREAD
 
 
-def _responded(turn: Turn, call_id: str) -> ModelResponded:
+def _responded(turn: ForeignTurn, call_id: str) -> ModelResponded:
     return ModelResponded(
         call_id=call_id,
         role="agent",
@@ -225,7 +251,7 @@ def _responded(turn: Turn, call_id: str) -> ModelResponded:
     )
 
 
-def _action_of(call: Call) -> Action:
+def _action_of(call: ForeignCall) -> Action:
     if call.is_text:
         return TEXT_ACTION
     given = call.arguments
@@ -234,7 +260,7 @@ def _action_of(call: Call) -> Action:
 
 
 def _action_events(
-    started: ActionStarted, outcome: Outcome | None, *, has_channel: bool, simulator: str
+    started: ActionStarted, outcome: CallResult | None, *, has_channel: bool, simulator: str
 ) -> list[AnyEvent]:
     """Return the events of an action. The action counts as ended even if its result is unknown."""
     if started.kind == "text":

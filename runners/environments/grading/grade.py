@@ -17,7 +17,7 @@ class CheckpointResult(msgspec.Struct, frozen=True, kw_only=True):
 
     checkpoint_id: str
     score: float
-    details: str
+    details: str = ""
 
 
 class Artifact(msgspec.Struct, frozen=True, kw_only=True):

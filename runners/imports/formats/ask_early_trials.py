@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.recorder.events import AnyEvent, Skipped
+from lhaw_record.recorder.events import AnyEvent
 from lhaw_record.recorder.events.values import CONDITIONS, INJECT_PERCENTAGES, Checkpoint, Task, Variant
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.text.fields import (
@@ -25,7 +25,6 @@ from lhaw_record.runners.base.text.fields import (
 )
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.foreign_trial import (
-    UNKNOWN,
     Finish,
     ForeignInjection,
     ForeignTrial,
@@ -34,12 +33,16 @@ from lhaw_record.runners.imports.foreign_trial import (
     Options,
     ParsedFile,
     SourceFile,
+    converted,
+    imported_task,
+    imported_variant,
+    skipped_entries,
 )
 from lhaw_record.runners.imports.source_files import decode_json_or_lines
 from lhaw_record.runners.imports.trajectory import (
-    Call,
-    Outcome,
-    Turn,
+    CallResult,
+    ForeignCall,
+    ForeignTurn,
     events_of_calls,
     events_of_turns,
     message_of,
@@ -57,26 +60,21 @@ _MCP_ATLAS_TASK = re.compile(r"([0-9a-f]{24})::")
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
     """Return the trials in a file, which holds one object, a list of objects, or JSON Lines."""
-    trials: list[ForeignTrial] = []
-    skipped: Counter[tuple[str, str]] = Counter()
-    for number, given in enumerate(decode_json_or_lines(source), 1):
+    notes: Counter[str] = Counter()
+
+    def convert(entry: tuple[int, Any]) -> ForeignTrial:
+        number, given = entry
         place = f"{source.label}, trial {number}"
         if not isinstance(given, dict) or not {"variant_id", "condition", "task_success"} <= set(given):
             raise ImportFailed(
                 f"{place} has no variant_id, condition and task_success; docs/imports.md names the fields"
             )
-        try:
-            trial, note = _trial(place, given, options, known)
-        except ValueError as error:
-            skipped["trials", str(error)] += 1
-            continue
-        trials.append(trial)
-        if note:
-            skipped["conversations", note] += 1
-    return ParsedFile(
-        trials=tuple(trials),
-        skipped=tuple(Skipped(kind=kind, count=count, reason=why) for (kind, why), count in skipped.items()),
-    )
+        trial, note = _trial(place, given, options, known)
+        notes.update([note] if note else [])
+        return trial
+
+    parsed = converted("trials", enumerate(decode_json_or_lines(source), 1), convert)
+    return msgspec.structs.replace(parsed, skipped=(*parsed.skipped, *skipped_entries("conversations", notes)))
 
 
 def _trial(place: str, given: Mapping[str, Any], options: Options, known: KnownRecords) -> tuple[ForeignTrial, str]:
@@ -107,7 +105,7 @@ def _trial(place: str, given: Mapping[str, Any], options: Options, known: KnownR
         injected=_injected(condition, point, given, actions, messages) if condition.startswith("inject_") else None,
         end=Finish(
             is_success=is_success,
-            results=(CheckpointResult(checkpoint_id=_SUCCESS, score=float(is_success), details=""),),
+            results=(CheckpointResult(checkpoint_id=_SUCCESS, score=float(is_success)),),
             final_answer=messages[-1].content if messages and messages[-1].role == "assistant" else None,
             duration_ms=None if duration is None else as_number(duration, "duration_seconds") * 1000,
         ),
@@ -123,15 +121,8 @@ def _measured(place: str, given: Mapping[str, Any], condition: str, known: Known
     else:
         variant = _variant(place, as_text(given["variant_id"], "variant_id"), known)
         measured = variant.benchmark, variant.task_id
-    task = Task(
-        benchmark=measured[0],
-        benchmark_version=UNKNOWN,
-        task_id=measured[1],
-        prompt="",
-        checkpoints=(Checkpoint(checkpoint_id=_SUCCESS, label="the task succeeded"),),
-        environment_digest="",
-    )
-    return task, variant
+    checkpoints = (Checkpoint(checkpoint_id=_SUCCESS, label="the task succeeded"),)
+    return imported_task(*measured, checkpoints=checkpoints), variant
 
 
 def _variant(place: str, variant_id: str, known: KnownRecords) -> Variant:
@@ -144,9 +135,7 @@ def _variant(place: str, variant_id: str, known: KnownRecords) -> Variant:
             f"{place}: the benchmark of variant {variant_id!r} is unknown; import the dataset first: "
             "lhaw-record import lhaw-dataset FILE --store STORE"
         )
-    return Variant(
-        benchmark="mcp_atlas", task_id=match[1], variant_id=variant_id, prompt="", segments=(), origin="imported"
-    )
+    return imported_variant("mcp_atlas", match[1], variant_id)
 
 
 def _check_counts(given: Mapping[str, Any], actions: Sequence[Mapping[str, Any]]) -> None:
@@ -191,19 +180,19 @@ def _trajectory(
     return events_of_calls(calls, has_channel=has_channel, simulator=SIMULATOR), note
 
 
-def _call(action: Mapping[str, Any]) -> Call:
+def _call(action: Mapping[str, Any]) -> ForeignCall:
     name = str(action.get("action_name") or "")
     result = action.get("result")
     text = result if isinstance(result, str) else msgspec.json.encode(result).decode()
-    return Call(
+    return ForeignCall(
         name=name,
         arguments=action.get("parameters"),
-        outcome=None if result is None else Outcome(text=text),
+        outcome=None if result is None else CallResult(text=text),
         is_text=name in _TEXT_ACTIONS and not action.get("parameters"),
     )
 
 
-def _aligned(turns: Sequence[Turn], calls: Sequence[Call]) -> list[Turn] | None:
+def _aligned(turns: Sequence[ForeignTurn], calls: Sequence[ForeignCall]) -> list[ForeignTurn] | None:
     """Return the turns with the outcomes of the actions, or None if turns and actions do not match."""
     rest = list(calls)
     found = []
@@ -244,7 +233,7 @@ def _injected(
     )
 
 
-def _message_after(calls: Sequence[Call], messages: Sequence[Message]) -> str | None:
+def _message_after(calls: Sequence[ForeignCall], messages: Sequence[Message]) -> str | None:
     """Return the first user turn after exactly these actions, or None if there is none.
 
     Text turns are counted only if the actions list them.

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
-from lhaw_record.recorder.events import Reasoning, Skipped
+from lhaw_record.recorder.events import Reasoning
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, known_cost, parsed_trajectory
@@ -18,17 +18,19 @@ from lhaw_record.runners.imports.foreign_trial import (
     Options,
     ParsedFile,
     SourceFile,
+    counted,
+    left_out,
 )
 from lhaw_record.runners.imports.formats.atif_document import (
+    AtifDocument,
+    AtifResult,
+    AtifStep,
     Content,
-    Document,
-    Result,
-    Step,
     SubAgentRef,
     read_document,
 )
 from lhaw_record.runners.imports.source_files import decode_json
-from lhaw_record.runners.imports.trajectory import Outcome, Turn
+from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, result_messages
 
 FORMAT = "atif"
 _IN_CIRCLE = "documents refer to each other in a circle, so none of them begins the run; leave out the reference back"
@@ -71,7 +73,7 @@ class Documents:
         labels = {id(each): name for name, document in self._by_label.items() for each in _with_embedded(document)}
         used = {id(self._by_label[each]) for each in chain}
 
-        def find(document: Document, reference: SubAgentRef) -> Document | None:
+        def find(document: AtifDocument, reference: SubAgentRef) -> AtifDocument | None:
             own = {each.trajectory_id: each for each in document.subagent_trajectories or ()}
             named = self._resolved(labels[id(document)], reference.trajectory_path)
             found = own.get(reference.trajectory_id) or (self._by_label[named] if named else None)
@@ -123,7 +125,7 @@ def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecor
         if source.label in begins
         else ParsedFile(remarks=("belongs to the run of another file",))
         if source.label in reached
-        else ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=_IN_CIRCLE),))
+        else left_out("trajectories", _IN_CIRCLE)
         for source in sources
     ]
 
@@ -132,28 +134,28 @@ def _parsed(source: SourceFile, documents: Documents, options: Options, known: K
     try:
         found, remarks = documents.run(source.label)
     except ValueError as error:
-        return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=str(error)),))
+        return left_out("trajectories", str(error))
     return parsed_trajectory(source.label, found, options, known, format_name=FORMAT, remarks=remarks)
 
 
-def _document(source: SourceFile) -> Document:
+def _document(source: SourceFile) -> AtifDocument:
     try:
         return read_document(decode_json(source))
     except ValueError as error:
         raise ImportFailed(f"{source.label} is not a valid ATIF document: {error}") from error
 
 
-def _with_embedded(document: Document) -> Iterator[Document]:
+def _with_embedded(document: AtifDocument) -> Iterator[AtifDocument]:
     yield document
     for each in document.subagent_trajectories or ():
         yield from _with_embedded(each)
 
 
-FindSubAgent = Callable[[Document, SubAgentRef], Document | None]
+FindSubAgent = Callable[[AtifDocument, SubAgentRef], AtifDocument | None]
 """Finds the document that a reference in a document leads to, None if it is not there."""
 
 
-def trajectory_of(documents: Sequence[Document], find: FindSubAgent) -> tuple[BareTrajectory, list[str]]:
+def trajectory_of(documents: Sequence[AtifDocument], find: FindSubAgent) -> tuple[BareTrajectory, list[str]]:
     """Return the run that some documents describe, each the continuation of the one before, and remarks about it."""
     first, last = documents[0], documents[-1]
     remarks: Counter[str] = Counter()
@@ -174,7 +176,7 @@ def trajectory_of(documents: Sequence[Document], find: FindSubAgent) -> tuple[Ba
         final_answer=text_of(replies[-1].message) if replies else None,
         cost_usd=known_cost(total, sum(turn.input_tokens or 0 for turn in turns)),
     )
-    return found, [f"{text} ({count} times)" if count > 1 else text for text, count in remarks.items()]
+    return found, counted(remarks)
 
 
 def text_of(content: Content | None) -> str:
@@ -184,7 +186,9 @@ def text_of(content: Content | None) -> str:
     return "\n".join(f"[{part.type}: {part.source.path}]" if part.source else part.text or "" for part in content)
 
 
-def _turns(document: Document, find: FindSubAgent, remarks: Counter[str], sub_agent: str | None) -> Iterator[Turn]:
+def _turns(
+    document: AtifDocument, find: FindSubAgent, remarks: Counter[str], sub_agent: str | None
+) -> Iterator[ForeignTurn]:
     """Yield the turns of a document, and after a step those of its sub-agents. Copied steps are only context."""
     messages: list[Message] = []
     tools = document.agent.tool_definitions
@@ -216,15 +220,15 @@ def _turns(document: Document, find: FindSubAgent, remarks: Counter[str], sub_ag
 
 
 def _turn(
-    step: Step, request: tuple[Message, ...], sub_agent: str | None, tools_json: str | None
-) -> tuple[Turn, list[Message]]:
+    step: AtifStep, request: tuple[Message, ...], sub_agent: str | None, tools_json: str | None
+) -> tuple[ForeignTurn, list[Message]]:
     """Return the turn of an agent's step, and the messages that later requests have of it.
 
     A result that names no call belongs to the step's only call, if both are alone. Otherwise it is a message.
     """
     calls = step.tool_calls or []
     is_alone = len(calls) == 1 and len(step.results) == 1
-    named: dict[str, list[Result]] = {}
+    named: dict[str, list[AtifResult]] = {}
     for result in step.results:
         owner = calls[0].tool_call_id if is_alone else result.source_call_id
         if owner is not None:
@@ -241,9 +245,10 @@ def _turn(
             for call in calls
         ),
     )
-    outcomes = tuple(_outcome(named.get(call.tool_call_id, ())) for call in calls)
+    texts = [_texts(named.get(call.tool_call_id, ())) for call in calls]
+    outcomes = tuple(CallResult(text="\n".join(each)) if each else None for each in texts)
     metrics = step.metrics
-    turn = Turn(
+    turn = ForeignTurn(
         request=request,
         reply=reply,
         outcomes=outcomes,
@@ -257,19 +262,13 @@ def _turn(
         sub_agent=sub_agent,
         reasoning=Reasoning(text=step.reasoning_content) if step.reasoning_content else None,
     )
-    results = [
-        Message(role="tool", content=outcome.text, tool_call_id=call.tool_call_id)
-        for call, outcome in zip(calls, outcomes, strict=True)
-        if outcome is not None
-    ]
     others = [] if is_alone else [each for each in step.results if each.source_call_id is None]
-    return turn, [reply, *results, *(Message(role="user", content=text) for text in _texts(others))]
+    return turn, [
+        reply,
+        *result_messages(reply, outcomes),
+        *(Message(role="user", content=text) for text in _texts(others)),
+    ]
 
 
-def _outcome(results: Iterable[Result]) -> Outcome | None:
-    texts = [text_of(result.content) for result in results if result.content is not None]
-    return Outcome(text="\n".join(texts)) if texts else None
-
-
-def _texts(results: Iterable[Result]) -> list[str]:
+def _texts(results: Iterable[AtifResult]) -> list[str]:
     return [text_of(result.content) for result in results if result.content is not None]

@@ -9,15 +9,14 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.text.fields import as_list, as_number, as_object, optional_count
-from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile
+from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile, elapsed_ms
 from lhaw_record.runners.imports.source_files import most_unpacked_bytes, too_large, with_valid_text
-from lhaw_record.runners.imports.trajectory import Outcome, Turn, message_of, turns_of
+from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, message_of, turns_of
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _ZSTD = 93
@@ -102,7 +101,7 @@ def with_attachments(value: Any, attachments: Mapping[str, str]) -> Any:
     return value
 
 
-def turns_of_sample(sample: Mapping[str, Any]) -> list[Turn]:
+def turns_of_sample(sample: Mapping[str, Any]) -> list[ForeignTurn]:
     """Return the agent's turns. Model calls by graders are left out."""
     events = [as_object(event, "an event") for event in sample.get("events") or []]
     calls = [event for event in _before_scoring(events) if event.get("event") == "model" and _has_reply(event)]
@@ -113,7 +112,7 @@ def turns_of_sample(sample: Mapping[str, Any]) -> list[Turn]:
     if not calls:
         return turns_of(messages, {**errors, **{call_id: outcome.is_error for call_id, outcome in outcomes.items()}})
     own_results = {
-        each.tool_call_id: Outcome(text=each.content, is_error=errors[each.tool_call_id])
+        each.tool_call_id: CallResult(text=each.content, is_error=errors[each.tool_call_id])
         for each in messages
         if each.tool_call_id is not None
     }
@@ -137,14 +136,14 @@ def _has_reply(event: Mapping[str, Any]) -> bool:
     return not event.get("error") and bool((event.get("output") or {}).get("choices"))
 
 
-def _outcomes(events: Iterable[Mapping[str, Any]]) -> dict[str, Outcome]:
+def _outcomes(events: Iterable[Mapping[str, Any]]) -> dict[str, CallResult]:
     """Return the outcome of each tool call by the call's id."""
-    found: dict[str, Outcome] = {}
+    found: dict[str, CallResult] = {}
     for event in events:
         if event.get("event") == "tool":
             error = event.get("error")
             text = str(error.get("message") or "") if isinstance(error, dict) else _text(event.get("result"))
-            found[str(event.get("id"))] = Outcome(
+            found[str(event.get("id"))] = CallResult(
                 text=text, is_error=bool(error), duration_ms=_milliseconds(event.get("working_time"))
             )
     return found
@@ -158,13 +157,13 @@ def _text(result: Any) -> str:
     return "" if result is None else canonical_json(result).decode()
 
 
-def _turn(event: Mapping[str, Any], sample: Mapping[str, Any], outcomes: Mapping[str, Outcome]) -> Turn:
+def _turn(event: Mapping[str, Any], sample: Mapping[str, Any], outcomes: Mapping[str, CallResult]) -> ForeignTurn:
     output = as_object(event.get("output"), "the output of a model")
     choice = as_object(output["choices"][0], "a choice")
     reply = message_of({**as_object(choice.get("message"), "a reply"), "role": "assistant"})
     usage = output.get("usage") or {}
     cost = usage.get("total_cost")
-    return Turn(
+    return ForeignTurn(
         request=tuple(_request(event, sample)),
         reply=reply,
         outcomes=tuple(outcomes.get(call.call_id) for call in reply.tool_calls),
@@ -194,8 +193,4 @@ def duration_ms(sample: Mapping[str, Any]) -> float | None:
     """Return the duration of a sample in milliseconds, or None if the log does not state it."""
     if sample.get("total_time") is not None:
         return _milliseconds(sample["total_time"])
-    try:
-        began, ended = (datetime.fromisoformat(str(sample[key])) for key in ("started_at", "completed_at"))
-    except (KeyError, ValueError):
-        return None
-    return (ended - began).total_seconds() * 1000
+    return elapsed_ms(sample, "started_at", "completed_at")

@@ -71,8 +71,8 @@ class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
     is_out_of_processes: bool = False
 
 
-class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """A program, its limits and its environment, for :meth:`machine.DockerMachine.run`.
+class ContainerProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """A program, its limits and its environment, for :meth:`lhaw_record.runners.environments.sandboxes.docker.machine.DockerMachine.run`.
 
     ``ends_others`` says whether a time limit ends every process of the container but the first, or only what the
     program started and did not strip of its environment. ``clock`` bounds the program in place of a clock with
@@ -90,7 +90,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     stop: anyio.Event | None = None
 
 
-async def execute(container: "DockerContainer", program: Program) -> ExecResult:
+async def execute(container: "DockerContainer", program: ContainerProgram) -> ExecResult:
     """Run a program to its end. After a timeout or a cancellation, kill it and, by default, all but the first process.
 
     If only the connection were closed, the program would keep running. The processes that it started may have left its
@@ -155,7 +155,7 @@ async def check_end(container: "DockerContainer") -> None:
             await anyio.sleep(0.05)
 
 
-async def _prepared(container: "DockerContainer", program: Program, mark: str) -> "Exec":
+async def _prepared(container: "DockerContainer", program: ContainerProgram, mark: str) -> "Exec":
     environment = dict(program.environment or {})
     if not program.ends_others:
         name, _, value = mark.partition("=")

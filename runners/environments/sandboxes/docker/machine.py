@@ -16,7 +16,7 @@ from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage, limited, read_only_mounts
 from lhaw_record.runners.environments.sandboxes.docker.containers import connect_network, created
 from lhaw_record.runners.environments.sandboxes.docker.engine import MEMORY, asked, connected
-from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult, Program, check_end, execute
+from lhaw_record.runners.environments.sandboxes.docker.execution import ContainerProgram, ExecResult, check_end, execute
 from lhaw_record.runners.environments.sandboxes.docker.files import (
     FileLimits,
     packed,
@@ -133,7 +133,7 @@ class DockerMachine:
         After a timeout or a cancellation, every process of the container except the first is killed. A service that
         must keep running therefore needs its own container.
         """
-        result = await execute(self._container, Program(argv=argv, timeout_s=timeout_s, **options))
+        result = await execute(self._container, ContainerProgram(argv=argv, timeout_s=timeout_s, **options))
         before = self._stopped
         try:
             await self._look()
@@ -252,7 +252,7 @@ class DockerMachine:
     async def _look(self) -> None:
         """Read how often a limit of memory or of processes has stopped something in the container so far."""
         argv = ("/bin/sh", "-c", LIMIT_EVENTS)
-        looked = await execute(self._container, Program(argv=argv, timeout_s=_LOOK_S, user="0", work_dir="/"))
+        looked = await execute(self._container, ContainerProgram(argv=argv, timeout_s=_LOOK_S, user="0", work_dir="/"))
         if looked.exit_code != 0:
             await check_end(self._container)
             raise SandboxBoundaryError(

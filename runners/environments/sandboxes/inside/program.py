@@ -25,7 +25,7 @@ def run_program(
     if config["way_socket"]:
         start_forwarder(config["way_socket"])
     try:
-        program = Program(words[names:], environment, stdin, config["output_bytes"])
+        program = RunningProgram(words[names:], environment, stdin, config["output_bytes"])
     except OSError:
         survivors.end_all()
         raise
@@ -40,7 +40,7 @@ def run_program(
     return (b"ended", exit_code, *program.outputs[0].fields(), *program.outputs[1].fields())
 
 
-class Program:
+class RunningProgram:
     """A running program.
 
     Args:
