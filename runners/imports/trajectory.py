@@ -1,7 +1,7 @@
 """Turns a foreign trajectory into events, in the same way for all formats.
 
-A format describes what happened as turns of a conversation (:func:`events_of_turns`) or, if it has no conversation, as
-a bare list of calls (:func:`events_of_calls`). Actions are counted as in our own trials.
+A format describes what happened as turns of a conversation or, without one, as single calls (:func:`call_turn`).
+Actions are counted as in our own trials.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from lhaw_record.recorder.events import (
     Usage,
 )
 from lhaw_record.recorder.events.canonical_json import canonical_json
-from lhaw_record.runners.base.conversation.actions import TEXT_ACTION, Action, actions_of, finished_text, tool_action
+from lhaw_record.runners.base.conversation.actions import actions_of, finished_text
 from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, new_messages_json
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import content_text
@@ -65,16 +65,12 @@ class ForeignTurn(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: Reasoning | None = None
 
 
-class ForeignCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One action from a source without a conversation. ``arguments`` is an object, or raw text if it is malformed.
-
-    ``outcome`` is None if the source does not give the result.
-    """
-
-    name: str
-    arguments: Any
-    outcome: CallResult | None
-    is_text: bool = False
+def call_turn(name: str, arguments: Any, outcome: CallResult | None, *, is_text: bool = False) -> ForeignTurn:
+    """Return one action of a source without a conversation. ``arguments`` is an object, or raw text if malformed."""
+    text = arguments if isinstance(arguments, str) else canonical_json({} if arguments is None else arguments).decode()
+    calls = () if is_text else (ToolCall(call_id="", name=name, arguments_json=text),)
+    reply = Message(role="assistant", content="", tool_calls=calls)
+    return ForeignTurn(request=(), reply=reply, outcomes=() if is_text else (outcome,), is_model_call=False)
 
 
 def message_of(wire: Mapping[str, Any]) -> Message:
@@ -151,17 +147,11 @@ def events_of_turns(
 
 def trajectory_events(turns: Sequence[ForeignTurn], *, model: str, condition: str) -> tuple[AnyEvent, ...]:
     """Return the events of an agent's turns under a condition."""
-    names = [call.name for turn in turns if turn.sub_agent is None for call in turn.reply.tool_calls]
-    return events_of_turns(turns, model=model, has_channel=has_channel(condition, names))
-
-
-def has_channel(condition: str, called: Iterable[str]) -> bool:
-    """Return whether agents can ask under a condition, after checking that no other agent called ``ask_user``."""
-    if condition.endswith("ask_user"):
-        return True
-    if any(map(is_ask_tool, called)):
+    calls = [call for turn in turns if turn.sub_agent is None for call in turn.reply.tool_calls]
+    has_channel = condition.endswith("ask_user")
+    if not has_channel and any(is_ask_tool(call.name) for call in calls):
         raise ValueError("the agent called ask_user; say --condition ask_user, and --variant if the prompt is one")
-    return False
+    return events_of_turns(turns, model=model, has_channel=has_channel)
 
 
 def result_messages(reply: Message, outcomes: Iterable[CallResult | None]) -> list[Message]:
@@ -171,17 +161,6 @@ def result_messages(reply: Message, outcomes: Iterable[CallResult | None]) -> li
         for call, outcome in zip(reply.tool_calls, outcomes, strict=True)
         if outcome is not None
     ]
-
-
-def events_of_calls(
-    calls: Iterable[ForeignCall], *, has_channel: bool, simulator: str = UNKNOWN
-) -> tuple[AnyEvent, ...]:
-    """Return the events of a bare list of calls. They do not refer to model calls."""
-    events: list[AnyEvent] = []
-    for index, call in enumerate(calls, 1):
-        started = _action_of(call).started(index, None)
-        events += _action_events(started, call.outcome, has_channel=has_channel, simulator=simulator)
-    return tuple(events)
 
 
 def action_count(events: Iterable[AnyEvent]) -> int:
@@ -249,14 +228,6 @@ def _responded(turn: ForeignTurn, call_id: str) -> ModelResponded:
         ),
         reasoning=turn.reasoning,
     )
-
-
-def _action_of(call: ForeignCall) -> Action:
-    if call.is_text:
-        return TEXT_ACTION
-    given = call.arguments
-    text = given if isinstance(given, str) else canonical_json({} if given is None else given).decode()
-    return tool_action(ToolCall(call_id="", name=call.name, arguments_json=text))
 
 
 def _action_events(

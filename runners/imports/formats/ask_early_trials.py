@@ -41,9 +41,8 @@ from lhaw_record.runners.imports.foreign_trial import (
 from lhaw_record.runners.imports.source_files import decode_json_or_lines
 from lhaw_record.runners.imports.trajectory import (
     CallResult,
-    ForeignCall,
     ForeignTurn,
-    events_of_calls,
+    call_turn,
     events_of_turns,
     message_of,
     turns_of,
@@ -177,33 +176,28 @@ def _trajectory(
     if turns is not None:
         return events_of_turns(turns, model=model, has_channel=has_channel, simulator=SIMULATOR), ""
     note = "its tool calls are not the actions; the actions are kept" if messages else ""
-    return events_of_calls(calls, has_channel=has_channel, simulator=SIMULATOR), note
+    return events_of_turns(calls, model=model, has_channel=has_channel, simulator=SIMULATOR), note
 
 
-def _call(action: Mapping[str, Any]) -> ForeignCall:
-    name = str(action.get("action_name") or "")
-    result = action.get("result")
+def _call(action: Mapping[str, Any]) -> ForeignTurn:
+    name, given, result = str(action.get("action_name") or ""), action.get("parameters"), action.get("result")
     text = result if isinstance(result, str) else msgspec.json.encode(result).decode()
-    return ForeignCall(
-        name=name,
-        arguments=action.get("parameters"),
-        outcome=None if result is None else CallResult(text=text),
-        is_text=name in _TEXT_ACTIONS and not action.get("parameters"),
-    )
+    outcome = None if result is None else CallResult(text=text)
+    return call_turn(name, given, outcome, is_text=name in _TEXT_ACTIONS and not given)
 
 
-def _aligned(turns: Sequence[ForeignTurn], calls: Sequence[ForeignCall]) -> list[ForeignTurn] | None:
+def _aligned(turns: Sequence[ForeignTurn], calls: Sequence[ForeignTurn]) -> list[ForeignTurn] | None:
     """Return the turns with the outcomes of the actions, or None if turns and actions do not match."""
     rest = list(calls)
     found = []
     for turn in turns:
         names = [call.name for call in turn.reply.tool_calls]
         taken, rest = rest[: len(names)], rest[len(names) :]
-        if [call.name for call in taken] != names:
+        if [call.name for each in taken for call in each.reply.tool_calls] != names:
             return None
-        is_text = bool(not names and rest and rest[0].is_text)
+        is_text = bool(not names and rest and not rest[0].reply.tool_calls)
         rest = rest[1:] if is_text else rest
-        outcomes = tuple(call.outcome or own for call, own in zip(taken, turn.outcomes, strict=True))
+        outcomes = tuple(each.outcomes[0] or own for each, own in zip(taken, turn.outcomes, strict=True))
         found.append(msgspec.structs.replace(turn, outcomes=outcomes, is_text_action=is_text))
     return None if rest else found
 
@@ -233,12 +227,12 @@ def _injected(
     )
 
 
-def _message_after(calls: Sequence[ForeignCall], messages: Sequence[Message]) -> str | None:
+def _message_after(calls: Sequence[ForeignTurn], messages: Sequence[Message]) -> str | None:
     """Return the first user turn after exactly these actions, or None if there is none.
 
     Text turns are counted only if the actions list them.
     """
-    texts = sum(call.is_text for call in calls)
+    texts = sum(not call.reply.tool_calls for call in calls)
     wanted = len(calls) - texts
     seen_calls = seen_texts = 0
     for message in messages:

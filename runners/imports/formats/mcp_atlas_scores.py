@@ -32,9 +32,8 @@ from lhaw_record.runners.imports.foreign_trial import (
 )
 from lhaw_record.runners.imports.trajectory import (
     CallResult,
-    ForeignCall,
-    events_of_calls,
-    has_channel,
+    ForeignTurn,
+    call_turn,
     message_of,
     trajectory_events,
     turns_of,
@@ -215,21 +214,16 @@ def _trajectory(row: Mapping[str, str], agent: str, condition: str) -> tuple[Any
     if row.get("raw_conversation_history"):
         given = as_list(literal_or_json(row["raw_conversation_history"], "raw_conversation_history"), "the history")
         turns = turns_of([message_of(as_object(each, "a message")) for each in given])
-        return trajectory_events(turns, model=agent, condition=condition)
-    if row.get("trajectory"):
+    elif row.get("trajectory"):
         given = as_list(literal_or_json(row["trajectory"], "trajectory"), "trajectory")
-        calls = [_call(as_object(each, "a call")) for each in given]
-        return events_of_calls(calls, has_channel=has_channel(condition, (call.name for call in calls)))
-    return None
+        turns = [_call(as_object(each, "a call")) for each in given]
+    else:
+        return None
+    return trajectory_events(turns, model=agent, condition=condition)
 
 
-def _call(given: Mapping[str, Any]) -> ForeignCall:
+def _call(given: Mapping[str, Any]) -> ForeignTurn:
     """Read a call as the harness lists it. An entry without ``tool_name`` belongs to a reference of the dataset."""
-    error = given.get("error")
-    response = given.get("response")
-    text = response if isinstance(response, str) else "" if response is None else str(response)
-    return ForeignCall(
-        name=as_text(given.get("tool_name"), "tool_name"),
-        arguments=given.get("parameters"),
-        outcome=CallResult(text=str(error) if error else text, is_error=bool(error)),
-    )
+    error, response = given.get("error"), given.get("response")
+    result = CallResult(text=str(error or ("" if response is None else response)), is_error=bool(error))
+    return call_turn(as_text(given.get("tool_name"), "tool_name"), given.get("parameters"), result)
