@@ -90,12 +90,9 @@ def driver_config(
 
 
 INSIDE = "lhaw_record.runners.environments.sandboxes.inside"
-INSIDE_MODULES = (
-    *("pipes", "processes", "confine", "worker"),
-    *("files", "forwarder", "program", "driver"),
-)
+INSIDE_MODULES = ("pipes", "processes", "confine", "worker", "files", "forwarder", "program", "driver")
 """The modules that are sent into a sandbox, each after those that it imports."""
-SERVER_MODULES = ("confine", "server")
+SERVER_MODULES = ("confine",)
 """The same for the supervisor of a tool server."""
 
 # Both programs come as compiled code through a descriptor: nothing of ours is bound into the sandbox or compiled there.

@@ -12,7 +12,7 @@ from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMach
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.docker.shell import MachineShell, Phase, new_path
 from lhaw_record.runners.environments.sandboxes.docker.sidecar import RELAY_LIMITS, LineChannel, open_relay, relay_end
-from lhaw_record.runners.environments.sandboxes.inside import start_without
+from lhaw_record.runners.environments.sandboxes.inside import confine
 from lhaw_record.runners.environments.sandboxes.inside.forwarder import PORT
 from lhaw_record.runners.environments.sandboxes.protocol import (
     CommandResult,
@@ -147,4 +147,5 @@ async def open_program_sandbox(
 
 @lru_cache(maxsize=1)
 def _start_without() -> str:
-    return Path(start_without.__file__).read_text(encoding="utf-8")
+    source = Path(confine.__file__).read_text(encoding="utf-8")
+    return f"{source}\nstart_without(sys.argv[1], sys.argv[2:])\n"
