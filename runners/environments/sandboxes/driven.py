@@ -114,7 +114,7 @@ class DrivenSandbox:
         _raise_os_error(reply, str(destination))
         destination.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  a local folder
         left_bytes = limit_bytes
-        for path, size, kind in _triples(reply[1:]):
+        for path, size, kind in zip(reply[1::3], reply[2::3], reply[3::3], strict=True):
             if kind == b"d":
                 _target(destination, path).mkdir(parents=True, exist_ok=True)
                 continue
@@ -231,10 +231,6 @@ def _raise_load_error(reply: list[bytes], files: Path) -> None:
             kind="sandbox_load",
             is_retry_owed=False,
         ) from error
-
-
-def _triples(fields: list[bytes]) -> Iterator[tuple[bytes, bytes, bytes]]:
-    return zip(fields[::3], fields[1::3], fields[2::3], strict=True)
 
 
 def _file_entries(kind: bytes, name: bytes, content: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:

@@ -25,7 +25,12 @@ from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryErro
 from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult
 from lhaw_record.runners.environments.sandboxes.docker.files import FileLimits, packed, regular_files, too_large
-from lhaw_record.runners.environments.sandboxes.docker.machine import LIMIT_EVENTS, MachineUsage, limit_counts
+from lhaw_record.runners.environments.sandboxes.docker.machine import (
+    LIMIT_EVENTS,
+    MachineUsage,
+    limit_counts,
+    with_limits_met,
+)
 from lhaw_record.runners.environments.sandboxes.docker.shell import new_path
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, Way
 
@@ -152,15 +157,14 @@ class HarborMachine:
             await self._exec(("rm", "-rf", "--", folder), _COPY_S, user)
         before, self._stopped = self._stopped, limit_counts(parts[2])
         is_timeout = int(code) in (124, 137) and int(took) >= seconds
-        return ExecResult(
+        result = ExecResult(
             exit_code=None if is_timeout else int(code),
             stdout=stdout,
             stderr=stderr,
             is_timeout=is_timeout,
             is_truncated=max(map(int, sizes)) > output_bytes,
-            is_out_of_memory=self._stopped.get("oom_kill", 0) > before.get("oom_kill", 0),
-            is_out_of_processes=self._stopped.get("processes", 0) > before.get("processes", 0),
         )
+        return with_limits_met(result, before, self._stopped)
 
     async def put(self, folder: str, files: Mapping[str, bytes]) -> None:
         """Write files below an existing folder of the container. The files belong to root."""
@@ -202,7 +206,7 @@ class HarborMachine:
             return await anyio.to_thread.run_sync(regular_files, file, limits)
 
     async def usage(self) -> MachineUsage:
-        """Return that nothing is known to be used: no environment tells."""
+        """Return 0 for every limit, because no environment reports its use."""
         return MachineUsage(memory=0.0, processes=0.0)
 
     async def _exec(

@@ -114,7 +114,7 @@ def _trial(
         model=model,
         grader=", ".join(sorted({name.partition("/")[0] for name in scores})) or UNKNOWN,
         trial_index=_trial_index(sample, metadata, described, options),
-        seed=optional_count(metadata.get("seed", _generation(described).get("seed")), "seed"),
+        seed=optional_count(metadata.get("seed", (described.get("model_generate_config") or {}).get("seed")), "seed"),
         trajectory=trajectory_events(turns, model=model, condition=condition) if has_trajectory(sample) else None,
         injected=_injected(condition, metadata, turns) if condition.startswith("inject_") else None,
         end=_end(sample, header, task, scores),
@@ -123,10 +123,6 @@ def _trial(
 
 def _task_id(sample: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
     return str(metadata.get("task_id") or sample["id"])
-
-
-def _generation(described: Mapping[str, Any]) -> Mapping[str, Any]:
-    return described.get("model_generate_config") or {}
 
 
 def _trial_index(

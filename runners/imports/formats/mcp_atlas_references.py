@@ -53,7 +53,7 @@ def _trial(place: str, row: Mapping[str, str], options: Options) -> ForeignTrial
     unscored = without_reward(None)
     scored = None
     if options.reward is not None:
-        results = [CheckpointResult(checkpoint_id=f"c{n}", score=options.reward) for n in _numbers(claims)]
+        results = [CheckpointResult(checkpoint_id=f"c{n}", score=options.reward) for n in range(1, len(claims) + 1)]
         scored = Finish(is_success=options.reward >= 1, results=tuple(results), final_answer=answer)
     trial = ForeignTrial(
         place=place,
@@ -68,7 +68,3 @@ def _trial(place: str, row: Mapping[str, str], options: Options) -> ForeignTrial
         end_before=unscored,
     )
     return msgspec.structs.replace(trial, end=scored) if scored else trial
-
-
-def _numbers(claims: tuple[str, ...]) -> range:
-    return range(1, len(claims) + 1)

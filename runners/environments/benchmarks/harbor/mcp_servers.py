@@ -25,7 +25,7 @@ from lhaw_record.runners.environments.benchmarks.mcp_lines import (
 from lhaw_record.runners.environments.benchmarks.protocol import ToolResult
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
-from lhaw_record.runners.environments.sandboxes.docker.sidecar import LIMITS, LineChannel, open_python
+from lhaw_record.runners.environments.sandboxes.docker.sidecar import RELAY_LIMITS, LineChannel, open_python
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.users.ask_user import bridge
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp_types import Tool
 
-SERVER_MB = LIMITS.memory_mb
+SERVER_MB = RELAY_LIMITS.memory_mb
 """The memory of the container through which one server is asked, in MiB."""
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_CHARACTERS = 64  # OpenAI's and Gemini's limit; Anthropic allows 128

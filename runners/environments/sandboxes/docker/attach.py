@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
-from lhaw_record.runners.environments.sandboxes.channel import IMAGE_UNFIT
+from lhaw_record.runners.environments.sandboxes.channel import IMAGE_UNFIT, Channel
 from lhaw_record.runners.environments.sandboxes.docker.engine import asked
 
 if TYPE_CHECKING:
@@ -21,22 +21,6 @@ _OTHER_PROCESSOR = "is not made for this machine's processor; get one that is"
 _NOT_EXECUTED = (1, 255)  # what engines report as the exit code of a first process that the kernel did not execute
 _DIAGNOSIS_S = 5.0
 _LAST_OUTPUT_S = 0.2
-
-
-class Channel(Protocol):
-    """Our end of a container's standard streams."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport, which writes to the container's standard input."""
-        ...
-
-    def data_received(self, data: bytes) -> None:
-        """Take what the container printed on standard output."""
-        ...
-
-    def break_off(self, reason: str, kind: str) -> None:
-        """Note that nothing more will come, with the reason and the error kind."""
-        ...
 
 
 class Attachment(asyncio.Transport):

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from lhaw_record.runners.environments.sandboxes.docker.engine import MEMORY
 from lhaw_record.runners.environments.sandboxes.driver_program import (
     INSIDE,
     INSIDE_MODULES,
@@ -102,7 +101,6 @@ def container_config(image: DockerImage, limits: SandboxLimits, way: Way | None)
         "Hostname": "sandbox",
         "Volumes": {folder: {} for folder in image.shared_folders},
         **ATTACHED,
-        "Labels": {MEMORY: str(limits.memory_mb)},
         "HostConfig": host,
     }
 

@@ -67,10 +67,10 @@ def _new_name() -> str:
     return f"lhaw-record-{os.getpid()}-{secrets.token_hex(6)}"
 
 
-async def connect_network(docker: "Docker", container: "DockerContainer", network: str) -> None:
+async def connect_network(container: "DockerContainer", network: str) -> None:
     """Connect a container to one more network, such as one that leads outside."""
     async with asked(f"a container cannot be connected to the network {network}"):
-        await (await docker.networks.get(network)).connect({"Container": container.id})
+        await (await container.docker.networks.get(network)).connect({"Container": container.id})
 
 
 async def remove(docker: "Docker", name: str) -> None:

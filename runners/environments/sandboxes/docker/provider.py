@@ -17,11 +17,11 @@ from lhaw_record.runners.environments.sandboxes.docker.config import (
     boot_program,
     container_config,
 )
-from lhaw_record.runners.environments.sandboxes.docker.containers import created, memory_of_others_mb, reap
+from lhaw_record.runners.environments.sandboxes.docker.containers import memory_of_others_mb, reap
 from lhaw_record.runners.environments.sandboxes.docker.engine import asked, connected
 from lhaw_record.runners.environments.sandboxes.docker.images import Images
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
-from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
+from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget, created_within
 from lhaw_record.runners.environments.sandboxes.driven import DrivenSandbox
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, Way
 
@@ -72,9 +72,7 @@ class DockerSandboxProvider:
         :func:`program_sandbox.open_program_sandbox`, with a way out beside the container.
         """
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self.room.hold(limits.memory_mb))
-            docker = await stack.enter_async_context(connected())
-            container = await stack.enter_async_context(created(docker, container_config(self.image, limits, way)))
+            container = await created_within(stack, self.room, limits, container_config(self.image, limits, way))
             channel = await _start(stack, container, self.image)
             way = None if self.image.is_own_machine else way
             config = agent_config(self.image, limits, way, container_environment=await _environment(container))

@@ -4,7 +4,6 @@ It is for programs that an agent's image does not have, such as a browser: it se
 ``/etc/hosts`` and the same ``localhost`` as the agent.
 """
 
-import asyncio
 import posixpath
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -16,12 +15,11 @@ import anyio
 import msgspec
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.environments.sandboxes.channel import Channel
 from lhaw_record.runners.environments.sandboxes.docker.attach import started
 from lhaw_record.runners.environments.sandboxes.docker.config import ATTACHED, DockerImage, limited, read_only_mounts
-from lhaw_record.runners.environments.sandboxes.docker.containers import created
-from lhaw_record.runners.environments.sandboxes.docker.engine import MEMORY, connected
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
-from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
+from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget, created_within
 from lhaw_record.runners.environments.sandboxes.inside import forwarder
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
@@ -31,7 +29,7 @@ _MOST_UNREAD_LINES = 1024
 _SHARED_MEMORY_BYTES = 256 << 20  # browsers keep pages there
 
 
-class LineChannel:
+class LineChannel(Channel):
     """Our end of a container's standard streams, in lines.
 
     Attributes:
@@ -43,10 +41,9 @@ class LineChannel:
     machine: DockerMachine
 
     def __init__(self) -> None:
+        super().__init__()
         self._inbox, self.lines = anyio.create_memory_object_stream[bytes](_MOST_UNREAD_LINES)
         self.end: tuple[str, str] | None = None
-        self._buffer = bytearray()
-        self._transport: asyncio.Transport | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -54,11 +51,6 @@ class LineChannel:
     def __exit__(self, *_: object) -> None:
         self._inbox.close()
         self.lines.close()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
 
     def data_received(self, data: bytes) -> None:
         """Split the received bytes into lines."""
@@ -115,13 +107,10 @@ async def open_sidecar(
         "Cmd": list(arguments),
         "User": "0",
         "WorkingDir": image.work_dir,
-        "Labels": {MEMORY: str(limits.memory_mb)},
         "HostConfig": host,
     }
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(room.hold(limits.memory_mb))
-        docker = await stack.enter_async_context(connected())
-        container = await stack.enter_async_context(created(docker, config))
+        container = await created_within(stack, room, limits, config)
         channel = stack.enter_context(LineChannel())
         channel.machine = DockerMachine(container)
         what = f"a container of the image {image.name} cannot be started"

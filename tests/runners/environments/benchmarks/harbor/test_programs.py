@@ -12,7 +12,7 @@ from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.harbor import open_harbor
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
 from lhaw_record.runners.environments.sandboxes.docker.engine import MEMORY
-from lhaw_record.runners.environments.sandboxes.docker.sidecar import LIMITS as RELAY
+from lhaw_record.runners.environments.sandboxes.docker.sidecar import RELAY_LIMITS as RELAY
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, SandboxLimits, Way
 from lhaw_record.runners.experiment.tables import GraderSpec
 from tests.runners.agents.programs.rigs import scripted, tiny
