@@ -38,10 +38,6 @@ class SourceFile(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The file's name in messages and in the report.
-
-        Files with the same name in several folders get different labels.
-        """
         return self.place or self.name
 
 
@@ -175,7 +171,6 @@ def converted(
 
 
 def skipped_entries(kind: str, reasons: Mapping[str, int]) -> tuple[Skipped, ...]:
-    """Return what was skipped, by reason."""
     return tuple(Skipped(kind=kind, count=count, reason=reason) for reason, count in reasons.items())
 
 
@@ -199,7 +194,6 @@ def imported_task(
     environment_digest: str = "",
     domain: str | None = None,
 ) -> Task:
-    """Return a task as a source describes it."""
     return Task(
         benchmark=benchmark,
         benchmark_version=version,

@@ -20,8 +20,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     ParsedFile,
     SourceFile,
 )
-from lhaw_record.runners.imports.formats import Format
-from lhaw_record.runners.imports.formats.__init__ import looks_like
+from lhaw_record.runners.imports.formats import Format, looks_like
 from lhaw_record.runners.imports.source_files import check_used, read_sources, rewards_by_place
 from lhaw_record.runners.imports.store_access import load_records, to_write, write
 from lhaw_record.runners.imports.streams import ImportedStream, ImportPlan, assemble, closing_event

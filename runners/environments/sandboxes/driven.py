@@ -69,17 +69,14 @@ class DrivenSandbox:
             await self._load(files)
 
     async def run_bash(self, command: str) -> CommandResult:
-        """Run a command in the long-lived shell; see the protocol."""
         if "\0" in command:
             return CommandResult(output="a shell command cannot hold a NUL byte", exit_code=2)
         return await self._run(b"bash", command)
 
     async def run_python(self, code: str) -> CommandResult:
-        """Run code in the long-lived interpreter; see the protocol."""
         return await self._run(b"python", code)
 
     async def read_file(self, path: str) -> bytes:
-        """Return a file's bytes; see the protocol."""
         name = os.fsencode(path)
         content = bytearray()
         while True:
@@ -91,7 +88,6 @@ class DrivenSandbox:
                 return bytes(content)
 
     async def write_file(self, path: str, content: bytes) -> None:
-        """Write a file, making its folders; see the protocol."""
         name = os.fsencode(path)
         for entry in _file_entries(b"w", name, content):
             _raise_os_error(await self._channel.ask(b"put", *entry, timeout_s=_ANSWER_S), path)
@@ -121,7 +117,6 @@ class DrivenSandbox:
             left_bytes -= await self._export_file(path, int(size), kind == b"x", destination, left_bytes)
 
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
-        """Run a program to its end; see the protocol."""
         assert self.listener_url, "the sandbox was opened with a way"
         environment = {**self._environment, **launch.environment}
         words = [*(word for item in environment.items() for word in item), *launch.argv]

@@ -138,7 +138,6 @@ def _variant(place: str, variant_id: str, known: KnownRecords) -> Variant:
 
 
 def _check_counts(given: Mapping[str, Any], actions: Sequence[Mapping[str, Any]]) -> None:
-    """Check the stated counts against the actions."""
     if given.get("total_actions") is not None and as_count(given["total_actions"], "total_actions") != len(actions):
         raise ValueError("total_actions is not the number of actions")
     marked = [as_bool(each["is_pre_injection"], "is_pre_injection") for each in actions if _is_marked(each)]
@@ -282,5 +281,4 @@ def condition_of_trial(condition: Any, point: Any) -> tuple[str, float | None]:
 
 
 def _percent(number: float) -> int:
-    """Convert a fraction below 1, or a percentage, to a whole percentage."""
     return round(number * 100) if 0 < number < 1 else round(number)

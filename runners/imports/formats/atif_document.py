@@ -125,7 +125,6 @@ class AtifStep(_Part, frozen=True):
 
     @property
     def results(self) -> list[AtifResult]:
-        """What the step brought back."""
         return self.observation.results if self.observation else []
 
     def __post_init__(self) -> None:

@@ -142,7 +142,6 @@ def _row(row: Any) -> tuple[Task, Variant, list[str]]:
 
 
 def _benchmark(name: Any) -> str:
-    """Return the benchmark of a row."""
     if name in BENCHMARKS:
         return BENCHMARKS[name]
     released = [_letters(known) for pair in BENCHMARKS.items() for known in pair]

@@ -104,7 +104,6 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _told(error: BaseException) -> list[str]:
-    """Return the error's type, its message and the innermost frames of its traceback."""
     try:
         message = str(error)
     except Exception:  # noqa: BLE001  the error's own __str__ fails

@@ -233,12 +233,10 @@ class _Server:
         atexit.register(self.close)
 
     def submit(self, request: Request, reply: int, status: int) -> None:
-        """Request a child."""
         socket.send_fds(self._control, [msgspec.json.encode(request)], [reply, status])
 
     @property
     def is_gone(self) -> bool:
-        """Whether the fork server has ended."""
         return self._process.poll() is not None
 
     def close(self) -> None:

@@ -114,7 +114,6 @@ def own_labels() -> dict[str, str]:
 
 
 def is_own(labels: Mapping[str, str]) -> bool:
-    """Return whether this process created the labelled container or network."""
     mine = own_labels()
     return all(labels.get(name) == mine[name] for name in (OWNED, f"{_PREFIX}boot", f"{_PREFIX}pid_started"))
 

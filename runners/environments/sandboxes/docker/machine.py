@@ -123,7 +123,6 @@ class DockerMachine:
 
     @property
     def container_id(self) -> str:
-        """The engine's id of the container."""
         return self._container.id
 
     async def run(self, argv: Sequence[str], *, timeout_s: float, **options: Any) -> ExecResult:

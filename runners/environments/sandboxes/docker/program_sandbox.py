@@ -74,17 +74,14 @@ class ImageProgramSandbox:
         self._path = ":".join((own_path, *path))
 
     async def run_bash(self, command: str) -> CommandResult:
-        """Run a command in a shell of its own, in the work directory; see the protocol."""
         ran = await self._shell.bash(command, self._phase(self._limits.command_seconds))
         output = (ran.stdout + ran.stderr).decode("utf-8", "replace")
         return CommandResult(output=output, exit_code=ran.exit_code, is_timeout=ran.is_timeout)
 
     async def read_file(self, path: str) -> bytes:
-        """Return a file's bytes; see the protocol."""
         return await self._shell.read(path, self._phase(_LOOK_S), self._limits.file_mb << 20)
 
     async def write_file(self, path: str, content: bytes) -> None:
-        """Write a file; see the protocol."""
         await self._shell.write(path, content, self._phase(_LOOK_S))
 
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
