@@ -24,11 +24,11 @@ async def program_sandbox(
         if environment.sandbox is not None:
             sandbox, tools = environment.sandbox, environment.program_tools
         else:
-            opened = settings.sandbox.open(None, settings.limits, settings.way)
+            opened = settings.sandbox.open(None, settings.limits, settings.access)
             sandbox, tools = await stack.enter_async_context(opened), environment.tools
         if not sandbox.listener_url:
             raise SandboxBoundaryError(
-                f"an environment of {benchmark} has a 'sandbox' that was not opened with settings.way; "
+                f"an environment of {benchmark} has a 'sandbox' that was not opened with settings.access; "
                 "docs/own-tasks.md shows it",
                 kind="no_sandbox_for_programs",
                 is_retry_owed=False,

@@ -14,7 +14,7 @@ import pytest
 from lhaw_record.runners.environments.sandboxes.local import layout, providers
 from lhaw_record.runners.environments.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
 from lhaw_record.runners.environments.sandboxes.local.providers import NamespaceSandboxProvider, ProcessSandboxProvider
-from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, ProgramEnd, SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, ProgramCommand, ProgramEnd, SandboxLimits
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 from tests.support.needs import needs
 
@@ -53,10 +53,10 @@ async def echo(has_port):
         async with await asyncio.start_unix_server(answer, path):
             os.chmod(path, 0o666)  # noqa: PTH101
             if not has_port:
-                yield Way(socket=path)
+                yield ProgramAccess(socket=path)
                 return
             async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-                yield Way(socket=path, port=server.sockets[0].getsockname()[1])
+                yield ProgramAccess(socket=path, port=server.sockets[0].getsockname()[1])
 
 
 class ProgramContract:
@@ -68,8 +68,8 @@ class ProgramContract:
     async def opened(self, **more):
         """Open a sandbox with a way to the echo."""
         async with echo(self.has_port) as to_echo:
-            way = Way(socket=to_echo.socket, port=to_echo.port, **more)
-            async with self.provider().open(None, LIMITS, way) as sandbox:
+            access = ProgramAccess(socket=to_echo.socket, port=to_echo.port, **more)
+            async with self.provider().open(None, LIMITS, access) as sandbox:
                 yield sandbox
 
     async def run(self, sandbox, *argv, stdin=b"", environment=None, max_seconds=600.0, stop=None):

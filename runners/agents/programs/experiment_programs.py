@@ -9,7 +9,7 @@ from lhaw_record.runners.agents.programs.entries import found_content, found_ver
 from lhaw_record.runners.agents.programs.installation import AGENTS_VARIABLE
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
-from lhaw_record.runners.environments.sandboxes.driver_program import folder_in_the_way_of
+from lhaw_record.runners.environments.sandboxes.driver_program import conflicting_folder
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
 
@@ -60,7 +60,7 @@ def check_versions(experiment: Experiment) -> None:
 
 def _check_shown(key: str, program: ProgramSpec) -> None:
     for path in shown_folders(program):
-        folder = folder_in_the_way_of(path)
+        folder = conflicting_folder(path)
         if folder is not None:
             raise ExperimentError(
                 f"{key}: a sandbox has a {folder} of its own and cannot show {path} of this machine; move it away, "

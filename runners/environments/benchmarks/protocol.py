@@ -15,7 +15,12 @@ from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
 from lhaw_record.runners.environments.grading.grade import Artifact, CheckpointResult, Grade
-from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox, SandboxLimits, SandboxProvider, Way
+from lhaw_record.runners.environments.sandboxes.protocol import (
+    ProgramAccess,
+    ProgramSandbox,
+    SandboxLimits,
+    SandboxProvider,
+)
 from lhaw_record.runners.models.replay import Reference
 from lhaw_record.runners.models.reply_forms import ReplyForm
 
@@ -61,7 +66,7 @@ class EnvironmentSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     sandbox: SandboxProvider
     limits: SandboxLimits
-    way: Way | None = None
+    access: ProgramAccess | None = None
     """How an agent program reaches its model. None for the native agent."""
     keep: Keep = _forget
     """Stores what an environment shows while the agent works, such as a screenshot, also if the trial fails later."""
@@ -73,7 +78,7 @@ class Environment(ABC):
     tools: tuple[ToolDefinition, ...]
 
     sandbox: ProgramSandbox | None = None
-    """The sandbox in which a program works instead of the native agent, opened with ``settings.way``.
+    """The sandbox in which a program works instead of the native agent, opened with ``settings.access``.
 
     If None, a program works in an empty sandbox of the experiment, and gets all ``tools`` over MCP.
     """

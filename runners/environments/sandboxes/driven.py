@@ -17,10 +17,10 @@ from lhaw_record.runners.environments.sandboxes.inside.pipes import CHUNK_BYTES
 from lhaw_record.runners.environments.sandboxes.protocol import (
     READ_BYTES,
     CommandResult,
+    ProgramAccess,
     ProgramCommand,
     ProgramEnd,
     SandboxLimits,
-    Way,
 )
 
 Watch = Callable[[], Mapping[SandboxLimit, int]]
@@ -56,14 +56,16 @@ class DrivenSandbox:
         self._watch = watch
         self._seen = watch()
 
-    async def prepare(self, files: Path | None, way: Way | None, *, home: str, port: int | None = PORT) -> None:
-        """Finish opening: fill the work directory, and prepare for programs if a way is given."""
-        if way is not None:
+    async def prepare(
+        self, files: Path | None, access: ProgramAccess | None, *, home: str, port: int | None = PORT
+    ) -> None:
+        """Finish opening: fill the work directory, and prepare for programs if they have access."""
+        if access is not None:
             self.home, self.listener_url = home, f"http://127.0.0.1:{port}"
             self._environment = {
                 **self._environment,
                 "HOME": home,
-                "PATH": ":".join((self._environment["PATH"], *way.path)),
+                "PATH": ":".join((self._environment["PATH"], *access.path)),
             }
         if files is not None:
             await self._load(files)
@@ -117,7 +119,7 @@ class DrivenSandbox:
             left_bytes -= await self._export_file(path, int(size), kind == b"x", destination, left_bytes)
 
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
-        assert self.listener_url, "the sandbox was opened with a way"
+        assert self.listener_url, "the sandbox was opened with access for programs"
         environment = {**self._environment, **launch.environment}
         words = [*(word for item in environment.items() for word in item), *launch.argv]
         request = [b"%.3f" % launch.max_seconds, launch.stdin, b"%d" % len(environment), *map(os.fsencode, words)]

@@ -35,7 +35,7 @@ def agent_environment(work_dir: str, python_dir: str, temporary_dir: str) -> dic
     }
 
 
-def folder_in_the_way_of(mount: str) -> str | None:
+def conflicting_folder(mount: str) -> str | None:
     """Return the sandbox's own folder that conflicts with showing a path of this machine, or None.
 
     Mounting a path above such a folder would cover it; files mounted in the work directory would be taken for the
@@ -61,7 +61,7 @@ def driver_config(
     memory_events: tuple[str, ...] = (),
     keeps_capabilities: bool = False,
     dropped_capabilities: Sequence[int] = (),
-    way_socket: str = "",
+    listener_socket: str = "",
     system_calls: SystemCallFilter | None = None,
 ) -> dict[str, Any]:
     """Return the driver's configuration."""
@@ -83,7 +83,7 @@ def driver_config(
         "memory_events": list(memory_events),
         "keeps_capabilities": keeps_capabilities,
         "dropped_capabilities": list(dropped_capabilities),
-        "way_socket": way_socket,
+        "listener_socket": listener_socket,
         "filter": system_calls.program if system_calls else b"",
         "keyctl": system_calls.keyctl if system_calls else None,
     }

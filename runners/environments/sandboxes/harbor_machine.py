@@ -32,7 +32,7 @@ from lhaw_record.runners.environments.sandboxes.docker.machine import (
     with_limits_met,
 )
 from lhaw_record.runners.environments.sandboxes.docker.shell import new_path
-from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, SandboxLimits
 
 if TYPE_CHECKING:
     from harbor.environments.base import BaseEnvironment
@@ -244,7 +244,7 @@ class HarborSandboxProvider:
         self._options = options
         self._report = report
 
-    def open(self, files: Path | None, limits: SandboxLimits, way: Way | None = None) -> NoReturn:
+    def open(self, files: Path | None, limits: SandboxLimits, access: ProgramAccess | None = None) -> NoReturn:
         """Refuse a sandbox with our own driver."""
         raise SandboxBoundaryError(
             f"the sandbox {self.kind} is for tasks with images of their own",

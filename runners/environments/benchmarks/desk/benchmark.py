@@ -86,7 +86,7 @@ class DeskBenchmark(Benchmark):
         files = apply_change(desk_task.build(desk_task.parameters), variant.environment_change if variant else None)
         with scratch_folder() as folder:
             await anyio.to_thread.run_sync(write_files, files, folder)
-            async with settings.sandbox.open(folder, settings.limits, settings.way) as sandbox:
+            async with settings.sandbox.open(folder, settings.limits, settings.access) as sandbox:
                 yield DeskEnvironment(desk_task, sandbox)
 
     def _recorded(self, task: DeskTask) -> Task:

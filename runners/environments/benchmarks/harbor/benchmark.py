@@ -298,10 +298,10 @@ class HarborBenchmark(Benchmark):
         artifact = Artifact(
             name="environment.json", role="environment", media_type="application/json", content=canonical_json(facts)
         )
-        way = settings.way
+        access = settings.access
         async with AsyncExitStack() as closing:
-            provider = await closing.enter_async_context(room_of(setup, way))
-            container = await closing.enter_async_context(open_task(setup, provider, way.mounts if way else ()))
+            provider = await closing.enter_async_context(room_of(setup, access))
+            container = await closing.enter_async_context(open_task(setup, provider, access.mounts if access else ()))
             servers = None
             if setup.servers:
                 assert isinstance(provider, DockerSandboxProvider)  # their services are refused elsewhere
@@ -310,10 +310,10 @@ class HarborBenchmark(Benchmark):
                 opened = open_servers(setup.servers, images.agent, room, container.machine, names, settings.limits)
                 servers = await closing.enter_async_context(opened)
             sandbox = None
-            if way is not None and isinstance(provider, DockerSandboxProvider):
+            if access is not None and isinstance(provider, DockerSandboxProvider):
                 own, user = provider.with_image(name=images.agent), agent_phase(task).user
                 sandbox = await closing.enter_async_context(
-                    open_program_sandbox(own, container, settings.limits, way, user=user)
+                    open_program_sandbox(own, container, settings.limits, access, user=user)
                 )
             inner = setup.within(provider)
             yield HarborEnvironment(inner, container, closing, (artifact,), sandbox, check_solution, servers)

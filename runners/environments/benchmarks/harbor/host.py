@@ -164,7 +164,7 @@ class Host:
         _check_mounts(extra, settings)
         with scratch_folder() as files:
             await anyio.to_thread.run_sync(_place, task, files)
-            async with self._provider.open(files, self._agents(task), settings.way, extra) as sandbox:
+            async with self._provider.open(files, self._agents(task), settings.access, extra) as sandbox:
                 yield HostEnvironment(task, sandbox, lambda left: self._verdict(task, left), (artifact,))
 
     def oracle(self, task: HarborTask) -> Oracle:
@@ -245,7 +245,7 @@ def host_of(settings: EnvironmentSettings) -> Host:
 
 def _check_mounts(extra: Extra, settings: EnvironmentSettings) -> None:
     """Refuse a program that has folders of this machine below the task's work directory."""
-    for mount in settings.way.mounts if settings.way else ():
+    for mount in settings.access.mounts if settings.access else ():
         for work_dir in extra.links:
             if PurePosixPath(mount).is_relative_to(work_dir) or PurePosixPath(work_dir).is_relative_to(mount):
                 raise SandboxBoundaryError(

@@ -14,14 +14,14 @@ from lhaw_record.runners.environments.sandboxes.driver_program import (
     READ_PROGRAM,
     driver_config,
 )
-from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, SandboxLimits
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 
 WORK_DIR = "/workspace"
 AGENT_HOME = "/home/agent"
 _PYTHON_DIR = "/opt/agent/python"
 _TEMPORARY_DIR = "/tmp"  # noqa: S108  inside the container, private to it
-_WAY_SOCKET = "/run/lhaw-record/listener.sock"
+_LISTENER_SOCKET = "/run/lhaw-record/listener.sock"
 _USER_ID = 61000  # as in bubblewrap: outside of every range that systems assign
 _DRIVER_CAPABILITIES = ("CHOWN", "SETGID", "SETUID")  # it drops them before the agent runs anything
 _MACHINE_DROPS = ("AUDIT_WRITE", "MKNOD", "NET_RAW")
@@ -75,15 +75,15 @@ class DockerImage(msgspec.Struct, frozen=True, kw_only=True):
         return ()
 
 
-def container_config(image: DockerImage, limits: SandboxLimits, way: Way | None) -> dict[str, Any]:
+def container_config(image: DockerImage, limits: SandboxLimits, access: ProgramAccess | None) -> dict[str, Any]:
     """Return the engine's configuration of a container whose first process is the driver, fed by standard input.
 
     The engine closes that input as soon as this process no longer holds the connection, even if it was killed.
     """
     memory_bytes = limits.memory_mb << 20
-    shown = {path: path for path in way.mounts} if way else {}
-    if way and not image.is_own_machine:
-        shown = {_WAY_SOCKET: way.socket, **shown}
+    shown = {path: path for path in access.mounts} if access else {}
+    if access and not image.is_own_machine:
+        shown = {_LISTENER_SOCKET: access.socket, **shown}
     host = {
         **limited(image, limits),
         "ReadonlyRootfs": not image.is_own_machine,
@@ -91,7 +91,11 @@ def container_config(image: DockerImage, limits: SandboxLimits, way: Way | None)
         "Mounts": read_only_mounts(shown),
     }
     if not image.is_own_machine:
-        host |= {"CapDrop": ["ALL"], "CapAdd": list(_DRIVER_CAPABILITIES), "Tmpfs": _memory_folders(image, limits, way)}
+        host |= {
+            "CapDrop": ["ALL"],
+            "CapAdd": list(_DRIVER_CAPABILITIES),
+            "Tmpfs": _memory_folders(image, limits, access),
+        }
     return {
         "Image": image.name,
         "Entrypoint": list(BOOT_COMMAND),
@@ -124,7 +128,7 @@ def limited(image: DockerImage, limits: SandboxLimits) -> dict[str, Any]:
 
 
 def agent_config(
-    image: DockerImage, limits: SandboxLimits, way: Way | None, container_environment: dict[str, str]
+    image: DockerImage, limits: SandboxLimits, access: ProgramAccess | None, container_environment: dict[str, str]
 ) -> dict[str, Any]:
     """Return the driver's configuration."""
     config = driver_config(
@@ -135,7 +139,7 @@ def agent_config(
         memory_events=_MEMORY_EVENTS,
         keeps_capabilities=image.is_own_machine,
         dropped_capabilities=[CAPABILITY_NUMBERS[name] for name in image.setup_capabilities],
-        way_socket=_WAY_SOCKET if way else "",
+        listener_socket=_LISTENER_SOCKET if access else "",
     )
     if not image.is_own_machine:
         return {**config, "python_dir": _PYTHON_DIR}
@@ -144,7 +148,7 @@ def agent_config(
     return {**config, "python_dir": "", "environment": {**own, **container_environment}}
 
 
-def _memory_folders(image: DockerImage, limits: SandboxLimits, way: Way | None) -> dict[str, str]:
+def _memory_folders(image: DockerImage, limits: SandboxLimits, access: ProgramAccess | None) -> dict[str, str]:
     """Return the folders in memory, sized as in bubblewrap."""
     memory_bytes = limits.memory_mb << 20
     options = "rw,exec,nosuid,nodev"
@@ -153,7 +157,7 @@ def _memory_folders(image: DockerImage, limits: SandboxLimits, way: Way | None) 
         _TEMPORARY_DIR: f"{options},mode=1777,size={memory_bytes // 4}",
         _PYTHON_DIR: f"{options},mode=0755,size={16 << 20}",
         "/var/tmp": f"{options},mode=0755,size=4096",  # noqa: S108  open to everyone in most images
-        **({AGENT_HOME: f"{options},mode=0777,size={memory_bytes // 4}"} if way else {}),
+        **({AGENT_HOME: f"{options},mode=0777,size={memory_bytes // 4}"} if access else {}),
     }
 
 

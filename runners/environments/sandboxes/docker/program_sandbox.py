@@ -16,10 +16,10 @@ from lhaw_record.runners.environments.sandboxes.inside import confine
 from lhaw_record.runners.environments.sandboxes.inside.forwarder import PORT
 from lhaw_record.runners.environments.sandboxes.protocol import (
     CommandResult,
+    ProgramAccess,
     ProgramCommand,
     ProgramEnd,
     SandboxLimits,
-    Way,
 )
 
 _LOOK_S = 60.0
@@ -38,7 +38,7 @@ class ImageProgramSandbox:
         shell: The agent's container.
         user: The agent's user, as in :class:`lhaw_record.runners.environments.sandboxes.docker.shell.Phase`.
         limits: The limits of output and of files.
-        way: The way to the listener.
+        relay: The relay to the listener.
         dropped_capabilities: The numbers of capabilities of the container that the program gives up. Dropping them
             needs python3 in the image.
     """
@@ -48,7 +48,7 @@ class ImageProgramSandbox:
         shell: MachineShell,
         user: str,
         limits: SandboxLimits,
-        way: LineChannel,
+        relay: LineChannel,
         dropped_capabilities: Sequence[int],
     ) -> None:
         self.work_dir = self.home = ""
@@ -57,7 +57,7 @@ class ImageProgramSandbox:
         self._shell = shell
         self._user = user
         self._limits = limits
-        self._way = way
+        self._relay = relay
         dropped = [str(number) for number in dropped_capabilities]
         self._launcher = ("python3", "-I", "-S", "-c", _start_without(), ",".join(dropped)) if dropped else ()
 
@@ -93,7 +93,7 @@ class ImageProgramSandbox:
         broken: list[SandboxBoundaryError] = []
 
         async def watch() -> None:
-            broken.append(await relay_end(self._way))
+            broken.append(await relay_end(self._relay))
             stop.set()
 
         with ungrouped():
@@ -113,13 +113,13 @@ class ImageProgramSandbox:
 
 @asynccontextmanager
 async def room_of_trial(
-    provider: DockerSandboxProvider, memory_mb: int, way: Way | None
+    provider: DockerSandboxProvider, memory_mb: int, access: ProgramAccess | None
 ) -> AsyncIterator[DockerSandboxProvider]:
     """Hold the memory of a trial's containers, a program's relay included, and yield a provider that draws on it.
 
     All of it is held at once: trials that each hold a part would deadlock.
     """
-    total_mb = memory_mb + (RELAY_LIMITS.memory_mb if way else 0)
+    total_mb = memory_mb + (RELAY_LIMITS.memory_mb if access else 0)
     async with provider.room.hold(total_mb):
         yield provider.within(total_mb)
 
@@ -129,16 +129,16 @@ async def open_program_sandbox(
     provider: DockerSandboxProvider,
     shell: MachineShell,
     limits: SandboxLimits,
-    way: Way,
+    access: ProgramAccess,
     *,
     user: str = "",
     dropped_capabilities: Sequence[int] = (),
 ) -> AsyncIterator[ImageProgramSandbox]:
-    """Open the way out of a container that shows ``way.mounts``, and yield the container as a place for programs."""
+    """Open the relay of a container that shows ``access.mounts``, and yield the container as a sandbox for programs."""
     assert isinstance(shell.machine, DockerMachine)
-    async with open_relay(way.socket, provider.image.name, provider.room, shell.machine) as channel:
+    async with open_relay(access.socket, provider.image.name, provider.room, shell.machine) as channel:
         sandbox = ImageProgramSandbox(shell, user, limits, channel, dropped_capabilities)
-        await sandbox.prepare(way.path)
+        await sandbox.prepare(access.path)
         yield sandbox
 
 

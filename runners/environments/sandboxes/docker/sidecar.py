@@ -133,7 +133,7 @@ async def open_relay(socket: str, image: str, room: MemoryBudget, beside: Docker
             is_open = True
         if not is_open:
             why, kind = channel.end or (f"it said nothing within {_START_S:g} s", "sandbox_died")
-            raise SandboxBoundaryError(f"the way to the gateway did not open: {why}", kind=kind)
+            raise SandboxBoundaryError(f"the connection to the gateway did not open: {why}", kind=kind)
         yield channel
 
 
@@ -166,7 +166,7 @@ async def relay_end(channel: LineChannel) -> SandboxBoundaryError:
     async for _ in channel.lines:
         pass
     why, _ = channel.end or ("it ended", "")
-    return SandboxBoundaryError(f"the way to the gateway broke: {why}", kind="relay_gone")
+    return SandboxBoundaryError(f"the connection to the gateway broke: {why}", kind="relay_gone")
 
 
 def _python_paths(executable: str, prefix: str) -> dict[str, str]:

@@ -22,8 +22,8 @@ def run_program(
     seconds, stdin, count, *words = fields
     names = 2 * int(count)
     environment = dict(zip(words[:names:2], words[1:names:2]))  # noqa: B905  Python 3.9 in an image lacks strict
-    if config["way_socket"]:
-        start_forwarder(config["way_socket"])
+    if config["listener_socket"]:
+        start_forwarder(config["listener_socket"])
     try:
         program = RunningProgram(words[names:], environment, stdin, config["output_bytes"])
     except OSError:

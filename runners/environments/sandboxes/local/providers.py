@@ -16,7 +16,7 @@ from lhaw_record.runners.environments.sandboxes.local import layout
 from lhaw_record.runners.environments.sandboxes.local.cgroups import Cgroup, open_cgroup
 from lhaw_record.runners.environments.sandboxes.local.launch import INFO_DESCRIPTOR, DriverStart, running_driver
 from lhaw_record.runners.environments.sandboxes.local.layout import NOTHING, USER_ID, Extra, Step, sandbox_layout
-from lhaw_record.runners.environments.sandboxes.protocol import Sandbox, SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, Sandbox, SandboxLimits
 from lhaw_record.runners.environments.sandboxes.python_home import PythonHome, current_python_home, lay_out
 from lhaw_record.runners.environments.sandboxes.seccomp import system_call_filter
 
@@ -40,12 +40,12 @@ class IsolatedSandboxProvider:
 
     @asynccontextmanager
     async def open(
-        self, files: Path | None, limits: SandboxLimits, way: Way | None = None, extra: Extra = NOTHING
+        self, files: Path | None, limits: SandboxLimits, access: ProgramAccess | None = None, extra: Extra = NOTHING
     ) -> AsyncIterator[Sandbox]:
         """Open a sandbox whose work directory starts as a copy of ``files``. ``extra`` is added to its file system."""
         is_root = is_real_root()
         home = current_python_home()
-        steps = sandbox_layout(home, limits.memory_mb << 20, way, extra, is_root=is_root)
+        steps = sandbox_layout(home, limits.memory_mb << 20, access, extra, is_root=is_root)
         async with AsyncExitStack() as stack:
             cgroup = await stack.enter_async_context(open_cgroup(limits))
             is_counted_by_user = not cgroup.has_processes and not is_root and _counts_users_by_namespace()
@@ -55,14 +55,14 @@ class IsolatedSandboxProvider:
                 work_dir=layout.WORK_DIR,
                 python_dir=layout.PYTHON_DIR,
                 user_id=USER_ID if is_root else None,
-                memory_limits=cgroup.memory_limits(is_for_programs=way is not None),
+                memory_limits=cgroup.memory_limits(is_for_programs=access is not None),
                 own_processes=limits.processes + 1 if is_counted_by_user else None,
-                way_socket=layout.WAY_SOCKET if way else "",
+                listener_socket=layout.LISTENER_SOCKET if access else "",
                 system_calls=system_call_filter(),
             )
             weak_limits = (*_weak_limits(cgroup, is_counted_by_user=is_counted_by_user), *start.weak_limits)
             sandbox = await _driven(stack, start, config, cgroup, limits, self.kind, weak_limits)
-            await sandbox.prepare(files, way, home=layout.HOME)
+            await sandbox.prepare(files, access, home=layout.HOME)
             yield sandbox
 
 
@@ -88,7 +88,9 @@ class ProcessSandboxProvider:
     kind = "process"
 
     @asynccontextmanager
-    async def open(self, files: Path | None, limits: SandboxLimits, way: Way | None = None) -> AsyncIterator[Sandbox]:
+    async def open(
+        self, files: Path | None, limits: SandboxLimits, access: ProgramAccess | None = None
+    ) -> AsyncIterator[Sandbox]:
         """Open a sandbox whose work directory starts as a copy of ``files``."""
         home = current_python_home()
         async with AsyncExitStack() as stack:
@@ -103,11 +105,11 @@ class ProcessSandboxProvider:
                 python_dir=str(folder / "python"),
                 temporary_dir=str(folder / "temporary"),
                 members_path=cgroup.members_path,
-                memory_limits=cgroup.memory_limits(is_for_programs=way is not None),
+                memory_limits=cgroup.memory_limits(is_for_programs=access is not None),
             )
             start = DriverStart(command=driver_command(home.executable))
             sandbox = await _driven(stack, start, config, cgroup, limits, self.kind, _weak_process_limits(cgroup))
-            await sandbox.prepare(files, way, home=str(folder / "home"), port=way.port if way else PORT)
+            await sandbox.prepare(files, access, home=str(folder / "home"), port=access.port if access else PORT)
             yield sandbox
 
 

@@ -258,7 +258,7 @@ class _Benchmark(DeskBenchmark):
 
     @asynccontextmanager
     async def open(self, task, settings, variant=None):
-        settings = msgspec.structs.replace(settings, way=self._changes.get("way", settings.way))
+        settings = msgspec.structs.replace(settings, access=self._changes.get("access", settings.access))
         async with super().open(DeskBenchmark.tasks(self)[0], settings, variant) as environment:
             yield _Environment(environment, self._changes)
 
@@ -321,7 +321,7 @@ def first_result(**fields):
         (with_value('"a.csv'), "segment S1 has half of a pair of quotes"),
         (with_value("(see below"), "segment S1 has half of a pair of quotes or brackets"),
         (with_value("ledger", "Take the ledger.csv for it."), "segment S1 is cut out of the middle of a word"),
-        ({"way": None}, "the environment has a 'sandbox' that was not opened with settings.way"),
+        ({"access": None}, "the environment has a 'sandbox' that was not opened with settings.access"),
         ({"offered": 1}, "tools_over_mcp is 'none', and programs get 1 tools over MCP"),
         ({"offered": 1, "tools_over_mcp": "some", "has_mcp_tools": False}, "is False, and programs get 1 tools"),
         ({"tools_over_mcp": "yes"}, "tools_over_mcp is 'yes'; it must be 'none', 'some', 'all'"),
