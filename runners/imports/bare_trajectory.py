@@ -51,7 +51,7 @@ class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parsed_trajectory(
-    place: str,
+    location: str,
     found: BareTrajectory,
     options: Options,
     known: KnownRecords,
@@ -61,10 +61,10 @@ def parsed_trajectory(
 ) -> ParsedFile:
     """Return the one trial of a trajectory."""
     condition = options.condition or "full"
-    variant = _variant(place, condition, options, known)
+    variant = _variant(location, condition, options, known)
     benchmark = variant.benchmark if variant else options.benchmark or format_name
     if not (variant or options.task or found.task or found.prompt):
-        reason = f"{place}: no message of a user names the task; --task does"
+        reason = f"{location}: no message of a user names the task; --task does"
         return left_out("trajectories", reason, remarks)
     own_name = found.task or f"prompt-{short_digest(found.prompt)[:12]}"
     task_id = variant.task_id if variant else options.task or own_name
@@ -78,19 +78,19 @@ def parsed_trajectory(
         remarks = (*remarks, f"the store has no task {task_id} of {benchmark}{did_you_mean(task_id, others)}")
     wanted = variant.prompt if variant else stored.prompt if stored else ""
     if other := _other_prompt(wanted.strip(), (benchmark, task_id), found.prompt.strip(), known):
-        reason = f"{place}: its prompt is {other}"
+        reason = f"{location}: its prompt is {other}"
         return left_out("trajectories", reason, remarks)
-    reward = (options.rewards or {}).get(place, options.reward)
+    reward = (options.rewards or {}).get(location, options.reward)
     difference = _difference(stored, wanted.strip(), found.prompt, reward) if stored else None
     if stored and stored.environment_digest and difference is not None:
-        reason = f"{place} is no trial of the store's {benchmark}/{task_id}: {difference}; --task names another"
+        reason = f"{location} is no trial of the store's {benchmark}/{task_id}: {difference}; --task names another"
         return left_out("trajectories", reason, remarks)
     own_prompt = "" if variant else found.prompt
     task = imported_task(benchmark, task_id, own_prompt, (Checkpoint(checkpoint_id=REWARD, label=REWARD),))
     if stored and difference is None:
         task = stored
     trial = ForeignTrial(
-        place=place,
+        location=location,
         task=task,
         variant=variant,
         condition=condition,
@@ -131,14 +131,14 @@ def known_cost(cost_usd: float | None, tokens: int | None) -> float | None:
     return None if cost_usd == 0 and tokens else cost_usd
 
 
-def _variant(place: str, condition: str, options: Options, known: KnownRecords) -> Variant | None:
+def _variant(location: str, condition: str, options: Options, known: KnownRecords) -> Variant | None:
     """Return the variant of a trial, None for the full prompt."""
     if condition.startswith("full"):
         if options.variant is not None:
-            raise ImportFailed(f"--variant {options.variant} needs --condition: {place} would be a full prompt")
+            raise ImportFailed(f"--variant {options.variant} needs --condition: {location} would be a full prompt")
         return None
     if options.variant is None:
-        raise ImportFailed(f"condition {condition} needs --variant, the id of the prompt that {place} was given")
+        raise ImportFailed(f"condition {condition} needs --variant, the id of the prompt that {location} was given")
     if options.variant not in known.variants:
         raise ImportFailed(f"the store has no variant {options.variant!r}; import or generate it first")
     return known.variants[options.variant]

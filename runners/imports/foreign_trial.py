@@ -27,18 +27,18 @@ class ImportFailed(RunnerError):
 class SourceFile(msgspec.Struct, frozen=True):
     """One file of an import: its name without folders, the name of its folder, its bytes and their SHA-256.
 
-    ``place`` is the file's path below the imported folder, or empty if a single file is imported.
+    ``location`` is the file's path below the imported folder, or empty if a single file is imported.
     """
 
     name: str
     folder: str
     content: bytes
     sha256: str
-    place: str = ""
+    location: str = ""
 
     @property
     def label(self) -> str:
-        return self.place or self.name
+        return self.location or self.name
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """One trial of a source. ``place`` says where the trial is in the file, for messages.
+    """One trial of a source. ``location`` says where the trial is in the file, for messages.
 
     ``trajectory`` holds the trial's events in order, or None if the source does not say what happened.
 
@@ -119,7 +119,7 @@ class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):
     that the trial has in a store if it was imported before its result was known.
     """
 
-    place: str
+    location: str
     task: Task
     condition: str
     agent: str

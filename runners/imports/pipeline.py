@@ -21,7 +21,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     SourceFile,
 )
 from lhaw_record.runners.imports.formats import Format, looks_like
-from lhaw_record.runners.imports.source_files import check_used, read_sources, rewards_by_place
+from lhaw_record.runners.imports.source_files import check_used, read_sources, rewards_by_location
 from lhaw_record.runners.imports.store_access import load_records, to_write, write
 from lhaw_record.runners.imports.streams import ImportedStream, ImportPlan, assemble, closing_event
 
@@ -51,7 +51,7 @@ def run_import(
     has_one = has_store(root)
     present = stream_ids(root) if has_one else frozenset()
     known = load_records(read_snapshot(root)) if has_one else KnownRecords()
-    placed = msgspec.structs.replace(options, rewards=rewards_by_place(options.rewards or {}, sources))
+    placed = msgspec.structs.replace(options, rewards=rewards_by_location(options.rewards or {}, sources))
     found = _parsed(form, sources, placed, known)
     check_used(placed.rewards or {}, sources, found)
     run_id = f"import-{digest([form.name, [source.sha256 for source in sources], _identity_of(options)])[:24]}"

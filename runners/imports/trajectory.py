@@ -90,16 +90,16 @@ def turns_of(messages: Sequence[Message], errors: Mapping[str, bool | None] | No
     """Return the turns of a conversation. The outcomes of a turn's calls are the tool messages that follow the turn."""
     errors = errors or {}
     turns = []
-    for place, message in enumerate(messages):
+    for location, message in enumerate(messages):
         if message.role == "assistant":
-            results = _results_after(messages, place)
+            results = _results_after(messages, location)
             outcomes = tuple(
                 CallResult(text=results[call.call_id], is_error=errors.get(call.call_id))
                 if call.call_id in results
                 else None
                 for call in message.tool_calls
             )
-            turns.append(ForeignTurn(request=tuple(messages[:place]), reply=message, outcomes=outcomes))
+            turns.append(ForeignTurn(request=tuple(messages[:location]), reply=message, outcomes=outcomes))
     return turns
 
 
@@ -184,9 +184,9 @@ def _tool_call(wire: Mapping[str, Any]) -> ToolCall:
     return ToolCall(call_id=str(wire.get("id") or ""), name=name, arguments_json=text)
 
 
-def _results_after(messages: Sequence[Message], place: int) -> dict[str, str]:
+def _results_after(messages: Sequence[Message], location: int) -> dict[str, str]:
     found: dict[str, str] = {}
-    for message in messages[place + 1 :]:
+    for message in messages[location + 1 :]:
         if message.role == "assistant":
             break
         if message.role == "tool" and message.tool_call_id is not None:

@@ -92,12 +92,12 @@ def _with_injection(trial: ForeignTrial, target: int | None) -> list[AnyEvent]:
         reason="the trial ended first" if after is None else None,
     )
     trajectory = list(trial.trajectory or ())
-    places = [
-        place
-        for place, each in enumerate(trajectory, 1)
+    locations = [
+        location
+        for location, each in enumerate(trajectory, 1)
         if isinstance(each, ActionFinished) and each.action_index == after
     ]
-    trajectory.insert(places[-1] if places else len(trajectory), event)
+    trajectory.insert(locations[-1] if locations else len(trajectory), event)
     return trajectory
 
 

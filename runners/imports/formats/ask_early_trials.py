@@ -63,12 +63,12 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
 
     def convert(entry: tuple[int, Any]) -> ForeignTrial:
         number, given = entry
-        place = f"{source.label}, trial {number}"
+        location = f"{source.label}, trial {number}"
         if not isinstance(given, dict) or not {"variant_id", "condition", "task_success"} <= set(given):
             raise ImportFailed(
-                f"{place} has no variant_id, condition and task_success; docs/imports.md names the fields"
+                f"{location} has no variant_id, condition and task_success; docs/imports.md names the fields"
             )
-        trial, note = _trial(place, given, options, known)
+        trial, note = _trial(location, given, options, known)
         notes.update([note] if note else [])
         return trial
 
@@ -76,10 +76,10 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     return msgspec.structs.replace(parsed, skipped=(*parsed.skipped, *skipped_entries("conversations", notes)))
 
 
-def _trial(place: str, given: Mapping[str, Any], options: Options, known: KnownRecords) -> tuple[ForeignTrial, str]:
+def _trial(location: str, given: Mapping[str, Any], options: Options, known: KnownRecords) -> tuple[ForeignTrial, str]:
     """Return the trial, and the reason if its conversation is not kept."""
     condition, point = condition_of_trial(given.get("condition"), given.get("injection_point"))
-    task, variant = _measured(place, given, condition, known)
+    task, variant = _measured(location, given, condition, known)
     actions = [as_object(each, "an action") for each in as_list(given.get("actions"), "actions")]
     _check_counts(given, actions)
     messages, note = _conversation(given.get("conversation"))
@@ -89,7 +89,7 @@ def _trial(place: str, given: Mapping[str, Any], options: Options, known: KnownR
     is_success = as_bool(given["task_success"], "task_success")
     duration = given.get("duration_seconds")
     trial = ForeignTrial(
-        place=place,
+        location=location,
         task=task,
         variant=variant,
         condition=condition,
@@ -112,26 +112,28 @@ def _trial(place: str, given: Mapping[str, Any], options: Options, known: KnownR
     return trial, note or why
 
 
-def _measured(place: str, given: Mapping[str, Any], condition: str, known: KnownRecords) -> tuple[Task, Variant | None]:
+def _measured(
+    location: str, given: Mapping[str, Any], condition: str, known: KnownRecords
+) -> tuple[Task, Variant | None]:
     """Return the task, with the format's single checkpoint, and the variant, which is None for the full prompt."""
     variant = None
     if given["variant_id"] is None and condition.startswith("full") and given.get("task_id"):
         measured = as_text(given.get("benchmark"), "benchmark"), as_text(given["task_id"], "task_id")
     else:
-        variant = _variant(place, as_text(given["variant_id"], "variant_id"), known)
+        variant = _variant(location, as_text(given["variant_id"], "variant_id"), known)
         measured = variant.benchmark, variant.task_id
     checkpoints = (Checkpoint(checkpoint_id=_SUCCESS, label="the task succeeded"),)
     return imported_task(*measured, checkpoints=checkpoints), variant
 
 
-def _variant(place: str, variant_id: str, known: KnownRecords) -> Variant:
+def _variant(location: str, variant_id: str, known: KnownRecords) -> Variant:
     """Return the variant from the store, or a variant with only its id if the id names a task of MCP-Atlas."""
     if variant_id in known.variants:
         return known.variants[variant_id]
     match = _MCP_ATLAS_TASK.match(variant_id)
     if match is None:
         raise ImportFailed(
-            f"{place}: the benchmark of variant {variant_id!r} is unknown; import the dataset first: "
+            f"{location}: the benchmark of variant {variant_id!r} is unknown; import the dataset first: "
             "lhaw-record import lhaw-dataset FILE --store STORE"
         )
     return imported_variant("mcp_atlas", match[1], variant_id)

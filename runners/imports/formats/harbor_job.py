@@ -226,7 +226,7 @@ def _parsed(
             "keep only the one that ran last; import into a store of its own, or 'discard' it"
         )
     found = ForeignTrial(
-        place=trial.source.label,
+        location=trial.source.label,
         task=task,
         variant=variant,
         condition=condition,
@@ -265,7 +265,7 @@ def _end(trial: _Trial, checkpoints: Sequence[str], answer: str | None, cost_usd
     invalid = next((each for each in errors if each.get("exception_type") not in _VALID), None)
     if invalid is not None or not trial.rewards:
         kind = str((invalid or {}).get("exception_type") or "no_reward")
-        boundary: Boundary | None = next((place for place, names in _BOUNDARIES.items() if kind in names), None)
+        boundary: Boundary | None = next((location for location, names in _BOUNDARIES.items() if kind in names), None)
         return Failure(
             boundary="grader" if invalid is None else boundary,
             error_kind=kind,

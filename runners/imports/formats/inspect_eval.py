@@ -81,7 +81,7 @@ def _header(source: SourceFile, archive: Archive) -> Mapping[str, Any]:
 
 
 def _trial(
-    place: str,
+    location: str,
     sample: Mapping[str, Any],
     header: Mapping[str, Any],
     described: Mapping[str, Any],
@@ -106,7 +106,7 @@ def _trial(
         version=str(described.get("task_version") or UNKNOWN),
     )
     return ForeignTrial(
-        place=place,
+        location=location,
         task=task,
         variant=variant,
         condition=condition,

@@ -37,11 +37,11 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     if missing:
         name = missing[0].removeprefix("reference_").upper()
         raise ImportFailed(f"{source.label} has no column {name}, so it has no rows of MCP-Atlas with trajectories")
-    places = [(f"{source.label}, row {number}", row) for number, row in enumerate(rows, 1)]
-    return converted("rows", places, lambda each: _trial(*each, options))
+    locations = [(f"{source.label}, row {number}", row) for number, row in enumerate(rows, 1)]
+    return converted("rows", locations, lambda each: _trial(*each, options))
 
 
-def _trial(place: str, row: Mapping[str, str], options: Options) -> ForeignTrial:
+def _trial(location: str, row: Mapping[str, str], options: Options) -> ForeignTrial:
     """Convert one row to a trial."""
     claims = parse_claims(row["gtfa_claims"])
     if not claims:
@@ -56,7 +56,7 @@ def _trial(place: str, row: Mapping[str, str], options: Options) -> ForeignTrial
         results = [CheckpointResult(checkpoint_id=f"c{n}", score=options.reward) for n in range(1, len(claims) + 1)]
         scored = Finish(is_success=options.reward >= 1, results=tuple(results), final_answer=answer)
     trial = ForeignTrial(
-        place=place,
+        location=location,
         task=task_of(as_text(row["task"], "TASK"), row["prompt"], claims),
         condition="full",
         agent=options.agent or AGENT,

@@ -53,10 +53,10 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     name = source.name.rpartition(".")[0]
     agent = options.agent or name.removeprefix("scored_")
     rows = _rows(source, name.removeprefix("scored_").lower())
-    places = [(f"{source.label}, row {number}", row) for number, row in enumerate(rows, 1)]
+    locations = [(f"{source.label}, row {number}", row) for number, row in enumerate(rows, 1)]
     return converted(
         "rows",
-        places,
+        locations,
         lambda each: _trial(*each, _condition(*each, options), agent, options.trial_index, known),
         remarks=("the file marks a claim whose judge failed as not fulfilled, so the two cannot be distinguished",),
     )
@@ -118,27 +118,27 @@ def _column(name: str | None) -> str:
     return "reference_trajectory" if name == "TRAJECTORY" else str(name).lower()
 
 
-def _condition(place: str, row: Mapping[str, str], options: Options) -> str:
+def _condition(location: str, row: Mapping[str, str], options: Options) -> str:
     is_variant = bool(row.get("original_prompt")) and row["original_prompt"] != row["prompt"]
     if options.condition is None and is_variant:
-        raise ImportFailed(f"{place} has an underspecified prompt; say --condition underspecified or ask_user")
+        raise ImportFailed(f"{location} has an underspecified prompt; say --condition underspecified or ask_user")
     condition = options.condition or "full"
     if is_variant == condition.startswith("full"):
         raise ImportFailed(
-            f"{place}: condition {condition} does not fit a row with{'' if is_variant else 'out'} an original_prompt"
+            f"{location}: condition {condition} does not fit a row with{'' if is_variant else 'out'} an original_prompt"
         )
     return condition
 
 
 def _trial(
-    place: str, row: Mapping[str, str], condition: str, agent: str, trial_index: int, known: KnownRecords
+    location: str, row: Mapping[str, str], condition: str, agent: str, trial_index: int, known: KnownRecords
 ) -> ForeignTrial:
     """Convert one row to a trial."""
     claims = parse_claims(row["gtfa_claims"])
     prompt = row["prompt"] if condition.startswith("full") else row["original_prompt"]
     task = task_of(as_text(row["task"], "TASK").partition("::")[0], prompt, claims)
     return ForeignTrial(
-        place=place,
+        location=location,
         task=task,
         variant=None if condition.startswith("full") else _variant(row, task.task_id, known),
         condition=condition,

@@ -27,22 +27,22 @@ FORMAT = "openai-messages"
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
-    """Return a trial for each conversation. Its place is the file, with the line if there are several."""
+    """Return a trial for each conversation. Its location is the file, with the line if there are several."""
     given = decode_json_or_lines(source)
     is_one = bool(given) and all(isinstance(each, dict) and "role" in each for each in given)
     conversations = [{"messages": given}] if is_one else given
     found: list[ParsedFile] = []
     for number, each in enumerate(conversations, 1):
-        place = source.label if len(conversations) == 1 else f"{source.label}:{number}"
+        location = source.label if len(conversations) == 1 else f"{source.label}:{number}"
         conversation = {"messages": each} if isinstance(each, list) else each
         if not isinstance(conversation, dict) or not isinstance(conversation.get("messages"), list):
-            raise ImportFailed(f"{place} is no list of chat messages and no object with messages")
+            raise ImportFailed(f"{location} is no list of chat messages and no object with messages")
         try:
             trajectory = _trajectory(conversation)
         except ValueError as error:
-            found.append(left_out("trajectories", f"{place}: {error}"))
+            found.append(left_out("trajectories", f"{location}: {error}"))
             continue
-        found.append(parsed_trajectory(place, trajectory, options, known, format_name=FORMAT))
+        found.append(parsed_trajectory(location, trajectory, options, known, format_name=FORMAT))
     return in_one(found)
 
 

@@ -30,21 +30,21 @@ FORMAT = "openhands"
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
-    """Return a trial for each run. Its place is the file, with the line if there are several."""
+    """Return a trial for each run. Its location is the file, with the line if there are several."""
     given = decode_json_or_lines(source)
     is_one = not any(isinstance(each, dict) and "history" in each for each in given)
     runs = [{"history": given}] if is_one else given
     found: list[ParsedFile] = []
     for number, run in enumerate(runs, 1):
-        place = source.label if len(runs) == 1 else f"{source.label}:{number}"
+        location = source.label if len(runs) == 1 else f"{source.label}:{number}"
         history = run.get("history") if isinstance(run, dict) else None
         if not isinstance(history, list) or not any(isinstance(each, dict) and each.get("action") for each in history):
-            raise ImportFailed(f"{place} is no list of events with actions, so it is no trajectory of OpenHands")
+            raise ImportFailed(f"{location} is no list of events with actions, so it is no trajectory of OpenHands")
         try:
             trajectory, remarks = _trajectory([as_object(each, "an event") for each in history], run.get("instance_id"))
         except ValueError as error:
-            raise ImportFailed(f"{place}: {error}") from error
-        found.append(parsed_trajectory(place, trajectory, options, known, format_name=FORMAT, remarks=remarks))
+            raise ImportFailed(f"{location}: {error}") from error
+        found.append(parsed_trajectory(location, trajectory, options, known, format_name=FORMAT, remarks=remarks))
     return in_one(found)
 
 

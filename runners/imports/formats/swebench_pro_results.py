@@ -63,7 +63,7 @@ def _trial(
     source: SourceFile, agent: str, instance_id: str, passed: bool, trial_index: int, task: Task
 ) -> ForeignTrial:
     return ForeignTrial(
-        place=f"{source.label}, {instance_id}",
+        location=f"{source.label}, {instance_id}",
         task=task,
         condition="full",
         agent=agent,

@@ -55,7 +55,7 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
         task, end = _result(task_id, as_object(given, "the result"))
         remarks.update(_remarks(task_id, given))
         return ForeignTrial(
-            place=" ".join(filter(None, (source.label, task_id if task_id not in source.name else "", arm))),
+            location=" ".join(filter(None, (source.label, task_id if task_id not in source.name else "", arm))),
             task=task,
             condition=condition,
             agent=f"{name}/{arm}" if arm and arm not in CONDITIONS else name,

@@ -192,7 +192,7 @@ def test_the_injection_stands_behind_its_action():
     """In the stream the injection follows the result of the action that it came after."""
     trial = only(early_trial("inject_50", before=2, injection_point=0.5))
     (stream,) = assemble("ask-early-trials", "run", (), [trial], KnownRecords()).trials
-    place = next(n for n, event in enumerate(stream.events) if isinstance(event, ClarificationInjected))
-    before = stream.events[place - 1]
+    location = next(n for n, event in enumerate(stream.events) if isinstance(event, ClarificationInjected))
+    before = stream.events[location - 1]
     assert isinstance(before, ActionFinished)
     assert before.action_index == 2
