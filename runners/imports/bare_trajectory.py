@@ -108,7 +108,7 @@ def parsed_trajectory(
 
 
 def in_one(found: Sequence[ParsedFile]) -> ParsedFile:
-    """Return what the parts of a file have as one file's."""
+    """Join the parts of a file."""
     return ParsedFile(
         trials=tuple(trial for each in found for trial in each.trials),
         skipped=tuple(skipped for each in found for skipped in each.skipped),
@@ -117,7 +117,7 @@ def in_one(found: Sequence[ParsedFile]) -> ParsedFile:
 
 
 def without_reward(duration_ms: float | None) -> Failure:
-    """Return the end of a trajectory whose result nobody knows."""
+    """Return the end of a trajectory without a known result."""
     return Failure(
         boundary="grader",
         error_kind="no_reward",
@@ -145,9 +145,9 @@ def _variant(location: str, condition: str, options: Options, known: KnownRecord
 
 
 def _other_prompt(wanted: str, of_task: tuple[str, str], prompt: str, known: KnownRecords) -> str | None:
-    """Return which of the store's prompts of a task a trajectory was given, if it is another than the wanted one.
+    """Return which other prompt of the task the trajectory was given, None if it was the wanted one.
 
-    A variant's prompt is often a part of the full one, so of several that a prompt contains the longest was given.
+    A variant's prompt is often a part of the full one, so the longest prompt that is contained was given.
     """
     task = known.tasks.get(of_task)
     named = {"the full prompt: leave --variant out": task.prompt.strip()} if task else {}
@@ -167,7 +167,7 @@ def _difference(task: Task, wanted: str, prompt: str, reward: float | None) -> s
 
 
 def _end(found: BareTrajectory, reward: float | None, checkpoints: Sequence[Checkpoint]) -> Finish | Failure:
-    """Return the end of a trial. A reward of 0 or 1 is that of every checkpoint."""
+    """Return the end of a trial. A reward of 0 or 1 applies to every checkpoint."""
     if reward is None:
         return without_reward(found.duration_ms)
     return Finish(

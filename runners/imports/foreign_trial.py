@@ -44,8 +44,8 @@ class SourceFile(msgspec.Struct, frozen=True):
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line says about trials if the file does not.
 
-    ``instances`` holds the rows of a SWE-bench Pro instance file by id. The last five are about trajectories without
-    a task or a result: ``reward`` is that of every file, ``rewards`` those by file.
+    ``instances`` holds the rows of a SWE-bench Pro instance file by id. The last five are for trajectories without a
+    task or a result: ``reward`` applies to every file, ``rewards`` to single files.
     """
 
     agent: str | None = None
@@ -206,7 +206,7 @@ def imported_task(
 
 
 def imported_variant(benchmark: str, task_id: str, variant_id: str, prompt: str = "") -> Variant:
-    """Return a variant of which a source gives no more than the id or the prompt."""
+    """Return a variant of which a source gives only the id or the prompt."""
     return Variant(
         benchmark=benchmark, task_id=task_id, variant_id=variant_id, prompt=prompt, segments=(), origin="imported"
     )

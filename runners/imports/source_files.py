@@ -1,4 +1,4 @@
-"""Reads the files of an import: one file, or the matching files in a folder. JSON errors name the file and line."""
+"""Reads the files of an import and their rewards. Errors name the file and the line."""
 
 import codecs
 import gzip

@@ -1,4 +1,4 @@
-"""An HTTP server inside our own process. It handles no signals and logs only warnings and errors."""
+"""A quiet HTTP server inside our own process, and work that SIGINT and SIGTERM stop, then cancel."""
 
 import signal
 import socket
@@ -40,7 +40,7 @@ def without_delay(listener: socket.socket) -> socket.socket:
 
 
 async def interruptibly(work: Callable[[], Awaitable[None]], stop: Callable[[], bool]) -> None:
-    """Await work while handling SIGINT and SIGTERM."""
+    """Await work. The first SIGINT or SIGTERM asks it to stop, the second one cancels it."""
 
     async def listen() -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:

@@ -1,6 +1,6 @@
-"""Reads values from foreign JSON, tolerant of their type but strict about their meaning.
+"""Reads values from foreign JSON, tolerant of type but strict about meaning, and shows values in messages.
 
-Every ``ValueError`` has the value in its message. The caller adds the file and the place.
+Every ``ValueError`` has the value in its message. The caller adds the file and the location.
 """
 
 import ast

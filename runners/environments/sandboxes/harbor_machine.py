@@ -1,8 +1,8 @@
 """Containers that the harbor package opens for tasks with images of their own: in its local Docker, or in a cloud.
 
 The package knows Modal, Daytona, E2B, GKE and others. It is asked for four things only: start, run a command, copy a
-file, stop. A command counts only if the end that we print after it came back, so whatever breaks on the way is
-an error of the sandbox, never a result.
+file, stop. A command counts only if the marker that we print after it came back, so a broken connection is an
+error of the sandbox, never a result.
 """
 
 import base64
@@ -301,7 +301,7 @@ class HarborSandboxProvider:
             )
 
     async def _stop(self, environment: "BaseEnvironment") -> None:
-        """Stop a container. What was done in it is not lost if that fails, so it is only told."""
+        """Stop a container. A failure is only reported, because the work done in it is not lost."""
         with anyio.CancelScope(shield=True):
             try:
                 with anyio.fail_after(_STOP_S):
@@ -351,7 +351,7 @@ def _asked(what: str, timeout_s: float, *, is_retry_owed: bool = True) -> Iterat
 
 
 def _words(error: BaseException) -> str:
-    """Return an error's class and its words; of many, the beginning and the end, where commands tell what failed."""
+    """Return an error's class and message. A long message is cut in the middle: commands say at the end what failed."""
     words = " ".join(str(error).split())
     shown = words if len(words) <= _HEAD + _TAIL else f"{words[:_HEAD]} ... {words[-_TAIL:]}"
     return f"{type(error).__name__}: {shown}" if words else type(error).__name__

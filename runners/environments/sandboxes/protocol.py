@@ -21,7 +21,7 @@ class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 READ_BYTES = 256 << 20
-"""The largest file that ``read_file`` returns: it stands in the memory of this host."""
+"""The largest file that ``read_file`` returns: it is held in the memory of this host."""
 
 
 class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,8 +29,9 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
 
     ``output`` is stdout and stderr in order, truncated in the middle to ``output_bytes``. ``exit_code`` is None after a
     timeout. ``is_out_of_memory`` says that the system killed a process of the sandbox since the previous command
-    because all of them together had used up ``memory_mb``, where a control group tells. ``limit_met`` is what
-    stopped the command or a part of it, and ``limits_watched`` what would have been noticed; None if nothing ran.
+    because all of them together had used up ``memory_mb``, where a control group reports it. ``limit_met`` is the limit
+    that stopped the command or a part of it, and ``limits_watched`` are those that would have been noticed; None if
+    nothing ran.
     """
 
     output: str

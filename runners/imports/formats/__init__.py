@@ -1,4 +1,4 @@
-"""The formats that can be imported. Each has a parser that turns one file into trials, tasks and variants."""
+"""The formats that can be imported, each with a parser from files to trials, and how to recognise their files."""
 
 import importlib
 import json

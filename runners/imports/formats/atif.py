@@ -1,6 +1,7 @@
 """Format ``atif``: trajectories in Harbor's interchange format, 1.0 to 1.8, with continuations and sub-agents.
 
-A run may be several documents. They are one trial: of the document that no other one of the import refers to.
+A run may be several documents; they are one trial, named after the document that no other one refers to. ATIF says
+what an agent did, not what its model was sent, so the request of a turn is the steps before it.
 """
 
 from collections import Counter

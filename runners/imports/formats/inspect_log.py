@@ -1,4 +1,4 @@
-"""Reads the files in an ``.eval`` log of inspect_ai: a zip archive with stored, deflated or zstd-compressed entries.
+"""Reads an ``.eval`` log of inspect_ai: the JSON files of its zip archive, and the turns of a sample.
 
 Python's zipfile reads zstd entries (method 93) only from version 3.14 on, so this module unpacks the entries itself.
 """

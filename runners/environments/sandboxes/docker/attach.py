@@ -146,8 +146,8 @@ async def why_it_ended(container: "DockerContainer", last_words: str = "") -> tu
 async def _is_for_another_processor(container: "DockerContainer", state: dict[str, Any], last_words: str) -> bool:
     """Return whether a first process was not executed because it is made for another processor.
 
-    Only its own standard error tells for certain. Whoever has not read that gets a conclusion: it is not executed by
-    an emulator, which many engines have, if it failed without a word in an image of another processor.
+    Only its standard error is certain. Without that, we conclude it if the process failed silently and the image is
+    made for another processor, because then no emulator has executed it.
     """
     if last_words or state["Running"] or state["ExitCode"] not in _NOT_EXECUTED:
         return last_words.endswith("exec format error")

@@ -1,4 +1,4 @@
-"""The configuration of a container, for the Docker Engine and for the driver inside."""
+"""A container of ours: its configuration for the Docker Engine, and the driver that its first process becomes."""
 
 import marshal
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Access to a Docker Engine: one client per open sandbox, a time limit on every request, and translated errors."""
+"""Access to a Docker Engine: clients with time limits and translated errors, and labels that name an owner."""
 
 import os
 import socket

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # Process 1 lives as long as its standard input, which the engine closes when our process is gone, even after SIGKILL.
 # No signal from inside reaches it, it reaps orphans while it waits, and it restarts its watcher if that was killed.
-_MOST = 0.5  # of a limit: from here on who has it has more of it than is left to others
+_MOST = 0.5  # of a limit: above this, one has more of it than all others together
 _KEEPER = ("/bin/sh", "-c", "exec 3<&0; while :; do cat <&3 >/dev/null & wait $! && exit; done")
 # How often limits of the control groups (version 2 or 1) stopped something: lines "oom_kill N" and "processes max N".
 LIMIT_EVENTS = (

@@ -1,6 +1,7 @@
 """Containers beside an agent's: they must become healthy, and neither end nor meet a limit while the agent works.
 
-What an agent finds at a service that was killed is not its task, so such a trial is missing data.
+An agent that worked with a killed service did not work on its task, so such a trial is missing data. So is one whose
+grader met a limit of the machine (:func:`is_full`, :func:`names_limit`).
 """
 
 from collections.abc import Mapping

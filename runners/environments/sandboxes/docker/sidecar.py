@@ -1,7 +1,9 @@
 """A container beside another one, with the same network and shared folders, that we talk to in lines.
 
 It is for programs that an agent's image does not have, such as a browser: it sees the same addresses, the same
-``/etc/hosts`` and the same ``localhost`` as the agent.
+``/etc/hosts`` and the same ``localhost`` as the agent. One of them is the relay from a port on the agent's loopback to
+the run's listener: it needs no Python in the task's image, counts in none of the agent's limits and cannot be ended
+from inside. Its files are this machine's, read-only, so the engine must run here.
 """
 
 import posixpath

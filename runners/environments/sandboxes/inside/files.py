@@ -68,7 +68,7 @@ def export_chunk(work_dir: str, path: bytes, offset: int) -> tuple[int, bytes]:
 def list_regular(work_dir: str, limit_bytes: int) -> list[bytes]:
     """Return (path, size, ``x`` or ``f``) of every regular file, as one flat list of fields in a fixed order.
 
-    Folders without entries are listed too, with the kind ``d``: a repository is none without its empty folders.
+    Folders without entries are listed too, with the kind ``d``: a repository needs its empty folders.
     """
     fields: list[bytes] = []
     total = names = 0

@@ -1,4 +1,4 @@
-"""The messages between host and driver: a length, then fields with a length each. Both sides use this file."""
+"""What goes through descriptors: messages between host and driver, which both use, and the output of processes."""
 
 import os
 

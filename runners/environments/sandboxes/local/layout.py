@@ -47,7 +47,7 @@ Step = tuple[str | int | bool, ...]
 
 
 class Extra(msgspec.Struct, frozen=True, kw_only=True):
-    """What one task needs in the file system beside the work directory.
+    """What one task needs in the file system in addition to the work directory.
 
     Attributes:
         links: Symbolic links by path, such as another name of the work directory.
