@@ -247,9 +247,9 @@ class _Parts:
         program = self._trial.agent.external
         if program is None:
             return settings
-        from lhaw_record.runners.agents.programs.program_server import way_of
+        from lhaw_record.runners.agents.programs.program_server import program_access
 
-        return msgspec.structs.replace(settings, way=way_of(program, self._server))
+        return msgspec.structs.replace(settings, access=program_access(program, self._server))
 
     @property
     def _server(self) -> "ProgramServer":

@@ -19,7 +19,7 @@ from lhaw_record.runners.agents.programs.entries import path_folders, shown_fold
 from lhaw_record.runners.base.errors import ExperimentError, ungrouped
 from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.base.host.serving import LOOPBACK, QuietServer, without_delay
-from lhaw_record.runners.environments.sandboxes.protocol import Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.models.gateway.app import Gateway
 from lhaw_record.runners.users.ask_user.serving import AskUserServer
@@ -89,8 +89,8 @@ def _unix_listener(path: str) -> socket.socket:
     return listener
 
 
-def way_of(program: ProgramSpec, listener: ProgramServer) -> Way:
+def program_access(program: ProgramSpec, listener: ProgramServer) -> ProgramAccess:
     """Return what a sandbox must provide for a program: the socket, the port, the mounts and the PATH folders."""
-    return Way(
+    return ProgramAccess(
         socket=listener.socket_path, port=listener.port, mounts=shown_folders(program), path=path_folders(program)
     )

@@ -20,7 +20,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     Reference,
 )
 from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
-from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, SandboxLimits, ProgramAccess
 
 NO_TOOL = "lhaw_record_no_such_tool"
 _UNUSED_PORT = 9  # nothing listens there, and the tried program makes no request
@@ -156,8 +156,8 @@ async def _programs(benchmark: Benchmark, task: Task, settings: EnvironmentSetti
     """Start a program as a trial would, then grade the environment that it leaves behind."""
     with scratch_folder() as folder, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(folder / "listener"))
-        way = Way(socket=str(folder / "listener"), port=_UNUSED_PORT)
-        async with benchmark.open(task, msgspec.structs.replace(settings, way=way)) as environment:
+        access = ProgramAccess(socket=str(folder / "listener"), port=_UNUSED_PORT)
+        async with benchmark.open(task, msgspec.structs.replace(settings, access=access)) as environment:
             if _members(environment, Environment):
                 return
             tools, sandbox = environment.program_tools, environment.sandbox

@@ -42,7 +42,7 @@ from lhaw_record.runners.environments.sandboxes.docker.program_sandbox import ro
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.docker.shell import Phase, new_path
 from lhaw_record.runners.environments.sandboxes.harbor_machine import HarborSandboxProvider
-from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox, SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox, SandboxLimits, ProgramAccess
 
 _BASH, _READ, _WRITE = (each for each in WORKSPACE_TOOLS if each.name != "python")
 TOOLS: tuple[ToolDefinition, ...] = (
@@ -106,12 +106,12 @@ def tests_memory_mb(task: HarborTask, limits: SandboxLimits) -> int:
 
 
 def room_of(
-    setup: ContainerSetup, way: Way | None = None
+    setup: ContainerSetup, access: ProgramAccess | None = None
 ) -> AbstractAsyncContextManager[DockerSandboxProvider | HarborSandboxProvider]:
     """Return the provider with the memory of all containers of a trial, once this machine has it."""
     if isinstance(setup.provider, HarborSandboxProvider):
         return nullcontext(setup.provider)
-    return room_of_trial(setup.provider, setup.memory_mb, way)
+    return room_of_trial(setup.provider, setup.memory_mb, access)
 
 
 @asynccontextmanager

@@ -228,16 +228,16 @@ class McpAtlasBenchmark(Benchmark):
         settings: EnvironmentSettings,
     ) -> AsyncIterator[Environment]:
         """Open a trial that uses the servers of a container."""
-        has_network, way = self._place.has_network, settings.way
+        has_network, access = self._place.has_network, settings.access
         async with AsyncExitStack() as stack:
             sandbox = None
-            if way is not None and not container.address:  # the program works beside the servers, not among them
+            if access is not None and not container.address:  # the program works beside the servers, not among them
                 total_mb = memory_mb(container) + settings.limits.memory_mb
                 provider = await stack.enter_async_context(
                     room_of_trial(docker_of(settings, self.name), total_mb, None)
                 )
                 settings = msgspec.structs.replace(settings, sandbox=provider)
-                sandbox = await stack.enter_async_context(provider.open(None, settings.limits, way))
+                sandbox = await stack.enter_async_context(provider.open(None, settings.limits, access))
             opened = open_world(container, names, settings, has_network=has_network)
             world, image_id = await stack.enter_async_context(opened)
             servers = await world.servers(names, settings.limits.command_seconds)

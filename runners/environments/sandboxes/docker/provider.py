@@ -23,7 +23,7 @@ from lhaw_record.runners.environments.sandboxes.docker.images import Images
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget, created_within
 from lhaw_record.runners.environments.sandboxes.driven import DrivenSandbox
-from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, ProgramAccess
 
 if TYPE_CHECKING:
     from aiodocker.containers import DockerContainer
@@ -64,22 +64,22 @@ class DockerSandboxProvider:
 
     @asynccontextmanager
     async def open(
-        self, files: Path | None, limits: SandboxLimits, way: Way | None = None
+        self, files: Path | None, limits: SandboxLimits, access: ProgramAccess | None = None
     ) -> AsyncIterator[DockerSandbox]:
         """Open a container whose work directory starts as a copy of ``files``; it may have to wait for memory.
 
-        Of a ``way``, an image of a task's own is only shown the mounts: its programs run in
+        Of a ``access``, an image of a task's own is only shown the mounts: its programs run in
         :func:`program_sandbox.open_program_sandbox`, with a way out beside the container.
         """
         async with AsyncExitStack() as stack:
-            container = await created_within(stack, self.room, limits, container_config(self.image, limits, way))
+            container = await created_within(stack, self.room, limits, container_config(self.image, limits, access))
             channel = await _start(stack, container, self.image)
-            way = None if self.image.is_own_machine else way
-            config = agent_config(self.image, limits, way, container_environment=await _environment(container))
+            access = None if self.image.is_own_machine else access
+            config = agent_config(self.image, limits, access, container_environment=await _environment(container))
             channel.send_program(boot_program(config, has_packages=not self.image.is_own_machine))
             sandbox = DockerSandbox(self.kind, config, self.image.weak_limits, limits, channel)
             sandbox.machine = DockerMachine(container)
-            await sandbox.prepare(files, way, home=AGENT_HOME)
+            await sandbox.prepare(files, access, home=AGENT_HOME)
             yield sandbox
 
 
