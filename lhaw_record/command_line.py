@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lhaw_record.analytics.cli import (
-    coverage_commands,
     export_commands,
     figure_commands,
     paper_commands,
@@ -62,7 +61,7 @@ _SECTIONS = {
     "run an experiment": ("demo", "run", "check", "agents", "pipeline"),
     "read the results": ("findings", "tables", "report", "trials", "show", "note", "compare", "sensitivity", "sql"),
     "publish them": ("paper", "figures", "export"),
-    "plan a study": ("power", "coverage"),
+    "plan a study": ("power",),
     "make tasks and variants": ("tasks", "new-task", "generate", "variants", "select"),
     "change what a store counts": ("import", "judge", "grade", "discard"),
     "share a daemon": ("serve", "submit", "status", "pause", "resume", "cancel", "requeue", "retune", "attach"),
@@ -130,7 +129,6 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         *table_commands.COMMANDS,
         *trial_commands.COMMANDS,
         *power_commands.power_commands(_planned_study),
-        *coverage_commands.COMMANDS,
         *figure_commands.COMMANDS,
         *paper_commands.COMMANDS,
         *export_commands.COMMANDS,

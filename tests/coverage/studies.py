@@ -26,7 +26,7 @@ SETTINGS = Settings(draws=1_000, permutations=1_000)
 """Fewer draws than the tables take, which makes every interval slightly worse."""
 
 _MENDED = 0.4
-"""Of the failures, this share succeeds with an answer."""
+"""The share of the failures that succeed with an answer."""
 
 _RARE = 0.1
 _RARE_GAIN = 0.8

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from lhaw_record.analytics.statistics.coverage import all_simulated, covered, grid
 from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
-from lhaw_record.analytics.statistics.studies import KINDS, Design
-from lhaw_record.command_line import main
+from tests.coverage.__main__ import main
+from tests.coverage.simulation import all_simulated, covered, grid
+from tests.coverage.studies import KINDS, Design
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "coverage.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "coverage.md"
 HARD = (
     Design("level", 13, 7, 0.3, 1, False, 0.5),
     Design("level", 13, 7, 0.0, 3, True, 0.2),
@@ -77,7 +77,7 @@ def test_the_grid_is_that_of_the_promise():
 def test_the_page_shows_every_kind():
     """docs/coverage.md has a row for each kind of estimand."""
     page = PAGE.read_text(encoding="utf-8")
-    assert "lhaw-record coverage --grid full" in page
+    assert "python -m tests.coverage --grid full" in page
     assert [kind.title for kind in KINDS.values()] == re.findall(r"^\| (.*?) \| (?:[a-z_]+) \| ", page, re.MULTILINE)
 
 
@@ -90,9 +90,7 @@ def test_processes_change_no_number():
 
 def test_the_command_judges_the_designs_and_writes_the_page(tmp_path, capsys):
     """A small grid of one kind: 40 studies leave doubt, so 160 new ones count; and the page."""
-    done = main(
-        ["coverage", "--kind", "no_gain", "--studies", "40", "--page", str(tmp_path / "page.md"), "--format", "json"]
-    )
+    done = main(["--kind", "no_gain", "--studies", "40", "--page", str(tmp_path / "page.md"), "--format", "json"])
     (row,) = json.loads(capsys.readouterr().out)
     assert (done, row["is_met"], row["method"], row["with_interval"]) == (0, True, "sign_flips", 160)
     bounds = proportion_confint(round(row["share"] * 160), 160, method="beta")
@@ -100,13 +98,4 @@ def test_the_command_judges_the_designs_and_writes_the_page(tmp_path, capsys):
     assert row["is_certain"] == (row["share_high"] <= 0.06)
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert "| Gains of nothing | sign_flips | 0.0" in page
-    assert "`lhaw-record coverage --grid small --kind no_gain --studies 40 --page" in page
-
-
-def test_a_page_that_cannot_be_written_is_refused_before_the_simulation(tmp_path, capsys):
-    """Its folder cannot be made: a mistake of use, not the end of half an hour."""
-    (tmp_path / "file").touch()
-    with pytest.raises(SystemExit) as caught:
-        main(["coverage", "--studies", "99999999", "--page", str(tmp_path / "file" / "page.md")])
-    assert caught.value.code == 2
-    assert "name another folder" in capsys.readouterr().err
+    assert "40 studies of each design" in page

@@ -1,6 +1,4 @@
-"""How often intervals hold the truth, and tests see what is not there, in
-:mod:`lhaw_record.analytics.statistics.studies`.
-"""
+"""How often intervals hold the truth, and tests see what is not there, in :mod:`tests.coverage.studies`."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,7 +7,7 @@ from itertools import product
 from multiprocessing import get_context
 from typing import NamedTuple
 
-from lhaw_record.analytics.statistics.studies import KINDS, Design
+from tests.coverage.studies import KINDS, Design
 
 LOWEST_COVERAGE = 0.93
 """At the nominal level of 0.95."""
