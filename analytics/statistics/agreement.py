@@ -22,9 +22,7 @@ _SAME_DIGITS = 9
 
 _FEWEST_CELLS = 3
 _FEWEST_CLUSTERS = 15
-"""With fewer clusters Kendall's tau has no interval: in the coverage study (tests/coverage) it held the truth
-in 0.92 with 13.
-"""
+"""With fewer clusters Kendall's tau has no interval: in tests/coverage it held the truth in 0.92 with 13."""
 
 _LARGEST_TAU = 0.9999
 """tau of 1 has no finite atanh."""
