@@ -15,9 +15,9 @@ from lhaw_record.analytics.tables.filters import known_filter
 from lhaw_record.analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_terminal, to_text
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, Table, tables
 from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
-from lhaw_record.analytics.views.claims import Finding, checks, claims
 from lhaw_record.analytics.views.headers import headers
 from lhaw_record.analytics.views.parameters import PARAMETERS, Setting, parse_settings
+from lhaw_record.analytics.views.store import BrokenClaim, checks, claims
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
 from lhaw_record.recorder.cli.terminal import BOLD, painted, terminal_width
@@ -88,7 +88,7 @@ def known_tables(names: Sequence[str]) -> list[str]:
 
 def compute(
     store: Path, names: Sequence[str], parameters: Mapping[str, Setting]
-) -> tuple[list[Table], tuple[Finding, ...]]:
+) -> tuple[list[Table], tuple[BrokenClaim, ...]]:
     """Compute tables of a store and check its claims. Return the tables and the claims that do not hold."""
     Thread(target=import_module, args=("scipy.special",)).start()  # it takes 0.2 s, and no view needs it
     are_all_queries = not set(names) & set(COMPUTED_TABLES)

@@ -22,8 +22,8 @@ from lhaw_record.analytics.tables.labels import BENCHMARKS
 from lhaw_record.analytics.tables.render import markdown_text, tex_text
 from lhaw_record.analytics.tables.tables import TABLES, tables
 from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
-from lhaw_record.analytics.views.claims import Finding, checks, claims
 from lhaw_record.analytics.views.parameters import Setting, values_of
+from lhaw_record.analytics.views.store import BrokenClaim, checks, claims
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.recorder.transfer.export import export_file
@@ -83,7 +83,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     figures: Mapping[str, PaperFigure]
     left_out: Mapping[str, str]
     notes: tuple[str, ...] = ()
-    broken_claims: tuple[Finding, ...] = ()
+    broken_claims: tuple[BrokenClaim, ...] = ()
 
     def write(self, folder: Path | str) -> list[Path]:
         """Write every table as .tex, every figure as .pdf and .svg, paper.tex and paper.md, and return their paths."""

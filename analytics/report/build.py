@@ -29,8 +29,8 @@ from lhaw_record.analytics.tables.labels import (
 )
 from lhaw_record.analytics.tables.render import number_in_unit
 from lhaw_record.analytics.tables.tables import TABLES, Table, tables
-from lhaw_record.analytics.views.claims import checks
 from lhaw_record.analytics.views.parameters import current, parse_settings
+from lhaw_record.analytics.views.store import checks
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.html_templates import render
 from lhaw_record.recorder.resources import data_path

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal, NamedTuple
 
-from lhaw_record.analytics.resources import sql_root
+from lhaw_record.analytics.views.build_order import sql_root
 from lhaw_record.analytics.views.headers import headers
 from lhaw_record.recorder.wording import CONDITION_LABELS
 

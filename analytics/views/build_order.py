@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lhaw_record.analytics.resources import sql_root
 from lhaw_record.analytics.views.at_once import at_once
 
 if TYPE_CHECKING:
@@ -24,6 +23,16 @@ READ_BY_NOTES = "exclusions"
 _ALL_READ_BY_NOTES = frozenset({READ_BY_NOTES, "arm_cautions"})
 _EVENT_TYPE = re.compile(r"\bwhere type = '(\w+)'")
 _INPUTS = re.compile(r"^-- inputs: (.*(?:\n--  .*)*)", re.MULTILINE)
+
+
+def sql_root() -> Path:
+    """Return the folder of the SQL files, which is inside the wheel or at the top of a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "sql"
+    root = installed if installed.is_dir() else package.parent / "sql"
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root} is missing; reinstall lhaw-record")
+    return root
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 import msgspec
 
 from lhaw_record.analytics.errors import UnknownName
-from lhaw_record.analytics.resources import sql_root
-from lhaw_record.analytics.views.build_order import LAYERS, all_views
+from lhaw_record.analytics.views.build_order import LAYERS, all_views, sql_root
 from lhaw_record.recorder.cli.output import print_rows
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ways = [None if each == "local" else int(each) for each in options.workers.split(",")]
         cluster = Cluster({"PYTHONPATH": path})
         try:
-            cluster.add(folder / "node", max(access or 1 for access in ways))
+            cluster.add(folder / "node", max(way or 1 for way in ways))
             print(f"{options.trials} trials, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")  # noqa: T201
             print(f"{'executor':<16} {'command s':>10} {'trials s':>9} {'trials/s':>9} {'events':>8}", flush=True)  # noqa: T201
             for count in ways:

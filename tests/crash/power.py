@@ -22,13 +22,13 @@ SECTOR_BYTES = 512
 class Extreme(Random):
     """No chance at all: ``Extreme(NOTHING)`` keeps only what was synced, ``Extreme(EVERYTHING)`` all that was done."""
 
-    def __init__(self, access: float) -> None:
+    def __init__(self, way: float) -> None:
         super().__init__(0)
-        self._relay = access
+        self._way = way
 
     def random(self) -> float:
         """Always choose the same way."""
-        return self._relay
+        return self._way
 
 
 NOTHING = 0.0
@@ -130,10 +130,10 @@ class Power:
 
     def _torn(self, operation: Operation, chance: Random) -> Operation:
         """Some of the sectors of a write, in place; what is missing before the last one is zeros, or old data."""
-        data, access = operation.data, chance.random()
-        if access < 0.3:
+        data, way = operation.data, chance.random()
+        if way < 0.3:
             return operation
-        if access < 0.6:
+        if way < 0.6:
             return msgspec.structs.replace(operation, data=data[: chance.randrange(len(data) + 1)])
         old = chance.choice(self._old_data) if self._old_data and chance.random() < 0.5 else b""
         pieces = []
@@ -165,12 +165,12 @@ def write_image(image: dict[str, bytes | None], root: Path) -> None:
 
 def _survivors(pending: Sequence, chance: Random) -> list:
     """All, none, the first ones, or any of what was not synced."""
-    access = chance.random()
-    if access < 0.2:
+    way = chance.random()
+    if way < 0.2:
         return []
-    if access < 0.4:
+    if way < 0.4:
         return list(pending)
-    if access < 0.6:
+    if way < 0.6:
         return list(pending[: chance.randrange(len(pending) + 1)])
     return [each for each in pending if chance.random() < 0.5]
 

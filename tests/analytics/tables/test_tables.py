@@ -15,12 +15,11 @@ from lhaw_record.analytics.cli.table_output import print_list
 from lhaw_record.analytics.comparison.compare import compare
 from lhaw_record.analytics.comparison.groups import parse_group
 from lhaw_record.analytics.errors import BadParameter, UnknownName
-from lhaw_record.analytics.resources import sql_root
 from lhaw_record.analytics.tables.catalogue import GROUPS
 from lhaw_record.analytics.tables.labels import label_with_unit, measure_meanings
 from lhaw_record.analytics.tables.render import cell, to_csv, to_json, to_latex, to_markdown, to_text
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, comparable, table, tables
-from lhaw_record.analytics.views.build_order import READ_BY_NOTES
+from lhaw_record.analytics.views.build_order import READ_BY_NOTES, sql_root
 from lhaw_record.analytics.views.parameters import PARAMETERS, check, current, parse_settings
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.events.values import CONDITIONS

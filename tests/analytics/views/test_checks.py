@@ -5,8 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from lhaw_record.analytics.views.claims import checks, claims
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import checks, claims, connect
 from lhaw_record.recorder.events import (
     ActionFinished,
     ActionStarted,

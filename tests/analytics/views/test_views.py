@@ -7,13 +7,13 @@ from collections import Counter
 
 import pytest
 
-from lhaw_record.analytics.resources import sql_root
 from lhaw_record.analytics.views.build_order import (
     LAYERS,
     all_views,
     empty_database,
     named_in,
     needed_for,
+    sql_root,
     that_depend_on,
 )
 from lhaw_record.analytics.views.store import connect

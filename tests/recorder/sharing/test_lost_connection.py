@@ -53,8 +53,8 @@ def test_an_upload_that_breaks_in_the_middle_leaves_nothing(bucket, cut_address,
 
 def test_a_server_that_fails_is_asked_again(bucket, s3_port, tmp_path):
     """Each request is refused once, and once done without an answer: in the end all is there once and whole."""
-    access = FailingWay(s3_port)
-    through = Remote(s3_address(access.server_port, tmp_path.name), sleep=lambda _: None)
+    way = FailingWay(s3_port)
+    through = Remote(s3_address(way.server_port, tmp_path.name), sleep=lambda _: None)
     try:
         through.make()
         for number in range(3):
@@ -62,13 +62,13 @@ def test_a_server_that_fails_is_asked_again(bucket, s3_port, tmp_path):
         assert through.names("events") == {f"events/{number}" for number in range(3)}
         assert through.get("events/2") == b"\2" * 1000
     finally:
-        access.shutdown()
-        access.server_close()
+        way.shutdown()
+        way.server_close()
     there = Remote(bucket)
     assert there.is_made()
     assert [there.get(f"events/{number}") for number in range(3)] == [bytes([number]) * 1000 for number in range(3)]
-    assert access.answers[503] > 3
-    assert access.answers[500] > 3
+    assert way.answers[503] > 3
+    assert way.answers[500] > 3
 
 
 @pytest.mark.thorough

@@ -32,8 +32,8 @@ async def graded(tmp_path: Path, task: DeskTask, scores=None, **fields) -> Store
     written = Written(trials=len(ways))
     written.register(RECORDED[task.task_id])
     store = await on_disk(tmp_path / "store", Written(experiment="other"))
-    for index, access in enumerate(ways):
-        grade = grade_after(task, access, tmp_path / f"{task.task_id}-{index}")
+    for index, way in enumerate(ways):
+        grade = grade_after(task, way, tmp_path / f"{task.task_id}-{index}")
         found = scores or [result.score for result in grade.results]
         written.trial(task.task_id, "full", index, scores=found, actions=[], **{"grader": GRADER, **fields})
         details = iter(grade.results)

@@ -34,8 +34,8 @@ def test_correct_work_reaches_everything(task, tmp_path):
     """Two correct solutions in different formats get every point, and the files that were read are kept."""
     ways = solutions_of(task).CORRECT
     assert len(ways) >= 2
-    for access in ways:
-        grade = grade_after(task, access, tmp_path / access.__name__)
+    for way in ways:
+        grade = grade_after(task, way, tmp_path / way.__name__)
         assert [result.details for result in grade.results if not result.score] == []
         assert grade.is_success
         assert grade.artifacts or not task.build(task.parameters)
@@ -45,7 +45,7 @@ def test_correct_work_reaches_everything(task, tmp_path):
 @pytest.mark.parametrize("task", TASKS, ids=IDS)
 def test_each_checkpoint_fails_on_two_wrong_workspaces(task, tmp_path):
     """No checkpoint is free: at least two kinds of wrong work miss it."""
-    reached = [_reached(task, grade_after(task, access, tmp_path / access.__name__)) for access in solutions_of(task).WRONG]
+    reached = [_reached(task, grade_after(task, way, tmp_path / way.__name__)) for way in solutions_of(task).WRONG]
     misses = {item.checkpoint_id: sum(not row[item.checkpoint_id] for row in reached) for item in task.checkpoints}
     assert {name: count for name, count in misses.items() if count < 2} == {}
 

@@ -127,14 +127,14 @@ def test_what_is_wrong_is_said_before_a_run(world, monkeypatch):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("access", ["name", "environment", "argument", "link"])
-def test_a_server_that_could_show_the_rows_is_refused(world, access):
+@pytest.mark.parametrize("way", ["name", "environment", "argument", "link"])
+def test_a_server_that_could_show_the_rows_is_refused(world, way):
     """By the name of its program, a virtual environment around the rows, or the rows as a file of its command."""
     for folder in ("bin", "tools"):
         (world / folder).mkdir()
         (world / folder / "node_search").write_text("#!/bin/sh\n")
         (world / folder / "node_search").chmod(0o755)
-    if access == "name":  # no language, so that its folder's parent stays hidden
+    if way == "name":  # no language, so that its folder's parent stays hidden
         for command in ("tools/node_search", "bin/node_search"):
             write(world, command, args=[])
             assert opened(world).tasks()
@@ -142,10 +142,10 @@ def test_a_server_that_could_show_the_rows_is_refused(world, access):
         with pytest.raises(ExperimentError, match="add the folder of its installation"):
             opened(world)
         return
-    if access == "environment":
+    if way == "environment":
         (world / "pyvenv.cfg").write_text("home = /usr/bin\n")
         write(world, "bin/node_search")
-    elif access == "argument":
+    elif way == "argument":
         write(world, args=["notes.py", "rows.jsonl"])
     else:
         (world / "more.txt").symlink_to("rows.jsonl")

@@ -24,7 +24,7 @@ from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, grad
 from lhaw_record.runners.environments.benchmarks.desk.workspace_files import write_files, write_workbook
 from lhaw_record.runners.environments.grading.grade import Grade
 
-ProgramAccess = Callable[[Path, Any], str | None]
+Way = Callable[[Path, Any], str | None]
 
 
 def solutions_of(task: DeskTask) -> ModuleType:
@@ -32,11 +32,11 @@ def solutions_of(task: DeskTask) -> ModuleType:
     return import_module(f"{__name__}.{task.task_id.replace('-', '_')}")
 
 
-def grade_after(task: DeskTask, access: ProgramAccess | None, folder: Path) -> Grade:
+def grade_after(task: DeskTask, way: Way | None, folder: Path) -> Grade:
     """Grade a fresh workspace in an empty folder after one way of working in it."""
     folder.mkdir(parents=True, exist_ok=True)
     write_files(task.build(task.parameters), folder)
-    answer = access(folder, task.parameters) if access else None
+    answer = way(folder, task.parameters) if way else None
     return grade_desk(OfficeDeliverables(folder, answer or ""), task)
 
 
