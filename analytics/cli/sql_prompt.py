@@ -99,7 +99,7 @@ def _print_lines(rows: Sequence[Mapping[str, Any]], names: Sequence[str], out: T
         out.write("\n")
 
 
-class Prompt:
+class SqlPrompt:
     """An interactive SQL prompt over one store.
 
     Args:

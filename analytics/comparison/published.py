@@ -33,7 +33,7 @@ class PrintedIndex(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     models: dict[str, list[str]]
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True):
+class PrintedCell(msgspec.Struct, frozen=True, kw_only=True):
     """One value that a paper prints, with its place in our tables. Agent keys hold the printed names of models."""
 
     table: str
@@ -54,7 +54,7 @@ def index() -> PrintedIndex:
 
 
 @cache
-def printed_cells(table: str) -> tuple[Cell, ...]:
+def printed_cells(table: str) -> tuple[PrintedCell, ...]:
     """Return the printed values that correspond to cells of the named table, in the order of their files."""
     return tuple(
         cell
@@ -99,7 +99,7 @@ def folded(name: str) -> str:
     return re.sub(r"[\W_]", "", name.partition("#")[0].rpartition("/")[2].lower())
 
 
-def _cells(file: PrintedFileMapping, row: Mapping[str, str]) -> Iterator[Cell]:
+def _cells(file: PrintedFileMapping, row: Mapping[str, str]) -> Iterator[PrintedCell]:
     sizes = [column for column in row if column.startswith("n_") or column == "n"]
     unused = {column for column, ours in file.columns.items() if not ours}
     left = [column for column in row if column not in (*sizes, "metric", "value", "source", *unused)]
@@ -111,7 +111,7 @@ def _cells(file: PrintedFileMapping, row: Mapping[str, str]) -> Iterator[Cell]:
             continue
         own = {key: value for key, value in cell.items() if key not in _ABOUT}
         wanted = {**keys, **file.fixed, **own}
-        yield Cell(
+        yield PrintedCell(
             table=cell.get("table", file.table),
             keys={key: value if isinstance(value, list) else [value] for key, value in wanted.items()},
             metric=row["metric"],

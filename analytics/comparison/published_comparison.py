@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lhaw_record.analytics.comparison.published import (
     AGENT_KEYS,
-    Cell,
+    PrintedCell,
     printed_benchmarks,
     printed_cells,
     printed_model,
@@ -41,7 +41,7 @@ def comparison(tables: Sequence[Table], printed_as: Sequence[str] = ()) -> Table
     )
 
 
-def _compared(table: Table, cell: Cell, models: Mapping[str, str]) -> Iterator[Row]:
+def _compared(table: Table, cell: PrintedCell, models: Mapping[str, str]) -> Iterator[Row]:
     found = [row for row in table.rows if _is_meant(row, cell, models)]
     if found and not set(cell.keys["benchmark"]) <= {row.get("benchmark") for row in table.rows}:
         return  # a sum over benchmarks that are not all here is another number
@@ -54,7 +54,7 @@ def _compared(table: Table, cell: Cell, models: Mapping[str, str]) -> Iterator[R
         yield _row(table, cell, row)
 
 
-def _row(table: Table, cell: Cell, ours: Row) -> Row:
+def _row(table: Table, cell: PrintedCell, ours: Row) -> Row:
     value = _times(ours.get(cell.column), cell.factor)
     low, high = (_times(ours.get(name), cell.factor) if cell.column == "value" else None for name in ("low", "high"))
     printed, places = _number(cell.value)
@@ -82,7 +82,7 @@ def _row(table: Table, cell: Cell, ours: Row) -> Row:
     }
 
 
-def _is_meant(row: Row, cell: Cell, models: Mapping[str, str]) -> bool:
+def _is_meant(row: Row, cell: PrintedCell, models: Mapping[str, str]) -> bool:
     """Return whether one of our rows corresponds to a printed cell. A pair of agents may be in either order."""
     plain = {key: values for key, values in cell.keys.items() if key not in AGENT_KEYS}
     if any(str(row.get(key)) not in values for key, values in plain.items()):

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
+from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, estimate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ _NODES = 24
 _SEED = 20260210
 
 
-class Rates(NamedTuple):
+class SuccessRates(NamedTuple):
     """What is assumed about success: its mean without asking, the mean gain, and how tasks differ in both."""
 
     base: float
@@ -33,7 +33,7 @@ class Rates(NamedTuple):
     gain_spread: float = 0.7
 
 
-class Design(NamedTuple):
+class StudyDesign(NamedTuple):
     """What a study costs: its tasks, the variants of each, and the trials of each variant in each of the two arms."""
 
     tasks: int
@@ -57,7 +57,7 @@ class PilotUnit(NamedTuple):
     asked_trials: int
 
 
-def rates_of(units: Sequence[PilotUnit]) -> Rates:
+def rates_of(units: Sequence[PilotUnit]) -> SuccessRates:
     """Estimate the rates of an agent from a pilot. Its agents weigh the same, and so do the tasks of each.
 
     The spreads are those whose variance between the tasks of an agent, beyond the noise of the trials, is the observed
@@ -70,9 +70,9 @@ def rates_of(units: Sequence[PilotUnit]) -> Rates:
     base, gain = (sum(each[place] for each in found) / len(found) for place in (0, 1))
     varied = [each for each in found if not math.isnan(each[2])]
     if not varied:
-        return Rates(base, gain)
+        return SuccessRates(base, gain)
     wanted = [sum(each[place] for each in varied) / len(varied) for place in (2, 3)]
-    rates = Rates(base, gain, 0.0, 0.0)
+    rates = SuccessRates(base, gain, 0.0, 0.0)
     rates = rates._replace(spread=_found(lambda one: _variances(rates._replace(spread=one))[0], wanted[0]))
     return rates._replace(gain_spread=_found(lambda one: _variances(rates._replace(gain_spread=one))[1], wanted[1]))
 
@@ -101,11 +101,11 @@ def _moments(tasks: Sequence[Sequence[PilotUnit]]) -> tuple[float, float, float,
     return float(base.mean()), float(gain.mean()), *varied
 
 
-def power(rates: Rates, design: Design, *, level: float, studies: int, seed: int = _SEED) -> float:
+def power(rates: SuccessRates, design: StudyDesign, *, level: float, studies: int, seed: int = _SEED) -> float:
     """Simulate studies and return the share whose test sees a gain above 0 at a two-sided level."""
     import numpy as np
 
-    settings = Settings(confidence=1 - level)
+    settings = InferenceSettings(confidence=1 - level)
     seen = 0
     for above, clusters in _studies(rates, design, studies, seed):
         found = estimate("gain", Units(above, np.ones(len(above)), clusters), settings)
@@ -113,7 +113,9 @@ def power(rates: Rates, design: Design, *, level: float, studies: int, seed: int
     return seen / studies
 
 
-def _studies(rates: Rates, design: Design, studies: int, seed: int) -> Iterator[tuple["Floats", "NDArray[np.int64]"]]:
+def _studies(
+    rates: SuccessRates, design: StudyDesign, studies: int, seed: int
+) -> Iterator[tuple["Floats", "NDArray[np.int64]"]]:
     import numpy as np
 
     rng = np.random.default_rng([seed, *design])
@@ -134,7 +136,7 @@ def _share(successes: int, trials: int) -> tuple[float, float]:
     return share, share * (1 - share) / max(1, trials - 1)
 
 
-def _intercepts(rates: Rates) -> tuple[float, float]:
+def _intercepts(rates: SuccessRates) -> tuple[float, float]:
     """Return the log odds of a middling task and its gain for which the means over tasks are those of the rates."""
     low = _odds_for(_inside(rates.base), rates.spread)
     return low, _odds_for(_inside(rates.base + rates.gain), math.hypot(rates.spread, rates.gain_spread)) - low
@@ -156,7 +158,7 @@ def _odds_for(share: float, spread: float) -> float:
     return (low + high) / 2
 
 
-def _variances(rates: Rates) -> tuple[float, float]:
+def _variances(rates: SuccessRates) -> tuple[float, float]:
     """Return the variance between tasks of the success without asking, and of the gain."""
     nodes, weights = _normal()
     low, shift = _intercepts(rates)

@@ -11,7 +11,7 @@ from duckdb.func import ARROW, SPECIAL
 from duckdb.sqltypes import BIGINT, DOUBLE, UBIGINT, VARCHAR
 
 from lhaw_record.analytics.statistics.agreement import f1, rank_agreement, rank_correlation, weighted_kappa
-from lhaw_record.analytics.statistics.inference import Estimate, Settings, Units, contrast, estimate
+from lhaw_record.analytics.statistics.inference import Estimate, InferenceSettings, Units, contrast, estimate
 from lhaw_record.analytics.statistics.noise_floor import (
     PooledSuccesses,
     PooledVariance,
@@ -69,19 +69,19 @@ def _trim(value: Any) -> Any:
     return value
 
 
-def _by_chunk(estimator: "Callable[[str, Columns, Settings], Estimate]") -> "Callable[..., pa.Array]":
+def _by_chunk(estimator: "Callable[[str, Columns, InferenceSettings], Estimate]") -> "Callable[..., pa.Array]":
     def estimated(
         kinds: Any, units: Any, dropped: Any, reasons: Any, confidence: Any, draws: Any, permutations: Any, seed: Any
     ) -> Any:  # DuckDB counts these parameters and evaluates their annotations
         chosen = [column[0].as_py() for column in (confidence, draws, permutations, seed)]
-        return _cells(estimator, Settings(*chosen), kinds, units, dropped, reasons)
+        return _cells(estimator, InferenceSettings(*chosen), kinds, units, dropped, reasons)
 
     return estimated
 
 
 def _cells(
-    estimator: "Callable[[str, Columns, Settings], Estimate]",
-    settings: Settings,
+    estimator: "Callable[[str, Columns, InferenceSettings], Estimate]",
+    settings: InferenceSettings,
     kinds: "pa.ChunkedArray",
     units: "pa.ChunkedArray",
     dropped: "pa.ChunkedArray",
@@ -118,15 +118,15 @@ def _units_of(columns: "Columns") -> Units:
     return Units(columns["above"], columns["below"], columns["cluster"])
 
 
-def _estimated(kind: str, columns: "Columns", settings: Settings) -> Estimate:
+def _estimated(kind: str, columns: "Columns", settings: InferenceSettings) -> Estimate:
     return estimate(kind, _units_of(columns), settings)
 
 
-def _f1(_: str, columns: "Columns", settings: Settings) -> Estimate:
+def _f1(_: str, columns: "Columns", settings: InferenceSettings) -> Estimate:
     return f1(*_halves(columns, "is_hit"), settings)
 
 
-def _contrast(kind: str, columns: "Columns", settings: Settings) -> Estimate:
+def _contrast(kind: str, columns: "Columns", settings: InferenceSettings) -> Estimate:
     return contrast(kind, *_halves(columns, "is_a"), settings)
 
 
@@ -138,11 +138,11 @@ def _halves(columns: "Columns", name: str) -> tuple[Units, Units]:
     return one, other
 
 
-def _kappa(_: str, columns: "Columns", settings: Settings) -> Estimate:
+def _kappa(_: str, columns: "Columns", settings: InferenceSettings) -> Estimate:
     return weighted_kappa(columns["one"], columns["other"], columns["cluster"], settings)
 
 
-def _tau(_: str, columns: "Columns", settings: Settings) -> Estimate:
+def _tau(_: str, columns: "Columns", settings: InferenceSettings) -> Estimate:
     return rank_correlation(columns["one"], columns["other"], columns["cluster"], settings)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Setting = str | int | float | bool | None
 
 
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+class AnalysisParameter(msgspec.Struct, frozen=True, kw_only=True):
     """One analysis parameter.
 
     ``allowed`` lists the possible values, or is empty if the values are not a closed list. A number must be between
@@ -38,8 +38,8 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[str, ...] = ()
 
 
-PARAMETERS: tuple[Parameter, ...] = (
-    Parameter(
+PARAMETERS: tuple[AnalysisParameter, ...] = (
+    AnalysisParameter(
         name="k",
         default=3,
         sql_type="integer",
@@ -48,7 +48,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="trials drawn in pass@k and pass^k",
         source="docs/metrics.md 2",
     ),
-    Parameter(
+    AnalysisParameter(
         name="reading",
         default="default",
         sql_type="varchar",
@@ -56,7 +56,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="a name for several choices at once; a parameter that is set itself wins over its reading",
         source="docs/metrics.md 5 and 7",
     ),
-    Parameter(
+    AnalysisParameter(
         name="class_rule",
         default="paper",
         sql_type="varchar",
@@ -64,7 +64,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="c = n with several terminal states: divergent (paper) or benign (readme)",
         source="docs/metrics.md 2",
     ),
-    Parameter(
+    AnalysisParameter(
         name="classifier_agent",
         default=None,
         sql_type="varchar",
@@ -72,14 +72,14 @@ PARAMETERS: tuple[Parameter, ...] = (
         "vote: what most classifiers say",
         source="docs/metrics.md 2",
     ),
-    Parameter(
+    AnalysisParameter(
         name="classifier_experiment",
         default=None,
         sql_type="varchar",
         meaning="experiment whose classifier trials count; unset: every experiment",
         source="docs/metrics.md 2",
     ),
-    Parameter(
+    AnalysisParameter(
         name="reuse_classifying_trials",
         default=False,
         sql_type="boolean",
@@ -87,7 +87,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="use the trials that gave the class in the evaluated tables, too",
         source="docs/metrics.md 2",
     ),
-    Parameter(
+    AnalysisParameter(
         name="keep_flagged",
         default=False,
         sql_type="boolean",
@@ -95,7 +95,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="keep trials whose injected message did not reach the agent (flag injection_lost)",
         source="docs/metrics.md 1",
     ),
-    Parameter(
+    AnalysisParameter(
         name="per",
         default="variant_dimension",
         sql_type="varchar",
@@ -103,7 +103,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="a variant counts once in each of its dimensions, once per removed segment, or in its first one only",
         source="docs/metrics.md 3 and 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="intention_to_treat",
         default=True,
         sql_type="boolean",
@@ -111,7 +111,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="trials that ended before their injection count under the condition that was planned, or not at all",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="timing_measure",
         default="pass_at_1",
         sql_type="varchar",
@@ -119,7 +119,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="the value that gains from injections, points of no return and windows are about",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="voi_cases",
         default="available",
         sql_type="varchar",
@@ -127,7 +127,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="units with the oracle and all five injections, or every unit that a cell has",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="kendall_cells",
         default="injected",
         sql_type="varchar",
@@ -135,7 +135,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="cells over which agents are ranked: variants under inject_p, or under full and underspecified too",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="cluster",
         default="task",
         sql_type="varchar",
@@ -144,7 +144,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         "in swebench_pro)",
         source="docs/metrics.md 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="pooled",
         default="tasks",
         sql_type="varchar",
@@ -152,7 +152,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="in rows of agent all, the mean of agents within a task and then of tasks, or of all (variant, agent)",
         source="docs/metrics.md 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="flipped",
         default="tasks",
         sql_type="varchar",
@@ -161,7 +161,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         "timings; or every unit its own, Bonferroni, the latest significant timing",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="ask_scale",
         default="budget",
         sql_type="varchar",
@@ -170,7 +170,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         "or the trial's own actions",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="window_pp",
         default=5.0,
         sql_type="double",
@@ -179,7 +179,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="percentage points below inject_10 at which the optimal window still lasts",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="wasted_match",
         default="arguments",
         sql_type="varchar",
@@ -187,7 +187,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="two actions are the same by name and canonical arguments, or by name only",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="wasted_supply",
         default="max",
         sql_type="varchar",
@@ -195,7 +195,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="how often an oracle action can be a counterpart: most in one trace, always, first trace, all traces",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="wasted_uninjected",
         default=False,
         sql_type="boolean",
@@ -203,21 +203,21 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="in wasted compute, a trial that ended before its injection counts with all its actions, or not at all",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="experiment",
         default=None,
         sql_type="varchar",
         meaning="only trials of this experiment; unset: the whole store",
         source="ours",
     ),
-    Parameter(
+    AnalysisParameter(
         name="user_simulator",
         default=None,
         sql_type="varchar",
         meaning="of the trials that could ask, only those with this simulator; unset: all",
         source="ours",
     ),
-    Parameter(
+    AnalysisParameter(
         name="settings",
         default=None,
         sql_type="varchar",
@@ -226,7 +226,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         "commas; unset: all, side by side",
         source="docs/metrics.md 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="exclude_endings",
         default=None,
         sql_type="varchar",
@@ -235,14 +235,14 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="endings (see docs/metrics.md 1) whose trials count nowhere, separated by commas; unset: none",
         source="docs/metrics.md 1",
     ),
-    Parameter(
+    AnalysisParameter(
         name="judge",
         default=None,
         sql_type="varchar",
         meaning="judge whose verdicts count, by its model's name; unset: the last verdict on each thing",
         source="docs/judging.md",
     ),
-    Parameter(
+    AnalysisParameter(
         name="confidence",
         default=0.95,
         sql_type="double",
@@ -251,7 +251,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="coverage of every interval; a test's level is 1 - confidence",
         source="docs/metrics.md 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="draws",
         default=2000,
         sql_type="integer",
@@ -260,7 +260,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="bootstrap draws",
         source="docs/metrics.md 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="seed",
         default=20260210,
         sql_type="bigint",
@@ -269,7 +269,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="seed of everything that is drawn for intervals and tests",
         source="docs/metrics.md 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="permutations",
         default=10_000,
         sql_type="integer",
@@ -278,7 +278,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="most sign choices that a permutation test looks at: all of them, or so many drawn ones",
         source="docs/metrics.md 4 and 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="over_clarifier_pct",
         default=40.0,
         sql_type="double",
@@ -287,7 +287,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="an agent that asks in at least this share of its trials is an over-clarifier",
         source="docs/metrics.md 3",
     ),
-    Parameter(
+    AnalysisParameter(
         name="under_clarifier_pct",
         default=10.0,
         sql_type="double",
@@ -296,7 +296,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="an agent that asks in less than this share of its trials is an under-clarifier",
         source="docs/metrics.md 3",
     ),
-    Parameter(
+    AnalysisParameter(
         name="reference_agents",
         default=None,
         sql_type="varchar",
@@ -304,7 +304,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="agents whose full trials select tasks, separated by commas; unset: all evaluated agents",
         source="docs/metrics.md 6",
     ),
-    Parameter(
+    AnalysisParameter(
         name="selection_progress_pct",
         default=50.0,
         sql_type="double",
@@ -313,7 +313,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         meaning="mean progress of the reference agents from which on a task is selected",
         source="docs/metrics.md 6",
     ),
-    Parameter(
+    AnalysisParameter(
         name="trial",
         default=None,
         sql_type="varchar",
@@ -415,7 +415,7 @@ def _typed(name: str, text: str) -> Setting:
         raise BadParameter(f"{name} takes a value of type {sql_type}, not {text!r}") from None
 
 
-def _parameter(name: str) -> Parameter:
+def _parameter(name: str) -> AnalysisParameter:
     if name not in _BY_NAME:
         raise UnknownName(f"there is no parameter {name!r}{did_you_mean(name, _BY_NAME)}; known: {', '.join(_BY_NAME)}")
     return _BY_NAME[name]

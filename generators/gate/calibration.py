@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
+from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, estimate
 from lhaw_record.generators.gate.decision import Scene, problems_of
 from lhaw_record.generators.protocol import Removal, Rewriting, SourceTask
 from lhaw_record.generators.rewriting.written import WrittenRewriter
@@ -133,7 +133,7 @@ def _interval(errors: Sequence[tuple[str, bool]]) -> tuple[float, float] | None:
         np.ones(len(errors)),
         np.array([clusters[prompt_id] for prompt_id, _ in errors]),
     )
-    found = estimate("level", units, Settings())
+    found = estimate("level", units, InferenceSettings())
     return None if found.low is None or found.high is None else (round(found.low, 3), round(found.high, 3))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lhaw_record.analytics.statistics.agreement import f1, rank_correlation, weighted_kappa
 from lhaw_record.analytics.statistics.effects import Trial, effect_rows
-from lhaw_record.analytics.statistics.inference import Estimate, Settings, Units, contrast, estimate
+from lhaw_record.analytics.statistics.inference import Estimate, InferenceSettings, Units, contrast, estimate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-SETTINGS = Settings(draws=1_000, permutations=1_000)
+SETTINGS = InferenceSettings(draws=1_000, permutations=1_000)
 """Fewer draws than the tables take, which makes every interval slightly worse."""
 
 _MENDED = 0.4

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
+from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, estimate
 from tests.coverage.__main__ import main
 from tests.coverage.simulation import all_simulated, covered, grid
 from tests.coverage.studies import KINDS, Design
@@ -57,7 +57,8 @@ def test_a_point_of_no_return_seldom_comes_from_nothing(tasks):
         base = rng.binomial(3, rates) / 3
         gains = [rng.binomial(3, rates) / 3 - base for _ in range(5)]
         found = [
-            estimate("gain", Units(gain, np.ones(len(gain)), members), Settings(permutations=500)) for gain in gains
+            estimate("gain", Units(gain, np.ones(len(gain)), members), InferenceSettings(permutations=500))
+            for gain in gains
         ]
         seen += len(gains) * min(each.p_greater for each in found) < 0.05  # Holm's first step
     assert seen / studies <= 0.06 + 3 * (0.05 * 0.95 / studies) ** 0.5

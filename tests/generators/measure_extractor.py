@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
+from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, estimate
 from lhaw_record.generators.errors import ExtractionFailed
 from lhaw_record.generators.protocol import Grounding, SourceTask
 from lhaw_record.recorder.events.values import Segment, Task
@@ -65,7 +65,7 @@ def share(numerators, denominators):
     if not sum(denominators):
         return Share(None, None, None)
     above, below = (np.array(column, dtype=np.float64) for column in (numerators, denominators))
-    settings = Settings(confidence=CONFIDENCE, draws=DRAWS, seed=SEED)
+    settings = InferenceSettings(confidence=CONFIDENCE, draws=DRAWS, seed=SEED)
     found = estimate("level", Units(above, below, np.arange(len(above))), settings)
     return Share(sum(numerators) / sum(denominators), found.low, found.high)
 
