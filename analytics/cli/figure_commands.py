@@ -23,8 +23,7 @@ def figures_command(options: argparse.Namespace) -> int:
         return 0
     specs = [spec_of(name) for name in options.names or FIGURES]
     needed = {view for spec in specs for view in spec.reads}
-    connection = open_store(options.store, parameters=parse_settings(options.set), only=needed)
-    try:
+    with open_store(options.store, parameters=parse_settings(options.set), only=needed) as connection:
         chosen = wanted(options, FIGURE_KEYS)
         rows = [row for view in sorted(needed) for row in read(connection, view)] if chosen else []
         shown = known_filter(chosen, rows)
@@ -33,8 +32,6 @@ def figures_command(options: argparse.Namespace) -> int:
             path = options.out / f"{spec.name}.{options.format}"
             path.write_bytes(to_bytes(draw(connection, spec.name, shown.rows), options.format))
             sys.stdout.write(f"{path}\n")
-    finally:
-        connection.close()
     return 0
 
 

@@ -149,12 +149,9 @@ def _pilot(store: Path, agent: str | None) -> tuple[list["PilotUnit"], float | N
     from lhaw_record.analytics.statistics.power import PilotUnit
     from lhaw_record.analytics.views.store import open as open_store
 
-    connection = open_store(store, only={"pass_at_k", "trial_counts_and_cost"})
-    try:
+    with open_store(store, only={"pass_at_k", "trial_counts_and_cost"}) as connection:
         units = [PilotUnit(*row) for row in connection.execute(_PILOT, {"agent": agent}).fetchall()]
         ((cost,),) = connection.execute(_COST, {"agent": agent}).fetchall()
-    finally:
-        connection.close()
     return units, cost
 
 

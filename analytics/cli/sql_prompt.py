@@ -51,15 +51,12 @@ def run_query(store: Path, query: str, form: str, out: TextIO) -> None:
     word, _, rest = query.strip().partition(" ")
     if word.startswith(".") and word != ".views":
         raise AnalyticsError(f"{word} belongs to the prompt; -c takes a query or .views [NAME]")
-    connection = stores.open(store, only=named_in(query) if word != ".views" else set())
-    try:
+    with stores.open(store, only=named_in(query) if word != ".views" else set()) as connection:
         if word == ".views":
             print_views(connection, rest.strip(), form, out)
         else:
             is_capped = form == "table" and out.isatty()
             print_query(connection, query, form, out, most_rows=_MOST_ROWS if is_capped else None)
-    finally:
-        connection.close()
 
 
 def print_query(

@@ -93,11 +93,8 @@ def compute(
     Thread(target=import_module, args=("scipy.special",)).start()  # it takes 0.2 s, and no view needs it
     are_all_queries = not set(names) & set(COMPUTED_TABLES)
     only = {*inputs_of([*names, *claims()]), READ_BY_NOTES} if are_all_queries else None
-    connection = open_store(store, parameters=parameters, only=only)
-    try:
+    with open_store(store, parameters=parameters, only=only) as connection:
         return tables(connection, names), checks(connection)
-    finally:
-        connection.close()
 
 
 def print_list(form: str, out: TextIO) -> None:

@@ -34,8 +34,7 @@ def trials_command(options: argparse.Namespace) -> int:
     from lhaw_record.analytics.views.rows import rows_of
     from lhaw_record.analytics.views.store import open as open_store
 
-    connection = open_store(options.store, only={"trials"})
-    try:
+    with open_store(options.store, only={"trials"}) as connection:
         conditions, values = [], []
         for option, column in _FILTERS.items():
             if not (given := getattr(options, option)):
@@ -54,8 +53,6 @@ def trials_command(options: argparse.Namespace) -> int:
         order = "benchmark, task_id, variant_id nulls first, agent, condition, trial_index, trial_id"
         query = f"select {', '.join(COLUMNS)} from trials{where} order by {order}"  # noqa: S608 - names of ours
         rows = rows_of(connection, query, values)
-    finally:
-        connection.close()
     shown = rows if options.limit is None else rows[: options.limit]
     if options.format == "table" and sys.stdout.isatty():
         short = [_short(row) for row in shown]

@@ -138,11 +138,8 @@ def _opened(
     """Open the store with some parameters. Return its tables, and the result of ``ask`` on the same connection."""
     are_views = set(names) <= {view.name for view in all_views()}
     only = {*names, "exclusions", *ASKED} if are_views else None
-    connection = connect(snapshot, parameters=parameters, only=only)
-    try:
+    with connect(snapshot, parameters=parameters, only=only) as connection:
         return [comparable(each) for each in tables(connection, names)], ask(connection)
-    finally:
-        connection.close()
 
 
 def _changes(reading: ParameterOverride, one: Table, other: Table) -> Iterator[TableChange]:

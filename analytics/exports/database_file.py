@@ -15,13 +15,10 @@ def database_file(store: Path, target: Path) -> int:
     The tables hold results, so the file is read without our views and macros.
     """
     chosen = [each for each in headers() if each.layer == "marts" or each.view in TABLES]
-    connection = open_store(store, only={each.view for each in chosen})
-    try:
+    with open_store(store, only={each.view for each in chosen}) as connection:
         connection.execute(f"attach {_text(str(target))} as written").fetchall()
         counts = {each.view: _copy(connection, each) for each in chosen}
         connection.execute("detach written").fetchall()
-    finally:
-        connection.close()
     return len(chosen) if counts["trials"] else 0
 
 

@@ -29,12 +29,9 @@ _TRIALS = """
 
 def golden_trajectories(store: Path, experiment: str | None = None) -> ExportDocument:
     """Return the actions of every successful trial with the full prompt, grouped by task."""
-    connection = open_store(store, only={"trials", "actions", "tasks", "stg_trials_finished"})
-    try:
+    with open_store(store, only={"trials", "actions", "tasks", "stg_trials_finished"}) as connection:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
         done = actions(connection)
-    finally:
-        connection.close()
     without = sum(trial["stream_id"] not in done for trial in trials)
     kept = [trial for trial in trials if trial["stream_id"] in done]
     tasks = [

@@ -146,11 +146,8 @@ def training_rows(
     store: Path, experiment: str | None = None, *, test_share: float = 0.1, question_cost_pp: float = 5.0
 ) -> ExportFolder:
     """Return the trials as JSON Lines for each split, with a card."""
-    connection = open_store(store, parameters={"experiment": experiment}, only=TRAINING_VIEWS)
-    try:
+    with open_store(store, parameters={"experiment": experiment}, only=TRAINING_VIEWS) as connection:
         return training_of(connection, test_share=test_share, question_cost_pp=question_cost_pp)
-    finally:
-        connection.close()
 
 
 def training_of(connection: duckdb.DuckDBPyConnection, *, test_share: float, question_cost_pp: float) -> ExportFolder:

@@ -24,13 +24,10 @@ _TRIALS = """
 
 def trial_records(store: Path, experiment: str | None = None) -> ExportDocument:
     """Return one record for each valid trial of a store."""
-    connection = open_store(store, only={"trials", "actions"})
-    try:
+    with open_store(store, only={"trials", "actions"}) as connection:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
         done, said = actions(connection), conversations(connection)
         missing = without_attempt(connection, experiment)
-    finally:
-        connection.close()
     records = [
         _record(trial, done.get(trial["stream_id"], []), [each.message for each in said.get(trial["stream_id"], [])])
         for trial in trials

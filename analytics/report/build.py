@@ -59,11 +59,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 def build(store: Path, *, settings: Sequence[str] = ()) -> Page:
     """Build the report on a store. Equal stores and settings give equal pages."""
-    connection = open_store(store, parameters=parse_settings(settings))
-    try:
+    with open_store(store, parameters=parse_settings(settings)) as connection:
         return page_of(connection, Store(store).address or store.resolve().name)
-    finally:
-        connection.close()
 
 
 def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
