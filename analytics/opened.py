@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lhaw_record.analytics.errors import AnalyticsError
 from lhaw_record.analytics.figures.catalogue import draw, spec_of
-from lhaw_record.analytics.figures.drawing import read
-from lhaw_record.analytics.figures.style import to_bytes
+from lhaw_record.analytics.figures.drawing import read, to_bytes
 from lhaw_record.analytics.paper import PRESETS, Paper, make, preset, read_spec
 from lhaw_record.analytics.tables.filters import Filter, known_filter, without_lone_pools
 from lhaw_record.analytics.tables.render import cell, to_text

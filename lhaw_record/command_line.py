@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from lhaw_record.analytics.cli import (
     export_commands,
     figure_commands,
-    paper_commands,
     power_commands,
     table_commands,
     trial_commands,
@@ -130,7 +129,6 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         *trial_commands.COMMANDS,
         *power_commands.power_commands(_planned_study),
         *figure_commands.COMMANDS,
-        *paper_commands.COMMANDS,
         *export_commands.COMMANDS,
         *log_commands.COMMANDS,
         Command(

@@ -138,8 +138,8 @@ def _named(row: Row) -> str:
 
 
 def _draw(path: Path, rows: Sequence[Row], wanted: float, assumed: str) -> None:
+    from lhaw_record.analytics.figures.drawing import to_bytes
     from lhaw_record.analytics.figures.power import power_curve
-    from lhaw_record.analytics.figures.style import to_bytes
 
     data = to_bytes(power_curve(rows, wanted=wanted, assumed=assumed), path.suffix.removeprefix("."))
     path.write_bytes(data)

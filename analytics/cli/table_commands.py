@@ -53,7 +53,7 @@ def tables_command(options: argparse.Namespace) -> int:
 
 def findings_command(options: argparse.Namespace) -> int:
     """Print what the tables of a store show, in sentences. Return 1 if a claim about the store does not hold."""
-    from lhaw_record.analytics.cli.findings_output import print_findings
+    from lhaw_record.analytics.cli.table_output import print_findings
 
     return print_findings(
         options.store,

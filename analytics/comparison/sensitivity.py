@@ -88,7 +88,7 @@ def readings(connection: "duckdb.DuckDBPyConnection", chosen: Mapping[str, Setti
     """
     found = []
     for parameter in PARAMETERS:
-        values: Sequence[Setting] = parameter.allowed or STATED.get(parameter.name, ())
+        values: Sequence[Setting] = parameter.choices or STATED.get(parameter.name, ())
         if parameter.name in _FROM_STORE:
             names = [name for (name,) in connection.execute(_FROM_STORE[parameter.name]).fetchall()]
             values = names if len(names) > 1 else ()

@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from lhaw_record.analytics.errors import UnknownName
-from lhaw_record.analytics.exports.dataset_card import card
-from lhaw_record.analytics.exports.exported import ExportDocument, ExportFolder
+from lhaw_record.analytics.exports.exported import ExportDocument, ExportFolder, card
 from lhaw_record.analytics.tables.labels import BENCHMARKS
 from lhaw_record.analytics.views.rows import rows_of
 from lhaw_record.analytics.views.store import open as open_store

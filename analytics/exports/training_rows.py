@@ -16,8 +16,7 @@ import duckdb
 import msgspec
 
 from lhaw_record.analytics.exports.attempts import Said, conversations
-from lhaw_record.analytics.exports.dataset_card import card
-from lhaw_record.analytics.exports.exported import ExportFolder
+from lhaw_record.analytics.exports.exported import ExportFolder, card
 from lhaw_record.analytics.views.rows import rows_of
 from lhaw_record.analytics.views.store import open as open_store
 

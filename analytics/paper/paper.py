@@ -10,8 +10,7 @@ import msgspec
 from lhaw_record.analytics.errors import AnalyticsError, UnknownName
 from lhaw_record.analytics.figures.catalogue import paint
 from lhaw_record.analytics.figures.catalogue import spec_of as figure_spec_of
-from lhaw_record.analytics.figures.drawing import NothingToDraw, Row, read
-from lhaw_record.analytics.figures.style import to_bytes
+from lhaw_record.analytics.figures.drawing import NothingToDraw, Row, read, to_bytes
 from lhaw_record.analytics.paper.notebooks import marimo_app, notebook
 from lhaw_record.analytics.paper.pivot import Empty, Pivot, pivot
 from lhaw_record.analytics.paper.render import LATEX_PAGE, latex_figure, to_html, to_latex, to_markdown

@@ -15,9 +15,8 @@ from lhaw_record.analytics.findings.findings import Finding, by_question, findin
 from lhaw_record.analytics.report.cautions import cautions
 from lhaw_record.analytics.report.facts import facts, missing
 from lhaw_record.analytics.report.graphics import graphics
-from lhaw_record.analytics.report.packing import columnar, packed
 from lhaw_record.analytics.report.timelines import CHUNK_TRIALS, prompts, request_texts, timelines
-from lhaw_record.analytics.report.trials import choose_length, choose_trials, trial_list
+from lhaw_record.analytics.report.trials import choose_length, choose_trials, columnar, packed, trial_list
 from lhaw_record.analytics.tables.catalogue import GROUPS
 from lhaw_record.analytics.tables.labels import (
     BENCHMARKS,

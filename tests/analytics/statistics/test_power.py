@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test
 
+from lhaw_record.analytics.figures.drawing import to_bytes
 from lhaw_record.analytics.figures.power import power_curve
-from lhaw_record.analytics.figures.style import to_bytes
 from lhaw_record.analytics.statistics import power as power_module
 from lhaw_record.analytics.statistics.inference import InferenceSettings, estimate
 from lhaw_record.analytics.statistics.power import PilotUnit, StudyDesign, SuccessRates, power, rates_of
