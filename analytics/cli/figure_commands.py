@@ -56,23 +56,12 @@ def report_command(options: argparse.Namespace) -> int:
 
 def paper_command(options: argparse.Namespace) -> int:
     """Write the files and print their paths. Return 1 if a claim about the store fails, or all is left out."""
-    from lhaw_record.analytics.errors import AnalyticsError
-    from lhaw_record.analytics.paper import PRESETS, make, preset, read_spec
+    from lhaw_record.analytics.paper import make, spec_and_text
     from lhaw_record.analytics.paper.paper import write_notebooks
     from lhaw_record.analytics.tables.filters import Filter
     from lhaw_record.analytics.views.parameters import parse_settings
 
-    if options.spec in PRESETS and not Path(options.spec).is_file():
-        spec, text = preset(options.spec)
-    else:
-        try:
-            text = Path(options.spec).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise AnalyticsError(
-                f"{options.spec}: {reason}; name a TOML file, or one of the presets {', '.join(PRESETS)}"
-            ) from error
-        spec = read_spec(text, options.spec)
+    spec, text = spec_and_text(options.spec)
     only = Filter(wanted(options))
     settings = parse_settings(options.set)
     paper = make(options.store, spec, settings=settings, only=only)
