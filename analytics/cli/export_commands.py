@@ -26,7 +26,7 @@ _HELP = {
     "duckdb": "every mart and table as one DuckDB file, for DataGrip, Metabase or Evidence",
 }
 _SUFFIXES = {"trials": ".json", "trajectories": ".json", "duckdb": ".duckdb", "otlp": ".jsonl"}
-"""Of exports that are files; the others are folders."""
+"""The endings of exports that are files; the others are folders."""
 _EXAMPLES = {"harbor": "--tasks my-dataset "}
 
 

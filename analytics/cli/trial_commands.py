@@ -20,7 +20,7 @@ _FILTERS = {
     "state": "trial_state",
 }
 _ID_LETTERS = 12
-"""Of an id on a terminal; 'show' takes any beginning that is unique."""
+"""How many letters of an id a terminal shows; 'show' takes any beginning that is unique."""
 _OUTCOMES = {"success": "is_success", "failure": "not is_success"}
 COLUMNS = (
     *("stream_id", "benchmark", "task_id", "variant_id", "agent", "condition", "trial_index", "trial_state"),
@@ -87,8 +87,8 @@ COMMANDS = (
     Command(
         name="trials",
         help="list the trials of a store, by agent, condition, task, state or outcome",
-        description="List the trials of a store, one row each. Of a trial with several attempts it is the one that "
-        "counts. Its stream_id is what 'show' prints. The view trials has more columns: see 'sql'.",
+        description="List the trials of a store, one row each. A trial with several attempts is shown by the one "
+        "that counts. Its stream_id is what 'show' prints. The view trials has more columns: see 'sql'.",
         example="trials stores/demo --condition ask_user --outcome failure",
         arguments=(
             STORE,

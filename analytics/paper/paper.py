@@ -210,8 +210,8 @@ def write_notebooks(
 ) -> tuple[list[Path], list[Path]]:
     """Write a Jupyter notebook and a marimo notebook that make all of a paper again, and the specification.
 
-    A file that is not as it was last written here is left alone, because somebody worked in it. ``.written.json``
-    tells them by their digests. Notebooks read ``paper.toml``, so they stay with one that is left alone.
+    A file that is not as it was last written here is left alone, because somebody worked in it: ``.written.json``
+    has the digests. Notebooks read ``paper.toml``, so they stay with one that is left alone.
     """
     place = store_name(store)
     source = place if ":" in place.partition("/")[0] else os.path.relpath(store, folder)

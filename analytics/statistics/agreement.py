@@ -180,7 +180,7 @@ def _jackknifed(
 
     The jackknife is that of the statistic's atanh, after its range has become -1 to 1. Pairs of cells of one cluster
     are ordered alike less often than pairs of two. With few clusters they are many and
-    pull tau, and every bootstrap draw even more, towards 0. Of the p-values the largest one counts, so that it
+    pull tau, and every bootstrap draw even more, towards 0. The largest p-value counts, so that it
     still agrees with the interval. Room for one more cluster, in perfect agreement or disagreement, is added on either
     side of an interval, but not beyond 0 where the p-value excludes it.
     """

@@ -115,7 +115,7 @@ class Units(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """The sums of the units of each cluster, sorted by value so that their order tells nothing."""
+    """The sums of the units of each cluster, sorted by value, so that no result depends on their order."""
 
     above: "Floats"
     below: "Floats"

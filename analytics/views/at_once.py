@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOST = 4
-"""Of more connections most would wait for the views that all others read."""
+"""With more connections, most would wait for the views that all others read."""
 
 _WORTH = 16
-"""So many jobs are worth another connection, which takes the time of a few of them to prepare."""
+"""How many jobs make another connection worth while: preparing one takes as long as a few jobs."""
 
 
 def at_once(

@@ -18,7 +18,7 @@
 --     `per`, `timing_measure`, `voi_cases`, `pooled`
 -- notes: a value is used where it stands in the arguments of an action of a full trial,
 --     in any case of letters. One of less than 3 characters (value_too_short), or that
---     no action has (value_never_used), tells nothing. Units are (variant, agent),
+--     no action has (value_never_used), has none. Units are (variant, agent),
 --     averaged over agents within a task, then over tasks. voi and voi_bound are over
 --     the units of voi that have a commitment, so that they can be compared; voi has
 --     values only at injection times. The bound holds for every unit, so it is averaged
