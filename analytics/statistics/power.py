@@ -10,6 +10,7 @@ the noise of its trials; before the first trial they are assumed.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, estimate
@@ -73,8 +74,10 @@ def rates_of(units: Sequence[PilotUnit]) -> SuccessRates:
         return SuccessRates(base, gain)
     wanted = [sum(each[place] for each in varied) / len(varied) for place in (2, 3)]
     rates = SuccessRates(base, gain, 0.0, 0.0)
-    rates = rates._replace(spread=_found(lambda one: _variances(rates._replace(spread=one))[0], wanted[0]))
-    return rates._replace(gain_spread=_found(lambda one: _variances(rates._replace(gain_spread=one))[1], wanted[1]))
+    for place, name in enumerate(("spread", "gain_spread")):
+        variance = partial(_variance_at, rates, name, place)
+        rates = rates._replace(**{name: _bisected(variance, wanted[place], 0.0, 6.0, 40)})
+    return rates
 
 
 def _moments(tasks: Sequence[Sequence[PilotUnit]]) -> tuple[float, float, float, float]:
@@ -148,14 +151,11 @@ def _inside(share: float) -> float:
 
 def _odds_for(share: float, spread: float) -> float:
     nodes, weights = _normal()
-    low, high = -40.0, 40.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if float(weights @ (1 / (1 + _exp(-(middle + spread * nodes))))) < share:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+    return _bisected(lambda odds: float(weights @ (1 / (1 + _exp(-(odds + spread * nodes))))), share, -40.0, 40.0, 60)
+
+
+def _variance_at(rates: SuccessRates, name: str, place: int, spread: float) -> float:
+    return _variances(rates._replace(**{name: spread}))[place]
 
 
 def _variances(rates: SuccessRates) -> tuple[float, float]:
@@ -170,12 +170,11 @@ def _variances(rates: SuccessRates) -> tuple[float, float]:
     return float(weights @ (without[:, 0] - mean) ** 2), float((joint * (gain - mean_gain) ** 2).sum())
 
 
-def _found(variance: Callable[[float], float], wanted: float) -> float:
-    """Return the spread from 0 to 6 with the wanted variance."""
-    low, high = 0.0, 6.0
-    for _ in range(40):
+def _bisected(function: Callable[[float], float], wanted: float, low: float, high: float, steps: int) -> float:
+    """Return where a rising function has the wanted value."""
+    for _ in range(steps):
         middle = (low + high) / 2
-        if variance(middle) < wanted:
+        if function(middle) < wanted:
             low = middle
         else:
             high = middle
