@@ -58,12 +58,12 @@ def _create_events(connection: duckdb.DuckDBPyConnection, snapshot: Snapshot) ->
     sealed_bytes = sum(path.stat().st_size for path in segments)
     if sealed_bytes / _SMALL_BYTES + snapshot.open_rows.num_rows / _SMALL_ROWS <= 1:
         connection.execute("set threads = 1").fetchall()
-        sealed = _sealed_query(snapshot, segments)
+        sealed = _sealed_query(segments)
         connection.execute(f"create table events as with sealed_events as ({sealed}) {all_events}").fetchall()
         return ("events",)
     connection.unregister("open_rows")
     _load(connection, "open_rows", snapshot.open_rows)
-    connection.execute(f"create view sealed_events as {_sealed_query(snapshot, segments)}").fetchall()
+    connection.execute(f"create view sealed_events as {_sealed_query(segments)}").fetchall()
     connection.execute(f"create view events as {all_events}").fetchall()
     return ("sealed_events", "open_rows") if snapshot.open_rows.num_rows else ("sealed_events",)
 
@@ -92,18 +92,11 @@ def _load(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> N
     connection.unregister("loaded")
 
 
-def _sealed_query(snapshot: Snapshot, paths: Sequence[Path]) -> str:
+def _sealed_query(paths: Sequence[Path]) -> str:
     if not paths:
         return "from open_rows limit 0"
     files = ", ".join(_file_literal(path) for path in paths)
-    sealed = f"from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
-    if not snapshot.separations:
-        return sealed
-    cases = " ".join(
-        f"when (experiment_id, stream_id, writer_id) = ({', '.join(map(_literal, key))}) then {_literal(own_id)}"
-        for key, own_id in snapshot.separations.items()
-    )
-    return f"select * replace (case {cases} else stream_id end as stream_id) {sealed}"
+    return f"from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
 
 
 def _file_literal(path: Path) -> str:
