@@ -39,8 +39,8 @@ def pipeline_command(options: argparse.Namespace) -> int:
     from lhaw_record.generators.pipeline import PhaseStopped
 
     source = source_of(options)
-    design, path = _design(options, source.benchmark)
     tasks = chosen_tasks(source.tasks(), options, source.benchmark)
+    design, path = _design(options, source.benchmark)
     GenerationMethods(options)  # an unknown model or a missing key must show before anything is paid for
     if options.out is not None:  # an unusable folder must show before anything is paid for
         _make_folder(_dataset_path(options, design.name).parent)

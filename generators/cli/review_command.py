@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
+    from lhaw_record.generators.prompts.diff import Span
     from lhaw_record.generators.reviewing.outcomes import Outcome, Outcomes
     from lhaw_record.generators.reviewing.reviews import Reviewable
     from lhaw_record.generators.reviewing.session import ReviewSession
-    from lhaw_record.generators.rewriting.diff import Span
     from lhaw_record.recorder.events import FailedCheck
     from lhaw_record.recorder.events.judging import ReviewDecision
     from lhaw_record.recorder.reading.reader import Snapshot
@@ -251,7 +251,7 @@ def comparison(original: str, rewritten: str, width: int) -> "Iterator[Renderabl
     from rich.table import Table
     from rich.text import Text
 
-    from lhaw_record.generators.rewriting.diff import marked
+    from lhaw_record.generators.prompts.diff import marked
 
     spans = marked(original, rewritten)
     if width < _TWO_COLUMNS:

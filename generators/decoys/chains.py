@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lhaw_record.generators.rewriting.occurrences import Prompt
+from lhaw_record.generators.prompts.occurrences import Prompt
 from lhaw_record.recorder.events.values import Segment
 
 _SPECIFYING = frozenset({"format", "precision"})

@@ -7,8 +7,8 @@ import msgspec
 
 from lhaw_record.generators.decoys.decoy_values import decoy_for, decoys_digest
 from lhaw_record.generators.errors import RewritingFailed
+from lhaw_record.generators.prompts.occurrences import Prompt
 from lhaw_record.generators.protocol import Removal, Rewriting, SourceTask
-from lhaw_record.generators.rewriting.occurrences import Prompt
 from lhaw_record.generators.spans import Span, replaced
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment

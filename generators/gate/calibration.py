@@ -10,8 +10,8 @@ import msgspec
 from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, estimate
 from lhaw_record.generators.gate.decision import Scene, problems_of
 from lhaw_record.generators.protocol import Removal, Rewriting, SourceTask
-from lhaw_record.generators.rewriting.written import WrittenRewriter
 from lhaw_record.generators.sources.desk import DeskSource
+from lhaw_record.generators.sources.written import WrittenRewriter
 from lhaw_record.recorder.events import FailedCheck
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Severity
 from lhaw_record.recorder.resources import data_path

@@ -9,8 +9,8 @@ from lhaw_record.generators.gate.questions import question_faults
 from lhaw_record.generators.gate.recoverability import additions, told_by_files, values_left
 from lhaw_record.generators.gate.single_change import collateral, put_in_place
 from lhaw_record.generators.gate.wrong_values import decoy_faults
+from lhaw_record.generators.prompts.occurrences import Prompt
 from lhaw_record.generators.protocol import Removal, Rewriting
-from lhaw_record.generators.rewriting.occurrences import Prompt
 from lhaw_record.recorder.events import FailedCheck
 from lhaw_record.recorder.events.values import Segment, Severity
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lhaw_record.generators.rewriting.diff import hunks
+from lhaw_record.generators.prompts.diff import hunks
 from lhaw_record.generators.spans import Spans
 
 INLINE_FIELD = re.compile(

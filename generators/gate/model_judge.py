@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import msgspec
 
 from lhaw_record.generators.gate.recoverability import is_told
+from lhaw_record.generators.prompts.occurrences import Prompt
 from lhaw_record.generators.protocol import Removal, Rewriting
-from lhaw_record.generators.rewriting.occurrences import Prompt
 from lhaw_record.recorder.events import FailedCheck, GateJudgement
 from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Severity

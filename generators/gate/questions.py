@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from lhaw_record.generators.gate.facts import added, facts_of
 from lhaw_record.generators.gate.recoverability import has_words
+from lhaw_record.generators.prompts.occurrences import Prompt
 from lhaw_record.generators.protocol import Removal, Rewriting
-from lhaw_record.generators.rewriting.occurrences import Prompt
 from lhaw_record.runners.users.simulated_user.answers import asked_segments
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 

@@ -8,9 +8,9 @@ from decimal import Decimal
 from lhaw_record.generators.gate.facts import CODED, Fact, added, facts_of, fold, is_same_word, lost
 from lhaw_record.generators.gate.quantities import THINGS, dimensions, durations, in_base_units, quantities
 from lhaw_record.generators.gate.words import words
+from lhaw_record.generators.prompts.diff import hunks
+from lhaw_record.generators.prompts.occurrences import Prompt, remaining
 from lhaw_record.generators.protocol import Removal
-from lhaw_record.generators.rewriting.diff import hunks
-from lhaw_record.generators.rewriting.occurrences import Prompt, remaining
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.runners.users.simulated_user.answers import reveals
 

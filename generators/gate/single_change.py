@@ -10,9 +10,9 @@ from lhaw_record.generators.gate.facts import LIST_NUMBER, Fact, facts_of, fold,
 from lhaw_record.generators.gate.leftovers import INLINE_FIELD, left_over
 from lhaw_record.generators.gate.recoverability import names_with
 from lhaw_record.generators.gate.words import words
+from lhaw_record.generators.prompts.diff import hunks
+from lhaw_record.generators.prompts.occurrences import Prompt
 from lhaw_record.generators.protocol import Removal
-from lhaw_record.generators.rewriting.diff import hunks
-from lhaw_record.generators.rewriting.occurrences import Prompt
 from lhaw_record.generators.spans import Span, Spans
 from lhaw_record.recorder.events.values import Segment
 

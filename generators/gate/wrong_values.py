@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from lhaw_record.generators.prompts.diff import hunks
+from lhaw_record.generators.prompts.occurrences import Prompt, remaining
 from lhaw_record.generators.protocol import Removal
-from lhaw_record.generators.rewriting.diff import hunks
-from lhaw_record.generators.rewriting.occurrences import Prompt, remaining
 from lhaw_record.recorder.events.values import Segment, Variant
 from lhaw_record.runners.base.text.normalization import normalize
 

@@ -16,7 +16,7 @@ from lhaw_record.runners.models.llm_jobs.paid_work import Job, PaidWork
 from lhaw_record.runners.runs.run_record import WorkCounts, recorded_run
 
 CallerOf = Callable[[Stream, str, str], ModelCaller | None]
-"""Returns the model caller for a stream, a role and a thread id, or None if rules do the work."""
+"""Returns the model caller for a stream, a role and a thread id, or None if no model does the work."""
 
 
 class PaidSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Callers:
         self._made: list[ModelCaller] = []
 
     def of(self, role: str, thread_id: str) -> ModelCaller | None:
-        """Return a new caller, or None if rules do the work of the role."""
+        """Return a new caller, or None if no model has the role."""
         caller = self._caller_of(self.stream, role, thread_id)
         self._made += [caller] if caller else []
         return caller

@@ -6,7 +6,7 @@ import msgspec
 
 from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.generators.gate.made_variants import findings_against, why_unjudged
-from lhaw_record.generators.rewriting.written import NAME as WRITTEN
+from lhaw_record.generators.sources.written import WRITTEN
 from lhaw_record.recorder.events import FailedCheck, VariantReviewed
 from lhaw_record.recorder.events.canonical_json import short_digest
 from lhaw_record.recorder.events.values import Task, Variant

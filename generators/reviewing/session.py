@@ -56,7 +56,7 @@ class ReviewSession:
         return reviewed
 
     def _registered(self, item: Reviewable, prompt: str) -> VariantGenerated:
-        from lhaw_record.generators.rewriting.diff import prompt_diff
+        from lhaw_record.generators.prompts.diff import prompt_diff
 
         variant = edited(item, prompt)
         return VariantGenerated(

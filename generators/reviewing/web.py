@@ -10,6 +10,8 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
 from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.generators.prompts.diff import marked
+from lhaw_record.generators.prompts.occurrences import Prompt
 from lhaw_record.generators.reviewing.messages import (
     Comparison,
     Decision,
@@ -26,8 +28,6 @@ from lhaw_record.generators.reviewing.outcomes import Outcome
 from lhaw_record.generators.reviewing.reviews import REASONS, Reviewable, choices
 from lhaw_record.generators.reviewing.session import experiment_of
 from lhaw_record.generators.reviewing.sittings import Sitting, Sittings
-from lhaw_record.generators.rewriting.diff import marked
-from lhaw_record.generators.rewriting.occurrences import Prompt
 from lhaw_record.recorder.errors import RecordingFailed, StoreInUse
 from lhaw_record.recorder.events import VariantReviewed
 from lhaw_record.recorder.events.values import Segment

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from lhaw_record.generators.protocol import SourceTask, WrittenPassage, WrittenSegment
-from lhaw_record.generators.sources.changed_workspaces import changed_workspaces
 from lhaw_record.generators.sources.environment_files import sheets_text
 from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTask
 from lhaw_record.recorder.events.values import Severity
@@ -20,15 +19,12 @@ class DeskSource(CheckedSource):
     def found(self) -> Iterable[LocatedTask]:
         """Yield the tasks, sorted by name."""
         templates = {template.task_id: template for template in desk_tasks()}
-        benchmark = DeskBenchmark()
-        tasks = benchmark.tasks()
-        changed = changed_workspaces(benchmark, tasks)
-        for task in tasks:
+        for task in DeskBenchmark().tasks():
             template = templates[task.task_id]
             source = SourceTask(
                 task=task,
                 files=_texts(template),
-                changed_workspaces=changed[task.task_id],
+                variants=environment_variants(template),
                 written=_written(template),
             )
             yield LocatedTask(source, f"desk task {task.task_id}")

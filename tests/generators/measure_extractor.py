@@ -19,7 +19,6 @@ from tests.generators.labelled import SPLITS, LabelledPrompt, read_labels, real_
 from tests.generators.matching_spans import Pair, matched
 
 DRAWS, SEED, CONFIDENCE = 2000, 0, 0.95
-RULES = "lhaw_record.generators.extraction:RuleExtractor"
 PROMPT_ONLY = Grounding(has_trajectory=False, has_checkpoints=False, has_environment=False)
 
 
@@ -192,9 +191,7 @@ def main(arguments=None):
     parser.add_argument(
         "extractor",
         metavar="MODULE:FACTORY",
-        nargs="?",
-        default=RULES,
-        help=f"what is called, without arguments, for the extractor; {RULES} where it is left out",
+        help="what is called, without arguments, for the extractor",
     )
     parser.add_argument("--split", choices=SPLITS, required=True)
     parser.add_argument("--details", action="store_true", help="every miss and every false find; development only")

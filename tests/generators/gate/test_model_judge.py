@@ -7,8 +7,8 @@ import pytest
 from lhaw_record.generators.gate import UNJUDGED, ModelJudge, unjudged_by
 from lhaw_record.generators.gate.recoverability import is_told
 from lhaw_record.generators.llm import PromptTemplates
+from lhaw_record.generators.prompts.occurrences import Prompt
 from lhaw_record.generators.protocol import Removal, Rewriting
-from lhaw_record.generators.rewriting.occurrences import Prompt
 from lhaw_record.recorder.events import ModelCalled
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment
 from lhaw_record.runners.base.errors import NothingUsable

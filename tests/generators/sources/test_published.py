@@ -10,8 +10,7 @@ from lhaw_record.generators.errors import SourceError
 from lhaw_record.generators.protocol import TrajectoryStep
 from lhaw_record.generators.sources.desk import DeskSource
 from lhaw_record.generators.sources.mcp_atlas import McpAtlasSource
-from lhaw_record.generators.sources.swebench_pro import SwebenchProSource
-from lhaw_record.generators.sources.tac import TacSource
+from lhaw_record.generators.sources.published import SwebenchProSource, TacSource
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import AtlasInstallation
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark

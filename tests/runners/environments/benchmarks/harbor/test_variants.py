@@ -6,7 +6,7 @@ import io
 import pytest
 
 from lhaw_record.command_line import main
-from lhaw_record.generators.sources.harbor import HarborSource
+from lhaw_record.generators.sources.published import HarborSource
 from lhaw_record.runners.environments.benchmarks.harbor import open_harbor
 from lhaw_record.runners.experiment.tables import GraderSpec
 from lhaw_record.runners.models.replay import ReferenceParameter

@@ -2,15 +2,13 @@
 
 import pytest
 
-from lhaw_record.generators.protocol import Grounding
-from lhaw_record.generators.rewriting.occurrences import Prompt
+from lhaw_record.generators.prompts.occurrences import Prompt
 from lhaw_record.generators.sources.desk import DeskSource
 from lhaw_record.runners.agents.scripted import beliefs
 from lhaw_record.runners.agents.scripted.transcript import Statement
 from lhaw_record.runners.environments.benchmarks.desk.recipe import desk_recipes, match_value
 from lhaw_record.runners.users.simulated_user.answers import answer_with
 from lhaw_record.runners.users.simulated_user.matcher import matching_segments
-from tests.generators.extraction.extraction_cases import segments
 
 SOURCES = {each.task.task_id: each for each in DeskSource().tasks()}
 LEAST_REVEALED, LEAST_UNDERSTOOD = 1.0, 0.95
@@ -56,30 +54,3 @@ def test_what_the_scripted_agents_need_is_a_segment_and_can_be_asked_back():
                 understood |= {(task_id, parameter)} if is_understood else set()
     assert len(revealed) >= LEAST_REVEALED * len(needed), sorted(needed - revealed)
     assert len(understood) >= LEAST_UNDERSTOOD * len(needed), sorted(needed - understood)
-
-
-@pytest.mark.parametrize(
-    ("task_id", "subdimensions"),
-    [
-        ("expense-audit", {"temporal", "identifier", "target", "content", "precision", "method"}),
-        ("payroll-overtime", {"target", "precision", "conventions"}),
-    ],
-)
-def test_a_task_has_segments_of_many_kinds(task_id, subdimensions):
-    """Variants of one task can differ in what they hide."""
-    assert subdimensions <= {each.subdimension for each in segments(SOURCES[task_id], Grounding())}
-
-
-def test_a_period_and_a_list_of_people_are_one_segment_each():
-    """What a person would answer in one breath is not torn apart."""
-    values = [each.value for source in SOURCES.values() for each in segments(source, Grounding())]
-    assert any(value.count("-") == 4 and " to " in value for value in values)
-    assert any(value.count(", ") >= 3 and value.istitle() for value in values)
-
-
-def test_files_of_the_workspace_are_inputs():
-    """With the workspace known, no file in it is taken for something to be written."""
-    for source in SOURCES.values():
-        for each in segments(source, Grounding()):
-            if each.value in source.files:
-                assert each.dimension == "input", (source.task.task_id, each.value)

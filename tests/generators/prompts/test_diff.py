@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lhaw_record.generators.rewriting import marked, plain_marks, prompt_diff
-from lhaw_record.generators.rewriting.diff import hunks
+from lhaw_record.generators.prompts.diff import hunks, marked, plain_marks, prompt_diff
 
 WORDS = st.lists(st.sampled_from(["a", "b", "the", "file", ",", ".", "\n", "x.csv"]), max_size=40).map(" ".join)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from lhaw_record.generators.rewriting.forms import QUOTES, Form, forms
+from lhaw_record.generators.prompts.forms import QUOTES, Form, forms
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.runners.base.text.normalization import NormalizedText, normalize_with_places
 from lhaw_record.runners.users.simulated_user.lexicon import lexicon, stem

@@ -6,17 +6,20 @@ from itertools import combinations
 import anyio
 import pytest
 
+from lhaw_record.command_line import main
 from lhaw_record.generators.errors import RewritingFailed
-from lhaw_record.generators.extraction import RuleExtractor
-from lhaw_record.generators.extraction.written import WrittenExtractor
-from lhaw_record.generators.generation.generate import GenerationSettings
+from lhaw_record.generators.generation.generate import Generation, GenerationSettings
 from lhaw_record.generators.generation.removals import RemovalSettings, priority
-from lhaw_record.generators.generation.variant_plan import VariantPlan
-from lhaw_record.generators.protocol import Grounding, Removal
-from lhaw_record.generators.rewriting import RuleRewriter
-from lhaw_record.generators.rewriting.written import WrittenRewriter
+from lhaw_record.generators.generation.variant_plan import VariantKinds, VariantPlan, preview
+from lhaw_record.generators.protocol import Removal
 from lhaw_record.generators.sources.desk import DeskSource
+from lhaw_record.generators.sources.written import WrittenRewriter
+from lhaw_record.recorder.events import VariantGenerated
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.redaction import Redactor
 from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
+from tests.generators.sources.own_tasks import VARIANTS, only_task, write_folder
 
 SEVERITIES = ("delete", "vaguify", "genericize")
 TASKS = {source.task.task_id: source for source in DeskSource().tasks()}
@@ -79,18 +82,18 @@ def test_no_detail_of_a_removed_value_stays(task_id):
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("task_id", TASKS)
 def test_two_segments_together_are_whole_or_refused(task_id):
-    """Passages that overlap need a rewriter; others stand beside each other, with neither value left."""
+    """Passages that overlap are refused; others stand beside each other, with neither value left."""
     source, made_count, refusals = TASKS[task_id], 0, set()
     for left, right in combinations(source.written, 2):
         try:
             removal, made = rewriting(source, [left.segment, right.segment], "delete")
         except RewritingFailed as error:
-            refusals.add(str(error).rpartition("; ")[2])
+            refusals.add(str(error).partition(" passage")[0].partition(" words")[0])
             continue
         made_count += 1
         assert findings(source, removal, made) == (), (left.segment, right.segment)
     assert made_count > 0
-    assert refusals <= {"needs a rewriter"}
+    assert refusals <= {"two segments change the same"} or all("nobody wrote" in each for each in refusals), refusals
 
 
 def test_every_parameter_of_a_task_can_be_removed():
@@ -102,18 +105,51 @@ def test_every_parameter_of_a_task_can_be_removed():
             assert name == "seed" or str(getattr(task.parameters, name)) in texts, (task.task_id, name)
 
 
-def test_hand_written_prompts_go_before_rules():
-    """A task that somebody rewrote needs neither rules nor a model; other tasks keep what the settings name."""
+async def test_hand_written_passages_are_previewed():
+    """A task with rewritings by its author is previewed with these."""
+    source = next(iter(TASKS.values()))
+    made, _ = await preview(source, 2, ("delete", "vaguify"))
+    variants = [each.variant for each in made]
+    assert {each.severity for each in variants} == {"delete", "vaguify"}
+    for each in variants:
+        removal = Removal(segments=each.segments, severity=each.severity)
+        assert each.prompt == WrittenRewriter(source).rewriting(removal).prompt
+
+
+async def test_whole_prompts_that_a_person_wrote_become_variants(tmp_path):
+    """They are registered as written by hand, with their difference, and stay as they are at the next call."""
+    write_folder(tmp_path / "tasks", variants__toml=VARIANTS)
+    source = only_task(tmp_path / "tasks")
+    (previewed,), refused = await preview(source, 3, SEVERITIES)
+    assert not refused
     settings = GenerationSettings(
         experiment_id="e",
-        extractor=RuleExtractor(),
-        rewriter=RuleRewriter(),
         caller_of=lambda *_: None,
         config={},
-        redactor=None,
+        redactor=Redactor(),
+        extras=VariantKinds(has_written=True),
     )
-    source = TASKS["log-triage"]
-    assert isinstance(settings.extractor_of(source), WrittenExtractor)
-    assert isinstance(settings.rewriter_of(source), WrittenRewriter)
-    found = anyio.run(settings.extractor_of(source).extract, source, Grounding(), None)
-    assert [each.segment_id for each in found.segments] == [f"S{n}" for n in range(1, len(source.written) + 1)]
+    for _ in range(2):
+        await Generation(create_store(tmp_path / "store"), [source], settings).run()
+    events = [each.event for each in read_envelopes(tmp_path / "store")]
+    (made,) = [each for each in events if isinstance(each, VariantGenerated)]
+    assert made == previewed
+    assert (made.rewriter, made.variant.origin, made.variant.severity) == ("written", "hand_written", "delete")
+    assert "-by name" in made.diff
+
+
+@pytest.mark.parametrize("command", ["generate", "pipeline"])
+def test_without_a_text_and_without_a_model_both_ways_out_are_named(command, tmp_path, capsys):
+    """One line, exit code 2, and no store; a model that only finds segments is not enough."""
+    path = tmp_path / "tasks.jsonl"
+    path.write_text('{"task_id": "guests", "prompt": "Sort the guests."}')
+    words = ["own", "--from", str(path), "--store", str(tmp_path / "store")]
+    assert main([command, *words]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert all(each in said for each in ("guests", "variants.toml", "--extractor", "--rewriter"))
+    assert main(["generate", *words, "--extractor", "some-model"]) == 2
+    assert "--extractor needs --rewriter" in capsys.readouterr().err
+    assert main(["variants", "preview", "own", "--from", str(path), "guests"]) == 2
+    assert "variants.toml" in capsys.readouterr().err
+    assert not (tmp_path / "store").exists()

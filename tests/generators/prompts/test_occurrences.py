@@ -2,9 +2,21 @@
 
 import pytest
 
-from lhaw_record.generators.rewriting.forms import is_equal_to_value
-from lhaw_record.generators.rewriting.occurrences import Prompt
-from tests.generators.rewriting.rewriting_cases import segment
+from lhaw_record.generators.prompts.forms import is_equal_to_value
+from lhaw_record.generators.prompts.occurrences import Prompt
+from lhaw_record.recorder.events.values import Segment
+
+
+def segment(value, dimension="input", subdimension="identifier", *, text=None, synonyms=(), segment_id="S1"):
+    """Return a segment with this value."""
+    return Segment(
+        segment_id=segment_id,
+        value=value,
+        dimension=dimension,
+        subdimension=subdimension,
+        text=text,
+        synonyms=tuple(synonyms),
+    )
 
 
 def found(prompt, removed):
