@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-    from lhaw_record.generators.prompts.diff import Span
-    from lhaw_record.generators.reviewing.outcomes import Outcome, Outcomes
-    from lhaw_record.generators.reviewing.reviews import Reviewable
+    from lhaw_record.generators.prompts.diff import DiffSpan
+    from lhaw_record.generators.reviewing.reviews import Outcome, Outcomes, Reviewable
     from lhaw_record.generators.reviewing.session import ReviewSession
     from lhaw_record.recorder.events import FailedCheck
     from lhaw_record.recorder.events.judging import ReviewDecision
@@ -47,8 +46,7 @@ def review_command(options: argparse.Namespace) -> int:
 
 
 async def _review(options: argparse.Namespace) -> int:
-    from lhaw_record.generators.reviewing.outcomes import outcomes_of
-    from lhaw_record.generators.reviewing.reviews import read_decisions, reviewable, to_review
+    from lhaw_record.generators.reviewing.reviews import outcomes_of, read_decisions, reviewable, to_review
     from lhaw_record.generators.reviewing.session import review_session
 
     async with review_session(options.store, options.reviewer) as session:
@@ -239,7 +237,7 @@ def findings(found: "Sequence[FailedCheck]", unjudged: str) -> "Iterator[Rendera
         yield Text(f" gate, {each.check}: {each.message}", style="yellow")
 
 
-def coloured(spans: "Iterable[Span]") -> "Text":
+def coloured(spans: "Iterable[DiffSpan]") -> "Text":
     """Return the text of spans, what was removed and what was added each in its colour."""
     from rich.text import Text
 

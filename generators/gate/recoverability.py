@@ -5,9 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from lhaw_record.generators.gate.facts import CODED, Fact, added, facts_of, fold, is_same_word, lost
+from lhaw_record.generators.gate.facts import CODED, Fact, added, facts_of, fold, is_same_word, lost, words
 from lhaw_record.generators.gate.quantities import THINGS, dimensions, durations, in_base_units, quantities
-from lhaw_record.generators.gate.words import words
 from lhaw_record.generators.prompts.diff import hunks
 from lhaw_record.generators.prompts.occurrences import Prompt, remaining
 from lhaw_record.generators.protocol import Removal

@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, starmap
 
-from lhaw_record.generators.gate.facts import LIST_NUMBER, Fact, facts_of, fold, lost
-from lhaw_record.generators.gate.leftovers import INLINE_FIELD, left_over
+from lhaw_record.generators.gate.facts import LIST_NUMBER, Fact, facts_of, fold, lost, words
+from lhaw_record.generators.gate.natural import INLINE_FIELD, left_over
 from lhaw_record.generators.gate.recoverability import names_with
-from lhaw_record.generators.gate.words import words
 from lhaw_record.generators.prompts.diff import hunks
-from lhaw_record.generators.prompts.occurrences import Prompt
+from lhaw_record.generators.prompts.occurrences import Prompt, Span, Spans
 from lhaw_record.generators.protocol import Removal
-from lhaw_record.generators.spans import Span, Spans
 from lhaw_record.recorder.events.values import Segment
 
 _WRAPPED = r"\n(?![ \t]*[a-z][\w'-]*[ ,.)])"  # no line end inside a sentence

@@ -6,12 +6,11 @@ from typing import Literal
 
 import msgspec
 
-from lhaw_record.generators.decoys.chains import chain_pairs
-from lhaw_record.generators.decoys.decoy_rewriter import DecoyRewriter, with_decoys
 from lhaw_record.generators.errors import NotRemovable, RewritingFailed
 from lhaw_record.generators.gate import Judgement, Scene, problems_of
+from lhaw_record.generators.generation.decoys import DecoyRewriter, with_decoys
 from lhaw_record.generators.generation.generation_index import GenerationIndex
-from lhaw_record.generators.generation.removals import RemovalSettings, choose_removals
+from lhaw_record.generators.generation.removals import RemovalSettings, chain_pairs, choose_removals
 from lhaw_record.generators.prompts.diff import prompt_diff
 from lhaw_record.generators.protocol import Removal, Rewriter, Rewriting, SourceTask
 from lhaw_record.generators.sources.written import WRITTEN, WrittenRewriter

@@ -11,16 +11,16 @@ import msgspec
 
 from lhaw_record.generators.prompts.forms import UNSPACED
 
-SpanKind = Literal["same", "removed", "added"]
+_Kind = Literal["same", "removed", "added"]
 _TOKEN = re.compile(rf"\s+|[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
 _MOST_COMPARISONS = 1_000_000
 _CONTEXT_CHARS = 40
 
 
-class Span(msgspec.Struct, frozen=True):
+class DiffSpan(msgspec.Struct, frozen=True):
     """A piece of text from one or both prompts. A ``same`` span is in both."""
 
-    kind: SpanKind
+    kind: _Kind
     text: str
 
 
@@ -46,9 +46,9 @@ def hunks(original: str, rewritten: str) -> tuple[Hunk, ...]:
     return tuple(found)
 
 
-def marked(original: str, rewritten: str) -> tuple[Span, ...]:
+def marked(original: str, rewritten: str) -> tuple[DiffSpan, ...]:
     """Merge two prompts into spans that are marked as same, removed or added."""
-    spans: list[Span] = []
+    spans: list[DiffSpan] = []
     position = 0
     for hunk in hunks(original, rewritten):
         for kind, text in (
@@ -57,14 +57,14 @@ def marked(original: str, rewritten: str) -> tuple[Span, ...]:
             ("added", hunk.new),
         ):
             if text:
-                spans.append(Span(kind, text))  # type: ignore[arg-type]
+                spans.append(DiffSpan(kind, text))  # type: ignore[arg-type]
         position = hunk.end
     if original[position:]:
-        spans.append(Span("same", original[position:]))
+        spans.append(DiffSpan("same", original[position:]))
     return tuple(spans)
 
 
-def plain_marks(spans: Sequence[Span]) -> str:
+def plain_marks(spans: Sequence[DiffSpan]) -> str:
     """Format spans as text, with changes written as ``[-removed-]`` and ``{+added+}``."""
     forms = {"same": "{}", "removed": "[-{}-]", "added": "{{+{}+}}"}
     return "".join(forms[span.kind].format(span.text) for span in spans)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from lhaw_record.generators.reviewing.outcomes import Outcome
+from lhaw_record.generators.reviewing.reviews import Outcome
 from lhaw_record.recorder.events import FailedCheck
 from lhaw_record.recorder.events.judging import ReviewDecision
 from lhaw_record.runners.runs.daemon.messages import ApiMessage

@@ -13,8 +13,16 @@ import anyio.to_thread
 import msgspec
 
 from lhaw_record.generators.reviewing.messages import Decision
-from lhaw_record.generators.reviewing.outcomes import Outcome, Outcomes, outcomes_of
-from lhaw_record.generators.reviewing.reviews import Reviewable, edited, read_decisions, reviewable, to_review
+from lhaw_record.generators.reviewing.reviews import (
+    Outcome,
+    Outcomes,
+    Reviewable,
+    edited,
+    outcomes_of,
+    read_decisions,
+    reviewable,
+    to_review,
+)
 from lhaw_record.generators.reviewing.session import ReviewSession, review_session
 from lhaw_record.recorder.errors import RecorderError, RecordingFailed
 from lhaw_record.recorder.events import VariantReviewed

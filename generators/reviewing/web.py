@@ -24,8 +24,7 @@ from lhaw_record.generators.reviewing.messages import (
     RemovedSegment,
     ReviewList,
 )
-from lhaw_record.generators.reviewing.outcomes import Outcome
-from lhaw_record.generators.reviewing.reviews import REASONS, Reviewable, choices
+from lhaw_record.generators.reviewing.reviews import REASONS, Outcome, Reviewable, choices
 from lhaw_record.generators.reviewing.session import experiment_of
 from lhaw_record.generators.reviewing.sittings import Sitting, Sittings
 from lhaw_record.recorder.errors import RecordingFailed, StoreInUse

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from lhaw_record.generators.errors import RewritingFailed
+from lhaw_record.generators.prompts.occurrences import Span, replaced
 from lhaw_record.generators.protocol import (
     Extraction,
     Grounding,
@@ -12,7 +13,6 @@ from lhaw_record.generators.protocol import (
     WrittenPassage,
     WrittenSegment,
 )
-from lhaw_record.generators.spans import Span, replaced
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment
 from lhaw_record.runners.models.calls import ModelCaller

@@ -4,9 +4,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lhaw_record.generators.gate import problems_of
-from lhaw_record.generators.prompts.occurrences import Prompt, remaining
+from lhaw_record.generators.prompts.occurrences import Prompt, remaining, replaced
 from lhaw_record.generators.protocol import Removal, Rewriting
-from lhaw_record.generators.spans import replaced
 from tests.generators.prompts.test_occurrences import segment
 from tests.support.depth import at_depth
 

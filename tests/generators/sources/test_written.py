@@ -83,17 +83,17 @@ def test_no_detail_of_a_removed_value_stays(task_id):
 @pytest.mark.parametrize("task_id", TASKS)
 def test_two_segments_together_are_whole_or_refused(task_id):
     """Passages that overlap are refused; others stand beside each other, with neither value left."""
-    source, made_count, refusals = TASKS[task_id], 0, set()
+    source, made_count, refusals = TASKS[task_id], 0, set[str]()
     for left, right in combinations(source.written, 2):
         try:
             removal, made = rewriting(source, [left.segment, right.segment], "delete")
         except RewritingFailed as error:
-            refusals.add(str(error).partition(" passage")[0].partition(" words")[0])
+            refusals.add(str(error))
             continue
         made_count += 1
         assert findings(source, removal, made) == (), (left.segment, right.segment)
     assert made_count > 0
-    assert refusals <= {"two segments change the same"} or all("nobody wrote" in each for each in refusals), refusals
+    assert all(each.startswith(("two segments change the same words", "nobody wrote how to")) for each in refusals)
 
 
 def test_every_parameter_of_a_task_can_be_removed():

@@ -7,7 +7,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from lhaw_record.generators.gate.made_variants import findings_against
+from lhaw_record.generators.gate.decision import findings_against
 from lhaw_record.recorder.events.values import Fault
 from lhaw_record.runners.agents.scripted.beliefs import read_stated
 from lhaw_record.runners.agents.scripted.model import recipe_for

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lhaw_record.generators.decoys.chains import chain_pairs, chained
+from lhaw_record.generators.generation.removals import chain_pairs, chained
 from lhaw_record.recorder.events.values import Segment
 
 

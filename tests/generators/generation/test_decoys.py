@@ -3,10 +3,9 @@
 import msgspec
 import pytest
 
-from lhaw_record.generators.decoys.decoy_rewriter import DecoyRewriter, with_decoys
-from lhaw_record.generators.decoys.decoy_values import decoy_for
 from lhaw_record.generators.errors import RewritingFailed
 from lhaw_record.generators.gate import problems_of
+from lhaw_record.generators.generation.decoys import DecoyRewriter, decoy_for, with_decoys
 from lhaw_record.generators.protocol import Removal, Rewriting, SourceTask
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Task
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator

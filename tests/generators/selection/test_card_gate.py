@@ -2,7 +2,7 @@
 
 import msgspec
 
-from lhaw_record.generators.selection.gate_results import gate_results
+from lhaw_record.generators.selection.card import gate_results
 from lhaw_record.generators.selection.provenance import ChosenVariant
 from lhaw_record.recorder.events import GateJudgement
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Variant
