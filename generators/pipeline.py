@@ -92,7 +92,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
         verdicts = competent_tasks(
             self.root,
             self.request.benchmark,
-            tasks=[source.task for source in self.tasks],
+            [source.task for source in self.tasks],
             reference_agents=[agent.name for agent in self.design.agents if agent.role == "evaluated"],
             trials=self.design.trials,
             experiment=self.design.name,

@@ -110,7 +110,7 @@ def chosen_tasks(
     if is_competent:
         from lhaw_record.generators.selection import competent_tasks
 
-        verdicts = competent_tasks(options.store, benchmark, tasks=[source.task for source in chosen])
+        verdicts = competent_tasks(options.store, benchmark, [source.task for source in chosen])
         for verdict in verdicts:
             if not verdict.is_chosen:
                 say(f"  left out: {verdict.task_id}: {verdict.reason}")

@@ -20,7 +20,7 @@ def select_command(options: argparse.Namespace) -> int:
     """Select a benchmark, record the selection and write its files. With ``--dry-run``, only print the selection."""
     import anyio
 
-    from lhaw_record.generators.selection import SelectionRequest, find_selection, select_benchmark
+    from lhaw_record.generators.selection import SelectionRequest, select_benchmark
 
     request = SelectionRequest(
         name=options.name or f"{options.benchmark}-selection",
@@ -34,11 +34,9 @@ def select_command(options: argparse.Namespace) -> int:
         reviewers=options.reviewed,
     )
     with clear_errors("select from", options.store):
-        if options.dry_run:
-            selection = find_selection(options.store, request)
-        else:
-            record = partial(select_benchmark, options.store, request, experiment_id=options.experiment)
-            selection = anyio.run(record)
+        experiment_id, is_recorded = options.experiment, not options.dry_run
+        select = partial(select_benchmark, experiment_id=experiment_id, is_recorded=is_recorded)
+        selection = anyio.run(select, options.store, request)
         print_rows(selection.rows(), COLUMNS, options.format)
         _narrate(selection, options, request)
         if not options.dry_run:

@@ -45,7 +45,7 @@ def collateral(
     places = [
         place
         for segment in removal.segments
-        for place in (*_places(before, segment), *names_with(segment.value, before.text))
+        for place in (*before.occurrences(segment), *names_with(segment.value, before.text))
     ]
     synonyms = [each for segment in removal.segments for each in segment.synonyms if not _is_part(each, segment.value)]
     extent_places = [
@@ -83,7 +83,9 @@ def collateral(
     removed = {segment.segment_id for segment in removal.segments}
     for segment in others:
         facts = facts_of(segment.value)
-        stays = segment.segment_id not in removed and not any(starmap(value_places.touches, _places(before, segment)))
+        stays = segment.segment_id not in removed and not any(
+            starmap(value_places.touches, before.occurrences(segment))
+        )
         is_lost = stays and not after.occurrences(segment, before)
         if is_lost and facts and all(any(each.key == fact.key for each in gone) for fact in facts):
             yield (
@@ -108,7 +110,7 @@ def put_in_place(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tu
     """
     if removal.severity != "delete":
         return
-    places = [place for segment in removal.segments for place in _places(before, segment)]
+    places = [place for segment in removal.segments for place in before.occurrences(segment)]
     yield from _halves_left(before.text, after.text, places)
     cover = Spans(places)
     then, now = (Counter(each.lower() for each in _WORD.findall(text)) for text in (before.text, after.text))
@@ -241,10 +243,6 @@ def _once_in_both(one: str, other: str) -> list[Fact]:
     left, right = ([each for each in facts_of(text) if each.is_hard] for text in (one, other))
     here, there = (Counter(each.key for each in facts) for facts in (left, right))
     return [each for each in left if here[each.key] == there[each.key] == 1]
-
-
-def _places(prompt: Prompt, segment: Segment) -> list[Span]:
-    return [(each.start, each.end) for each in prompt.occurrences(segment)]
 
 
 def _is_part(synonym: str, value: str) -> bool:

@@ -54,5 +54,5 @@ def _other_changes(
     places = [place for segment in segments for place in before.occurrences(segment)]
     for hunk in hunks(before.text, after.text):
         is_addition = hunk.start == hunk.end and may_add
-        if not is_addition and not any(place.start <= hunk.start and hunk.end <= place.end for place in places):
+        if not is_addition and not any(start <= hunk.start and hunk.end <= end for start, end in places):
             yield "nothing_else_changed", f"{before.text[hunk.start : hunk.end][:80]!r} became {hunk.new[:80]!r}"

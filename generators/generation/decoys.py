@@ -75,9 +75,7 @@ def _replacements(original: Prompt, segment: Segment) -> dict[Span, str]:
     places = original.occurrences(segment)
     if not places or segment.decoy is None:
         raise RewritingFailed(f"the value {segment.value!r} of {segment.segment_id} has no place or no decoy")
-    return {
-        (place.start, place.end): _in_the_form_of(original.text[place.start : place.end], segment) for place in places
-    }
+    return {(start, end): _in_the_form_of(original.text[start:end], segment) for start, end in places}
 
 
 def _in_the_form_of(text: str, segment: Segment) -> str:

@@ -4,8 +4,6 @@ import re
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import msgspec
-
 from lhaw_record.generators.prompts.forms import QUOTES, Form, forms
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.runners.base.text.normalization import NormalizedText, normalize_with_places
@@ -20,14 +18,6 @@ Span = tuple[int, int]
 """The characters of a text from a start up to an end, which is not included."""
 
 
-class Occurrence(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """An occurrence of a value at ``start:end``. ``is_own`` marks the one that the segment itself refers to."""
-
-    start: int
-    end: int
-    is_own: bool = False
-
-
 class Prompt:
     """A prompt that can be searched for several values. Its text is normalized only once."""
 
@@ -36,7 +26,7 @@ class Prompt:
         self._folded: dict[bool, NormalizedText] = {}
         self._list_numbers = {match.span(1) for match in _LIST_NUMBER.finditer(text)}
 
-    def occurrences(self, segment: Segment, original: "Prompt | None" = None) -> tuple[Occurrence, ...]:
+    def occurrences(self, segment: Segment, original: "Prompt | None" = None) -> tuple[Span, ...]:
         """Return the occurrences of a segment's value, in order and without overlaps."""
         own = None if original else self.own_place(segment)
         company = (original or self).company(segment)
@@ -96,7 +86,7 @@ def remaining(original: Prompt, rewritten: Prompt, segments: Sequence[Segment]) 
     for segment in segments:
         found = rewritten.occurrences(segment, original)
         if found:
-            left[segment.segment_id] = tuple(rewritten.text[each.start : each.end] for each in found)
+            left[segment.segment_id] = tuple(rewritten.text[start:end] for start, end in found)
     return left
 
 
@@ -109,16 +99,15 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _without_overlaps(found: dict[tuple[int, int], bool]) -> Iterator[Occurrence]:
-    """Yield the spans without overlaps. The segment's own span wins, then the longer one."""
-    chosen: list[tuple[int, int]] = []
+def _without_overlaps(found: dict[Span, bool]) -> list[Span]:
+    """Return the spans without overlaps. The segment's own span wins, then the longer one."""
+    chosen: list[Span] = []
     for place in sorted(found, key=lambda each: (not found[each], each[0] - each[1], each)):
         at = bisect_left(chosen, place)
         neighbours = chosen[max(0, at - 1) : at + 1]
         if all(place[1] <= start or end <= place[0] for start, end in neighbours):
             chosen.insert(at, place)
-    for place in chosen:
-        yield Occurrence(start=place[0], end=place[1], is_own=found[place])
+    return chosen
 
 
 def replaced(text: str, changes: Mapping[Span, str]) -> str:

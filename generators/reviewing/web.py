@@ -133,9 +133,7 @@ def _pieces(original: str, prompt: str, segments: Sequence[Segment]) -> Iterator
     """Yield both prompts in one, cut where something was changed and where the value of a segment begins or ends."""
     searched = Prompt(original)
     places = sorted(
-        (found.start, found.end, number)
-        for number, segment in enumerate(segments)
-        for found in searched.occurrences(segment)
+        (*span, number) for number, segment in enumerate(segments) for span in searched.occurrences(segment)
     )
     at = 0
     for span in marked(original, prompt):

@@ -83,13 +83,35 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-def find_selection(store: Path, request: SelectionRequest) -> Selection:
-    """Return what a request selects from the store in its present state, without recording it.
+async def select_benchmark(
+    store: Path, request: SelectionRequest, *, experiment_id: str | None = None, is_recorded: bool = True
+) -> Selection:
+    """Select variants. The selection is recorded, unless ``is_recorded`` is false or the store already has the same.
 
-    The result is deterministic.
+    In one state of a store, a request always selects the same variants.
     """
-    check_experiment_id(request.name)
+    experiment_id = experiment_id or request.name
+    for name in (request.name, experiment_id):
+        check_experiment_id(name)
     _check(request)
+    Store(store)  # a mistyped name must not create a store
+    if not is_recorded:
+        return await anyio.to_thread.run_sync(_selection, store, request)
+    opened = create_store(store)
+    with held(opened, (experiment_id,)):
+        selection = await anyio.to_thread.run_sync(_selection, store, request)
+        if not selection.chosen:
+            raise GeneratorError(f"{opened.name} has no variant that can be chosen{_why(selection.offered)}")
+        if not selection.is_known:
+            config = msgspec.to_builtins(request)
+            counts = WorkCounts(1)
+            async with recorded_run(opened, experiment_id, "select", config, counts) as stream:
+                await stream.append(selection.event)
+                counts.done, counts.outcome = 1, "completed"
+    return selection
+
+
+def _selection(store: Path, request: SelectionRequest) -> Selection:
     offered = eligible_variants(
         store,
         request.benchmark,
@@ -118,25 +140,6 @@ def find_selection(store: Path, request: SelectionRequest) -> Selection:
     )
     known = latest_selections(read_snapshot(store)).get((request.benchmark, request.name))
     return Selection(event=event, offered=offered, chosen=chosen, is_known=known == event)
-
-
-async def select_benchmark(store: Path, request: SelectionRequest, *, experiment_id: str | None = None) -> Selection:
-    """Select variants and record the selection, unless the store already has the same one."""
-    Store(store)  # a mistyped name must not create a store
-    experiment_id = experiment_id or request.name
-    check_experiment_id(experiment_id)
-    opened = create_store(store)
-    with held(opened, (experiment_id,)):
-        selection = await anyio.to_thread.run_sync(find_selection, store, request)
-        if not selection.chosen:
-            raise GeneratorError(f"{opened.name} has no variant that can be chosen{_why(selection.offered)}")
-        if not selection.is_known:
-            config = msgspec.to_builtins(request)
-            counts = WorkCounts(1)
-            async with recorded_run(opened, experiment_id, "select", config, counts) as stream:
-                await stream.append(selection.event)
-                counts.done, counts.outcome = 1, "completed"
-    return selection
 
 
 def latest_selections(snapshot: Snapshot) -> dict[tuple[str, str], BenchmarkSelected]:

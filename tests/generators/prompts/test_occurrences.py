@@ -21,7 +21,7 @@ def segment(value, dimension="input", subdimension="identifier", *, text=None, s
 
 def found(prompt, removed):
     """Return the texts of all occurrences of a segment's value."""
-    return [prompt[each.start : each.end] for each in Prompt(prompt).occurrences(removed)]
+    return [prompt[start:end] for start, end in Prompt(prompt).occurrences(removed)]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,7 @@ def test_a_quoted_common_word_is_found_only_where_it_is_marked():
 def test_the_own_place_comes_from_the_text():
     """Of two places the one inside the segment's text is its own."""
     prompt = "Keep 12 pens. Order 12 books."
-    own = [each for each in Prompt(prompt).occurrences(segment("12", text="Order 12 books")) if each.is_own]
-    assert [(each.start, each.end) for each in own] == [(20, 22)]
+    assert Prompt(prompt).own_place(segment("12", text="Order 12 books")) == (20, 22)
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ def stated(recipe, prompt):
 def regained(recipe, prompt, segment):
     """For each parameter that a prompt lost with a segment: whether asking revealed it, and gave the value back."""
     blanked = prompt
-    for place in reversed(Prompt(prompt).occurrences(segment)):
-        blanked = blanked[: place.start] + "___" + blanked[place.end :]
+    for start, end in reversed(Prompt(prompt).occurrences(segment)):
+        blanked = blanked[:start] + "___" + blanked[end:]
     truth, left = stated(recipe, prompt), stated(recipe, blanked)
     for parameter in recipe.parameters:
         if left.get(parameter.name) == truth.get(parameter.name):
