@@ -12,7 +12,7 @@ import msgspec
 from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.generators.generation.generate import Generation
 from lhaw_record.generators.protocol import SourceTask
-from lhaw_record.generators.selection import Selection, SelectionRequest, competent_tasks, select_benchmark
+from lhaw_record.generators.selection import BenchmarkSelection, SelectionRequest, competent_tasks, select_benchmark
 from lhaw_record.recorder.events.values import CONTROL_CONDITIONS
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.tables import Experiment, StoreSpec
@@ -64,7 +64,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     judge: Callable[[], Awaitable[JudgeRun]] | None = None
     has_controls: bool = False
 
-    async def run(self) -> Selection:
+    async def run(self) -> BenchmarkSelection:
         """Run the work of all phases that the store does not hold yet, and return the selection."""
         await self._check()
         await self._baseline()
@@ -133,7 +133,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
             problem = driver.work.failures[0] if driver.work.failures else f"{driver.tally.left} verdicts"
             raise PhaseStopped("judging", driver.work.stop_reason or "failed", problem)
 
-    async def _selection(self) -> Selection:
+    async def _selection(self) -> BenchmarkSelection:
         selection = await select_benchmark(self.root, self.request, experiment_id=self.design.name)
         short = ", ".join(f"{name} {count}" for name, count in selection.shortfalls.items())
         self.say(

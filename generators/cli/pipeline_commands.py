@@ -21,7 +21,7 @@ from lhaw_record.runners.cli.model_options import model_parameters
 if TYPE_CHECKING:
     from lhaw_record.generators.generation.generate import Generation
     from lhaw_record.generators.protocol import SourceTask
-    from lhaw_record.generators.selection import Selection
+    from lhaw_record.generators.selection import BenchmarkSelection
     from lhaw_record.runners.experiment.tables import Experiment
     from lhaw_record.runners.judging.judge_run import JudgeRun
 
@@ -78,7 +78,9 @@ def _design_path(options: argparse.Namespace, benchmark: str) -> Path:
     raise GeneratorError(f"benchmark {benchmark} has no embedded agents; name yours with --experiment FILE")
 
 
-async def _run(options: argparse.Namespace, design: "Experiment", path: Path, tasks: "list[SourceTask]") -> "Selection":
+async def _run(
+    options: argparse.Namespace, design: "Experiment", path: Path, tasks: "list[SourceTask]"
+) -> "BenchmarkSelection":
     from lhaw_record.generators.pipeline import Pipeline
     from lhaw_record.generators.selection import VOTE, SelectionRequest
     from lhaw_record.runners.runs.live_progress import RunProgress
@@ -130,7 +132,7 @@ async def _judged(options: argparse.Namespace, experiment: str, left_usd: float 
     return await run_judge(argparse.Namespace(**{**vars(options), **own}), judging, parameters)
 
 
-def _write(selection: "Selection", options: argparse.Namespace, name: str) -> None:
+def _write(selection: "BenchmarkSelection", options: argparse.Namespace, name: str) -> None:
     from lhaw_record.generators.selection.publishing import write_card, write_dataset
 
     out = _dataset_path(options, name)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from lhaw_record.generators.prompts.diff import DiffSpan
-    from lhaw_record.generators.reviewing.reviews import Outcome, Outcomes, Reviewable
+    from lhaw_record.generators.reviewing.reviews import Outcomes, Reviewable, VariantOutcome
     from lhaw_record.generators.reviewing.session import ReviewSession
     from lhaw_record.recorder.events import FailedCheck
     from lhaw_record.recorder.events.judging import ReviewDecision
@@ -141,7 +141,7 @@ class Workbench:
 
     async def _decide(self, item: "Reviewable", key: str, shown_at_s: float) -> bool:
         """Record the decision that a key stands for. Return False if the reviewer took it back."""
-        from lhaw_record.generators.reviewing.messages import Decision
+        from lhaw_record.generators.reviewing.messages import DecisionRequest
 
         prompt = None
         if key == "e":
@@ -156,7 +156,7 @@ class Workbench:
         reason = None if key == "a" else await self._reason()
         if key != "a" and reason is None:
             return False
-        decision = Decision(
+        decision = DecisionRequest(
             variant_digest=item.variant_digest,
             decision=_DECISIONS[key],
             reason=reason,
@@ -205,7 +205,7 @@ class Workbench:
         )
 
 
-def panels(item: "Reviewable", outcomes: "Sequence[Outcome]", width: int) -> "Iterator[RenderableType]":
+def panels(item: "Reviewable", outcomes: "Sequence[VariantOutcome]", width: int) -> "Iterator[RenderableType]":
     """Yield what a reviewer sees of a variant: both prompts, the segments, questions, the gate's findings, trials."""
     from rich.text import Text
 

@@ -11,7 +11,7 @@ from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.sharing.address import store_name
 
 if TYPE_CHECKING:
-    from lhaw_record.generators.selection import Selection, SelectionRequest
+    from lhaw_record.generators.selection import BenchmarkSelection, SelectionRequest
 
 COLUMNS = ("ambiguity_class", "wanted", "available", "chosen", "shortfall")
 
@@ -44,7 +44,7 @@ def select_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _narrate(selection: "Selection", options: argparse.Namespace, request: "SelectionRequest") -> None:
+def _narrate(selection: "BenchmarkSelection", options: argparse.Namespace, request: "SelectionRequest") -> None:
     """Report what was chosen, what is missing, and what was excluded."""
     from lhaw_record.generators.selection import REASONS
 
@@ -64,7 +64,7 @@ def _narrate(selection: "Selection", options: argparse.Namespace, request: "Sele
         say(f"warning: too few variants of some classes (short by: {short}); other classes do not make up for it")
 
 
-def _write(selection: "Selection", options: argparse.Namespace) -> None:
+def _write(selection: "BenchmarkSelection", options: argparse.Namespace) -> None:
     from lhaw_record.generators.selection.publishing import write_card, write_dataset
 
     if options.out:

@@ -36,7 +36,7 @@ class Labelled(msgspec.Struct, frozen=True, kw_only=True):
         return problems_of(self.original, self.rewriting, self.removal, self.scene)
 
 
-class Rates(msgspec.Struct, frozen=True, kw_only=True):
+class GateRates(msgspec.Struct, frozen=True, kw_only=True):
     """How a judge does on one set. Intervals are 95 %, with prompts as clusters; None with fewer than five prompts.
 
     Attributes:
@@ -102,16 +102,16 @@ def labelled(name: str) -> tuple[Labelled, ...]:
 
 
 @cache
-def rates_on(name: str) -> Rates:
+def rates_on(name: str) -> GateRates:
     """Return how the rules do on one set of ``SETS``."""
     return rates_of(name, RULES, [(each, not each.problems()) for each in labelled(name)])
 
 
-def rates_of(name: str, judge: str, judged: Sequence[tuple[Labelled, bool]]) -> Rates:
+def rates_of(name: str, judge: str, judged: Sequence[tuple[Labelled, bool]]) -> GateRates:
     """Return how a judge does on one set."""
     bad = [(each.prompt_id, passes) for each, passes in judged if each.fault]
     good = [(each.prompt_id, not passes) for each, passes in judged if not each.fault]
-    return Rates(
+    return GateRates(
         set_name=name,
         judge=judge,
         prompts=len({each.prompt_id for each, _ in judged}),

@@ -9,7 +9,7 @@ from lhaw_record.generators.gate.natural import faults
 from lhaw_record.generators.gate.recoverability import additions, has_words, told_by_files, values_left
 from lhaw_record.generators.gate.single_change import collateral, put_in_place
 from lhaw_record.generators.gate.wrong_values import decoy_faults, fault_findings
-from lhaw_record.generators.prompts.occurrences import Prompt
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt
 from lhaw_record.generators.protocol import Removal, Rewriting
 from lhaw_record.recorder.events import FailedCheck
 from lhaw_record.recorder.events.values import Segment, Severity, Variant
@@ -47,7 +47,7 @@ def problems_of(
         return (FailedCheck(check="is_changed", message="the prompt is the same as before; remove the segments"),)
     if not rewriting.prompt.strip():
         return (FailedCheck(check="is_still_a_task", message="the prompt is empty"),)
-    before, after = Prompt(original), Prompt(rewriting.prompt)
+    before, after = SearchablePrompt(original), SearchablePrompt(rewriting.prompt)
     if removal.severity == "decoy":
         return _checks(decoy_faults(before, after, removal))
     found = [
@@ -72,7 +72,7 @@ def _checks(found: Iterable[tuple[str, str]]) -> tuple[FailedCheck, ...]:
     return tuple(FailedCheck(check=check, message=message) for check, message in dict.fromkeys(found))
 
 
-def question_faults(before: Prompt, rewriting: Rewriting, removal: Removal) -> Iterator[tuple[str, str]]:
+def question_faults(before: SearchablePrompt, rewriting: Rewriting, removal: Removal) -> Iterator[tuple[str, str]]:
     """Yield a finding for each segment without a question, and each question that tells a value or gets no answer."""
     asked = {each.segment_id: each.questions for each in rewriting.expected_questions}
     for segment in removal.segments:
@@ -96,10 +96,10 @@ def question_faults(before: Prompt, rewriting: Rewriting, removal: Removal) -> I
 
 
 def _told(
-    before: Prompt, rewritten: str, question: str, segment_id: str, removal: Removal
+    before: SearchablePrompt, rewritten: str, question: str, segment_id: str, removal: Removal
 ) -> Iterator[tuple[str, str]]:
     new, asked = added(rewritten, question), facts_of("x " + question)
-    said = Prompt(question)
+    said = SearchablePrompt(question)
     for segment in removal.segments:
         concrete = [each for each in facts_of("x " + segment.value) if each.is_hard and each.kind != "code"]
         is_number = segment.segment_id == segment_id and any(

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from lhaw_record.generators.errors import RewritingFailed
-from lhaw_record.generators.prompts.occurrences import Prompt, Span, replaced
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt, Span, replaced
 from lhaw_record.generators.protocol import Removal, Rewriting, SourceTask
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment
@@ -56,7 +56,7 @@ class DecoyRewriter:
         self, source: SourceTask, removal: Removal, caller: ModelCaller | None, problems: Sequence[str] = ()
     ) -> Rewriting:
         """Return the prompt with each segment's value replaced by its decoy. The result is deterministic."""
-        original = Prompt(source.task.prompt)
+        original = SearchablePrompt(source.task.prompt)
         places: dict[Span, str] = {}
         for segment in removal.segments:
             places |= _replacements(original, segment)
@@ -70,7 +70,7 @@ class DecoyRewriter:
         )
 
 
-def _replacements(original: Prompt, segment: Segment) -> dict[Span, str]:
+def _replacements(original: SearchablePrompt, segment: Segment) -> dict[Span, str]:
     """Return the replacement text for each span of the prompt where the segment's value occurs."""
     places = original.occurrences(segment)
     if not places or segment.decoy is None:

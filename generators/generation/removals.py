@@ -10,7 +10,7 @@ from itertools import combinations, cycle
 
 import msgspec
 
-from lhaw_record.generators.prompts.occurrences import Prompt
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt
 from lhaw_record.generators.protocol import Removal
 from lhaw_record.recorder.events.values import Segment, Severity
 
@@ -133,7 +133,7 @@ def chained(prompt: str, segments: Sequence[Segment]) -> tuple[Segment, ...]:
     comma, a relative pronoun, a participle or the like between them. The earlier segment must not be a file name,
     because what follows a file name says more than how to write it.
     """
-    text = Prompt(prompt)
+    text = SearchablePrompt(prompt)
     places = {segment.segment_id: text.own_place(segment) for segment in segments}
     parents: dict[str, str] = {}
     for later in segments:

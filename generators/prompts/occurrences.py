@@ -18,7 +18,7 @@ Span = tuple[int, int]
 """The characters of a text from a start up to an end, which is not included."""
 
 
-class Prompt:
+class SearchablePrompt:
     """A prompt that can be searched for several values. Its text is normalized only once."""
 
     def __init__(self, text: str) -> None:
@@ -26,7 +26,7 @@ class Prompt:
         self._folded: dict[bool, NormalizedText] = {}
         self._list_numbers = {match.span(1) for match in _LIST_NUMBER.finditer(text)}
 
-    def occurrences(self, segment: Segment, original: "Prompt | None" = None) -> tuple[Span, ...]:
+    def occurrences(self, segment: Segment, original: "SearchablePrompt | None" = None) -> tuple[Span, ...]:
         """Return the occurrences of a segment's value, in order and without overlaps."""
         own = None if original else self.own_place(segment)
         company = (original or self).company(segment)
@@ -80,7 +80,9 @@ class Prompt:
         )
 
 
-def remaining(original: Prompt, rewritten: Prompt, segments: Sequence[Segment]) -> dict[str, tuple[str, ...]]:
+def remaining(
+    original: SearchablePrompt, rewritten: SearchablePrompt, segments: Sequence[Segment]
+) -> dict[str, tuple[str, ...]]:
     """Return what a rewritten prompt still contains of the removed values: segment id -> the texts found."""
     left: dict[str, tuple[str, ...]] = {}
     for segment in segments:

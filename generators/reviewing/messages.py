@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from lhaw_record.generators.reviewing.reviews import Outcome
+from lhaw_record.generators.reviewing.reviews import VariantOutcome
 from lhaw_record.recorder.events import FailedCheck
 from lhaw_record.recorder.events.judging import ReviewDecision
 from lhaw_record.runners.runs.daemon.messages import ApiMessage
@@ -12,7 +12,7 @@ from lhaw_record.runners.runs.daemon.messages import ApiMessage
 NoNegative = Annotated[float, msgspec.Meta(ge=0)]
 
 
-class Opening(ApiMessage, frozen=True):
+class ReviewRequest(ApiMessage, frozen=True):
     """Which variants a reviewer wants to see: of one benchmark, or registered in one experiment. Null is all."""
 
     benchmark: str | None = None
@@ -36,7 +36,7 @@ class ReviewList(ApiMessage, frozen=True):
     variants: tuple[Listed, ...]
 
 
-class Question(ApiMessage, frozen=True):
+class ComparisonRequest(ApiMessage, frozen=True):
     """A variant to compare with its full prompt, or a prompt that the reviewer would write in its place."""
 
     variant_digest: str
@@ -85,11 +85,11 @@ class Comparison(ApiMessage, frozen=True):
     questions: tuple[str, ...]
     findings: tuple[FailedCheck, ...]
     unjudged: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[VariantOutcome, ...]
     own: Own | None
 
 
-class Decision(ApiMessage, frozen=True):
+class DecisionRequest(ApiMessage, frozen=True):
     """A decision about a variant.
 
     ``reason`` is one of those in docs/selection.md, ``prompt`` what the reviewer wrote in place of the variant,

@@ -154,7 +154,7 @@ def edited(item: Reviewable, prompt: str) -> Variant:
     )
 
 
-class Outcome(Message, frozen=True):
+class VariantOutcome(Message, frozen=True):
     """How many of the valid trials of one agent with a variant under one condition succeeded."""
 
     agent: str
@@ -163,7 +163,7 @@ class Outcome(Message, frozen=True):
     successes: int
 
 
-Outcomes = Mapping[str, Sequence[Outcome]]
+Outcomes = Mapping[str, Sequence[VariantOutcome]]
 """What the trials of each variant showed, by variant digest."""
 
 
@@ -174,7 +174,7 @@ def outcomes_of(store: Path) -> Outcomes:
 
     with open_store(store, only={"trials"}) as connection:
         rows = rows_of(connection, _OUTCOMES)
-    found: dict[str, list[Outcome]] = {}
+    found: dict[str, list[VariantOutcome]] = {}
     for row in rows:
-        found.setdefault(row.pop("variant_digest"), []).append(Outcome(**row))
+        found.setdefault(row.pop("variant_digest"), []).append(VariantOutcome(**row))
     return found

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from lhaw_record.generators.errors import GeneratorError
-from lhaw_record.generators.reviewing.messages import Decision
+from lhaw_record.generators.reviewing.messages import DecisionRequest
 from lhaw_record.generators.reviewing.reviews import REASONS, Reviewable, edited
 from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.events import VariantGenerated, VariantReviewed
@@ -34,7 +34,7 @@ class ReviewSession:
         self._stream = stream
         self._counts = counts
 
-    async def decide(self, item: Reviewable, decision: Decision) -> VariantReviewed:
+    async def decide(self, item: Reviewable, decision: DecisionRequest) -> VariantReviewed:
         """Record a decision about a variant. Return its event. A prompt in its place is registered as a variant."""
         _check(item, decision)
         registered = [] if decision.prompt is None else [self._registered(item, decision.prompt)]
@@ -69,7 +69,7 @@ class ReviewSession:
         )
 
 
-def _check(item: Reviewable, decision: Decision) -> None:
+def _check(item: Reviewable, decision: DecisionRequest) -> None:
     if (decision.reason is None) != (decision.decision == "accepted"):
         raise GeneratorError("a rejected or edited variant needs a reason, and an accepted one has none")
     if decision.reason is not None and decision.reason not in REASONS:

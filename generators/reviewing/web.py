@@ -11,20 +11,20 @@ from starlette.routing import Route
 
 from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.generators.prompts.diff import marked
-from lhaw_record.generators.prompts.occurrences import Prompt
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt
 from lhaw_record.generators.reviewing.messages import (
     Comparison,
-    Decision,
+    ComparisonRequest,
+    DecisionRequest,
     Listed,
     Nothing,
-    Opening,
     Own,
     Piece,
-    Question,
     RemovedSegment,
     ReviewList,
+    ReviewRequest,
 )
-from lhaw_record.generators.reviewing.reviews import REASONS, Outcome, Reviewable, choices
+from lhaw_record.generators.reviewing.reviews import REASONS, Reviewable, VariantOutcome, choices
 from lhaw_record.generators.reviewing.session import experiment_of
 from lhaw_record.generators.reviewing.sittings import Sitting, Sittings
 from lhaw_record.recorder.errors import RecordingFailed, StoreInUse
@@ -70,7 +70,7 @@ async def _sitting(sittings: Sittings, reviewer: str) -> AsyncIterator[Sitting]:
         raise DaemonRefusal(str(error), kind="bad_decision", status=422) from error
 
 
-async def _open(sittings: Sittings, reviewer: str, wanted: Opening) -> ReviewList:
+async def _open(sittings: Sittings, reviewer: str, wanted: ReviewRequest) -> ReviewList:
     async with _sitting(sittings, reviewer) as sitting:
         reading = await sitting.read(wanted.benchmark, wanted.experiment)
     own = {digest: each.decision for digest, each in reading.own.items()}
@@ -79,7 +79,7 @@ async def _open(sittings: Sittings, reviewer: str, wanted: Opening) -> ReviewLis
     )
 
 
-async def _compare(sittings: Sittings, reviewer: str, question: Question) -> Comparison:
+async def _compare(sittings: Sittings, reviewer: str, question: ComparisonRequest) -> Comparison:
     async with _sitting(sittings, reviewer) as sitting:
         item, own, outcomes = await sitting.find(question.variant_digest)
         if item is None:
@@ -87,7 +87,7 @@ async def _compare(sittings: Sittings, reviewer: str, question: Question) -> Com
         return await anyio.to_thread.run_sync(comparison, item, question.prompt, own, outcomes)
 
 
-async def _decide(sittings: Sittings, reviewer: str, decision: Decision) -> Own:
+async def _decide(sittings: Sittings, reviewer: str, decision: DecisionRequest) -> Own:
     async with _sitting(sittings, reviewer) as sitting:
         item, _, _ = await sitting.find(decision.variant_digest)
         if item is None:
@@ -105,7 +105,7 @@ async def _close(sittings: Sittings, reviewer: str, _: Nothing) -> Nothing:
 
 
 def comparison(
-    item: Reviewable, prompt: str | None, own: VariantReviewed | None, outcomes: Sequence[Outcome]
+    item: Reviewable, prompt: str | None, own: VariantReviewed | None, outcomes: Sequence[VariantOutcome]
 ) -> Comparison:
     """Return what a reviewer sees of a variant."""
     variant = item.variant
@@ -131,7 +131,7 @@ def comparison(
 
 def _pieces(original: str, prompt: str, segments: Sequence[Segment]) -> Iterator[Piece]:
     """Yield both prompts in one, cut where something was changed and where the value of a segment begins or ends."""
-    searched = Prompt(original)
+    searched = SearchablePrompt(original)
     places = sorted(
         (*span, number) for number, segment in enumerate(segments) for span in searched.occurrences(segment)
     )
@@ -163,7 +163,7 @@ ENDPOINTS = (
         path="/api/reviews/{name}",
         operation="review",
         summary="Open the sitting of a reviewer, and list the variants to decide about.",
-        request=Opening,
+        request=ReviewRequest,
         response=ReviewList,
         handler=_open,
         errors=(409, 507),
@@ -172,7 +172,7 @@ ENDPOINTS = (
         path="/api/reviews/{name}/comparison",
         operation="compare",
         summary="What a reviewer sees of a variant, or of another prompt in its place, with what the gate finds.",
-        request=Question,
+        request=ComparisonRequest,
         response=Comparison,
         handler=_compare,
         errors=(404, 409, 507),
@@ -181,7 +181,7 @@ ENDPOINTS = (
         path="/api/reviews/{name}/decisions",
         operation="decide",
         summary="Accept, reject or edit a variant. The same decision again changes nothing.",
-        request=Decision,
+        request=DecisionRequest,
         response=Own,
         handler=_decide,
         errors=(404, 409, 507),

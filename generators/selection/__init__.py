@@ -3,13 +3,18 @@
 from lhaw_record.generators.selection.competence import competent_tasks
 from lhaw_record.generators.selection.eligibility import REASONS, VOTE, eligible_variants
 from lhaw_record.generators.selection.quotas import Candidate, choose, quotas
-from lhaw_record.generators.selection.selection import Selection, SelectionRequest, latest_selections, select_benchmark
+from lhaw_record.generators.selection.selection import (
+    BenchmarkSelection,
+    SelectionRequest,
+    latest_selections,
+    select_benchmark,
+)
 
 __all__ = [
     "REASONS",
     "VOTE",
+    "BenchmarkSelection",
     "Candidate",
-    "Selection",
     "SelectionRequest",
     "choose",
     "competent_tasks",

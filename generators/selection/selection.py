@@ -45,7 +45,7 @@ class SelectionRequest(msgspec.Struct, frozen=True, kw_only=True):
     reviewers: int = 0
 
 
-class Selection(msgspec.Struct, frozen=True, kw_only=True):
+class BenchmarkSelection(msgspec.Struct, frozen=True, kw_only=True):
     """A selection and the variants it was made from.
 
     ``is_known`` tells whether the store already records the same selection.
@@ -85,7 +85,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 async def select_benchmark(
     store: Path, request: SelectionRequest, *, experiment_id: str | None = None, is_recorded: bool = True
-) -> Selection:
+) -> BenchmarkSelection:
     """Select variants. The selection is recorded, unless ``is_recorded`` is false or the store already has the same.
 
     In one state of a store, a request always selects the same variants.
@@ -111,7 +111,7 @@ async def select_benchmark(
     return selection
 
 
-def _selection(store: Path, request: SelectionRequest) -> Selection:
+def _selection(store: Path, request: SelectionRequest) -> BenchmarkSelection:
     offered = eligible_variants(
         store,
         request.benchmark,
@@ -139,7 +139,7 @@ def _selection(store: Path, request: SelectionRequest) -> Selection:
         excluded=tuple(Excluded(reason=name, count=count) for name, count in offered.excluded.items()),
     )
     known = latest_selections(read_snapshot(store)).get((request.benchmark, request.name))
-    return Selection(event=event, offered=offered, chosen=chosen, is_known=known == event)
+    return BenchmarkSelection(event=event, offered=offered, chosen=chosen, is_known=known == event)
 
 
 def latest_selections(snapshot: Snapshot) -> dict[tuple[str, str], BenchmarkSelected]:

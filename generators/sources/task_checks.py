@@ -55,7 +55,7 @@ class CheckedSource(Source, Protocol):
         ...
 
     def read(self) -> SourceReport:
-        """Return all readable tasks and all errors and warnings, those of the source before those of the checks."""
+        """Return all readable tasks, and the findings of the source before the findings of the checks."""
         found = list(self.found())
         placed = [each for each in found if isinstance(each, LocatedTask)]
         own = [each for each in found if isinstance(each, SourceFinding)]

@@ -3,7 +3,7 @@
 import pytest
 
 from lhaw_record.generators.prompts.forms import is_equal_to_value
-from lhaw_record.generators.prompts.occurrences import Prompt
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt
 from lhaw_record.recorder.events.values import Segment
 
 
@@ -21,7 +21,7 @@ def segment(value, dimension="input", subdimension="identifier", *, text=None, s
 
 def found(prompt, removed):
     """Return the texts of all occurrences of a segment's value."""
-    return [prompt[start:end] for start, end in Prompt(prompt).occurrences(removed)]
+    return [prompt[start:end] for start, end in SearchablePrompt(prompt).occurrences(removed)]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_quoted_common_word_is_found_only_where_it_is_marked():
 def test_the_own_place_comes_from_the_text():
     """Of two places the one inside the segment's text is its own."""
     prompt = "Keep 12 pens. Order 12 books."
-    assert Prompt(prompt).own_place(segment("12", text="Order 12 books")) == (20, 22)
+    assert SearchablePrompt(prompt).own_place(segment("12", text="Order 12 books")) == (20, 22)
 
 
 @pytest.mark.parametrize(

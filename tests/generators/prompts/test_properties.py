@@ -4,7 +4,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lhaw_record.generators.gate import problems_of
-from lhaw_record.generators.prompts.occurrences import Prompt, remaining, replaced
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt, remaining, replaced
 from lhaw_record.generators.protocol import Removal, Rewriting
 from tests.generators.prompts.test_occurrences import segment
 from tests.support.depth import at_depth
@@ -71,7 +71,7 @@ def prompts(draw):
 
 def blanked(prompt, removed):
     """Return a prompt without the values, in whatever form they stand."""
-    return replaced(prompt, {place: "" for each in removed for place in Prompt(prompt).occurrences(each)})
+    return replaced(prompt, {place: "" for each in removed for place in SearchablePrompt(prompt).occurrences(each)})
 
 
 @settings(max_examples=at_depth(150, 750))
@@ -79,8 +79,8 @@ def blanked(prompt, removed):
 def test_every_occurrence_is_found(made):
     """A prompt without the occurrences of a value holds it in no form, and the values themselves are occurrences."""
     prompt, removed = made
-    assert all(Prompt(prompt).own_place(one) in Prompt(prompt).occurrences(one) for one in removed)
-    assert remaining(Prompt(prompt), Prompt(blanked(prompt, removed)), removed) == {}
+    assert all(SearchablePrompt(prompt).own_place(one) in SearchablePrompt(prompt).occurrences(one) for one in removed)
+    assert remaining(SearchablePrompt(prompt), SearchablePrompt(blanked(prompt, removed)), removed) == {}
 
 
 @settings(max_examples=at_depth(100, 500))

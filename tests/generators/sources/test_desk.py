@@ -2,7 +2,7 @@
 
 import pytest
 
-from lhaw_record.generators.prompts.occurrences import Prompt
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt
 from lhaw_record.generators.sources.desk import DeskSource
 from lhaw_record.runners.agents.scripted import beliefs
 from lhaw_record.runners.agents.scripted.transcript import Statement
@@ -27,7 +27,7 @@ def stated(recipe, prompt):
 def regained(recipe, prompt, segment):
     """For each parameter that a prompt lost with a segment: whether asking revealed it, and gave the value back."""
     blanked = prompt
-    for start, end in reversed(Prompt(prompt).occurrences(segment)):
+    for start, end in reversed(SearchablePrompt(prompt).occurrences(segment)):
         blanked = blanked[:start] + "___" + blanked[end:]
     truth, left = stated(recipe, prompt), stated(recipe, blanked)
     for parameter in recipe.parameters:
