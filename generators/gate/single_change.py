@@ -213,9 +213,7 @@ def _logic(text: str, lead: str) -> list[str]:
 
 
 def _gone(before: str, after: str, *spans: Sequence[Span]) -> list[TextFact]:
-    """Return the lost facts. Among equal facts, the one in the first spans is lost first, then the one in the
-    second.
-    """
+    """Return the lost facts. Among equal ones, the one in the first spans is lost first, then that in the second."""
     covers = list(map(Spans, spans))
     numbers: dict[str, int] = {}
     for each in lost(before, after):
