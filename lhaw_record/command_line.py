@@ -50,8 +50,6 @@ from lhaw_record.runners.cli.daemon_commands import daemon_commands
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from lhaw_record.analytics.opened import OpenStore
-    from lhaw_record.analytics.views.parameters import Setting
     from lhaw_record.runners.agents.planned_trial import PlannedTrial
     from lhaw_record.runners.runs.daemon.daemon import Daemon
     from lhaw_record.runners.runs.daemon.endpoints import Extension

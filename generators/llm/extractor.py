@@ -12,8 +12,8 @@ from lhaw_record.recorder.events.values import Checkpoint
 from lhaw_record.runners.base.errors import ModelBoundaryError, NothingUsable, UnusableReply
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.llm_jobs.json_replies import repaired_object
+from lhaw_record.runners.models.llm_jobs.prompt_template import cut, shortened
 from lhaw_record.runners.models.llm_jobs.question import ask
-from lhaw_record.runners.models.llm_jobs.truncation import cut, shortened
 
 VERSION = 2
 """Part of the extractor's digest. Raise it when replies are read differently."""

@@ -9,8 +9,7 @@ from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks import open_benchmark
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import environment_variants
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, environment_variants
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.experiment.decoding import load_experiment
 from lhaw_record.runners.runs.planning.plan import chosen_tasks

@@ -23,9 +23,9 @@ from lhaw_record.generators.sources.own_schema import (
 )
 from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTask, SourceFinding, error, warning
 from lhaw_record.runners.environments.benchmarks import BENCHMARKS
-from lhaw_record.runners.environments.benchmarks.harbor.variants import VARIANTS, VariantsFile
 from lhaw_record.runners.environments.benchmarks.swebench_pro import BENCHMARK as SWEBENCH_PRO
 from lhaw_record.runners.environments.benchmarks.tac import BENCHMARK as TAC
+from lhaw_record.runners.environments.benchmarks.variants_file import VARIANTS, VariantsFile
 from lhaw_record.runners.imports.formats.lhaw_dataset import BENCHMARKS as RELEASED
 
 T = TypeVar("T")

@@ -12,9 +12,9 @@ from lhaw_record.generators.errors import SourceError
 from lhaw_record.generators.protocol import SourceTask, TrajectoryStep
 from lhaw_record.recorder.events.canonical_json import canonical_json, digest
 from lhaw_record.recorder.events.values import Checkpoint, Task
-from lhaw_record.runners.environments.benchmarks.harbor.variants import VariantEntry, variants_of
 from lhaw_record.runners.environments.benchmarks.published import PublishedError
-from lhaw_record.runners.experiment.decoding_errors import key_problem
+from lhaw_record.runners.environments.benchmarks.variants_file import VariantEntry, variants_of
+from lhaw_record.runners.experiment.decoding import key_problem
 
 VERSION = "1"
 

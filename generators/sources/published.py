@@ -9,8 +9,8 @@ from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTas
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.environments.benchmarks import harbor, swebench_pro, tac
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import refusal
-from lhaw_record.runners.environments.benchmarks.harbor.variants import variants_of
 from lhaw_record.runners.environments.benchmarks.published import PublishedError, read_records
+from lhaw_record.runners.environments.benchmarks.variants_file import variants_of
 
 _NEVER_SHOWN = ("Dockerfile", ".dockerignore", "docker-compose.yaml")
 

@@ -9,10 +9,11 @@ import msgspec
 
 from lhaw_record.recorder.events import TrialFailed, TrialFinished
 from lhaw_record.recorder.events.values import Checkpoint, Usage
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.agent_loop import AgentClock, NativeAgent
 from lhaw_record.runners.agents.attempt import GRADING_SECONDS, Attempt, AttemptStream, StoreArtifact, TrialAgent
-from lhaw_record.runners.agents.programs import ToolCallNotes, program_sandbox
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
+from lhaw_record.runners.agents.program_attempts import ToolCallNotes, program_sandbox
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.agents.toolbox import TrialToolbox
 from lhaw_record.runners.agents.trial_record import BehaviourCounter, TrialOutcome, trial_started
@@ -27,12 +28,12 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     EnvironmentSettings,
 )
 from lhaw_record.runners.environments.grading.grade import Artifact
-from lhaw_record.runners.environments.sandboxes.docker.labels import labelled
+from lhaw_record.runners.environments.sandboxes.docker.engine import labelled
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import Experiment
-from lhaw_record.runners.models.gateway.session import SessionLimits, TrialSession
-from lhaw_record.runners.runs.planning.plan import PlannedTrial
+from lhaw_record.runners.models.gateway.calls import SessionLimits
+from lhaw_record.runners.models.gateway.session import TrialSession
 from lhaw_record.runners.users.ask_user.recorded_user import AskUserTool, RecordedUser
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
@@ -57,7 +58,7 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
     prompts: Prompts
     settings: EnvironmentSettings
     services: Services
-    recorder: Recorder
+    recorder: StoreRecorder
     run_id: str
     server: "ProgramServer | None" = None
     leases: "Leases | None" = None
@@ -226,7 +227,7 @@ class _Parts:
                     ),
                     trial_clock=self._clock,
                     wire_record=runner.services.wire_record,
-                    route=runner.services.agent_route(trial, upstream),
+                    routing=runner.services.agent_route(trial, upstream),
                 ),
                 model=upstream.name,
                 prompt_of=partial(runner.prompts.program_prompt, trial.agent, has_ask_user=asking is not None),

@@ -9,7 +9,7 @@ from lhaw_record.recorder.cli.arguments import FORMAT, STORE
 from lhaw_record.recorder.cli.command import ArgumentGroup, Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.events import NoteCause, TrialsDiscarded, TrialsNoted
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import ExperimentError
 
 _FILTERS = ("agent", "condition", "benchmark", "task", "experiment", "run", "trial")
@@ -56,20 +56,22 @@ def discard_command(options: argparse.Namespace) -> int:
     trials = len({each.trial_id for each in found})
     what = "taken back in" if options.undo else "set aside and owed again" if options.rerun else "set aside"
     if not found:
-        say(f"{place_of(options.store)}: nothing to do; what is meant is {'in use' if options.undo else what} already")
+        say(
+            f"{store_name(options.store)}: nothing to do; what is meant is {'in use' if options.undo else what} already"
+        )
         return 1
     if options.dry_run:
         say(f"{trials} trials would be {what}")
         return 0
     anyio.run(record_decision, create_store(options.store), found, decision)
     undo = "" if options.undo else "; the same command with --undo takes them back in"
-    say(f"{place_of(options.store)}: {trials} trials are {what}{undo}")
+    say(f"{store_name(options.store)}: {trials} trials are {what}{undo}")
     return 0
 
 
 def note_command(options: argparse.Namespace) -> int:
     """Note something about trials, take a note back, or list the notes. The exit code is 1 if no note is found."""
-    from lhaw_record.recorder.reading.notes import read_notes
+    from lhaw_record.recorder.reading.annotations import read_notes
     from lhaw_record.recorder.reading.reader import read_snapshot
     from lhaw_record.recorder.storage.creation import create_store
     from lhaw_record.runners.runs.discarding import chosen, read_attempts, record_note
@@ -115,7 +117,7 @@ def note_command(options: argparse.Namespace) -> int:
     )
     anyio.run(record_note, create_store(options.store), note)
     verb = "without their note" if options.undo else "noted"
-    say(f"{place_of(options.store)}: attempts {verb}: {len(meant)}")
+    say(f"{store_name(options.store)}: attempts {verb}: {len(meant)}")
     return 0
 
 

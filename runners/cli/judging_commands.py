@@ -11,8 +11,6 @@ from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.cli.terminal import Progress
 from lhaw_record.recorder.sharing.address import store_name
-from lhaw_record.recorder.cli.progress import Progress
-from lhaw_record.recorder.sharing.address import place_of
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.cli.model_options import (
@@ -49,7 +47,7 @@ def judge_command(options: argparse.Namespace) -> int:
         return 0
     driver = anyio.run(run_judge, options, judging, parameters)
     print_rows(driver.tally.rows(), TALLY_COLUMNS, options.format)
-    say(f"{place_of(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.work.spent}")
+    say(f"{store_name(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.work.spent}")
     say_failures(driver.work)
     return say_how_to_go_on(driver.work, "judgement") if driver.tally.left else 0
 
@@ -110,7 +108,7 @@ def grade_command(options: argparse.Namespace) -> int:
         return 0
     if judged is not None:
         left = judged.ledger.total["left"]
-        say(f"{place_of(options.store)}: {left} trials left, with {judged.claims_left} claims; {judged.work.spent}")
+        say(f"{store_name(options.store)}: {left} trials left, with {judged.claims_left} claims; {judged.work.spent}")
         say_failures(judged.work)
         if left:
             return say_how_to_go_on(judged.work, "trial")

@@ -10,7 +10,7 @@ from lhaw_record.recorder.cli.arguments import positive_seconds
 from lhaw_record.recorder.cli.command import argument, repeatable
 from lhaw_record.recorder.cli.output import say
 from lhaw_record.runners.base.errors import UNKNOWN_COST, ExperimentError
-from lhaw_record.runners.models.costs import UNKNOWN_COST, price_of
+from lhaw_record.runners.models.costs import price_of
 
 if TYPE_CHECKING:
     from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork

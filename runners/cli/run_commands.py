@@ -15,7 +15,6 @@ from lhaw_record.recorder.cli.command import Command, argument, flag
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import UNKNOWN_COST, ExperimentError
-from lhaw_record.runners.models.costs import UNKNOWN_COST
 
 if TYPE_CHECKING:
     from lhaw_record.recorder.writing.redaction import Redactor

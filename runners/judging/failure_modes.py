@@ -27,8 +27,7 @@ from lhaw_record.runners.base.errors import UnusableReply
 from lhaw_record.runners.judging.judge_run import LAYOUT, Subject, plain_words
 from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader
 from lhaw_record.runners.models.llm_jobs.json_replies import json_object
-from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate
-from lhaw_record.runners.models.llm_jobs.truncation import cut, shortened
+from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate, cut, shortened
 from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema
 
 _PLACEHOLDERS = ("full_prompt", "sent_prompt", "removed", "questions", "actions", "outcome")

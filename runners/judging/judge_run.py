@@ -13,13 +13,13 @@ from lhaw_record.recorder.writing.redaction import Redactor
 from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.base.errors import ExperimentError, ModelBoundaryError
 from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader, load_stored
+from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.llm_jobs.paid_work import Job, PaidWork
 from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate
 from lhaw_record.runners.models.llm_jobs.question import ask
 from lhaw_record.runners.models.protocol import Model
 from lhaw_record.runners.models.reply_forms import ReplyForm
-from lhaw_record.runners.models.retry import RetryPolicy
 from lhaw_record.runners.runs.run_record import WorkCounts, experiments_of, held, recorded_run
 
 LAYOUT = 1

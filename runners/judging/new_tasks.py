@@ -17,7 +17,6 @@ from lhaw_record.recorder.events.values import Task
 from lhaw_record.runners.base.errors import UnusableReply
 from lhaw_record.runners.judging.judge_run import LAYOUT, Subject, plain_words
 from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader
-from lhaw_record.runners.judging.transcript import LAYOUT
 from lhaw_record.runners.models.llm_jobs.json_replies import json_object
 from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate, cut
 from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema

@@ -21,6 +21,7 @@ from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import OfficeDeliverables
 from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks, grade_desk, modules_of
 from lhaw_record.runners.environments.grading.confined_grading import read_apart
+from lhaw_record.runners.environments.grading.deliverables import CheckpointNotMet
 from lhaw_record.runners.environments.grading.grade import Grade, failed_grade, scored
 from lhaw_record.runners.judging.judge_run import RecordedJob, RunSettings, judge_each
 from lhaw_record.runners.judging.stored_claims import StoredMatcher

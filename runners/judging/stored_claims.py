@@ -25,7 +25,6 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import VERDICT_
 from lhaw_record.runners.environments.grading.confined_grading import read_apart
 from lhaw_record.runners.environments.grading.deliverables import Deliverables
 from lhaw_record.runners.environments.grading.grade import CheckpointResult, scored
-from lhaw_record.runners.judging.driver import JudgeSettings, judge_each
 from lhaw_record.runners.judging.judge_run import JudgeSettings, RecordedJob, judge_each
 from lhaw_record.runners.judging.stored_graders import GradingTally, NotGradable, ReadEvents, RegradingResult, differing
 from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader, load_stored

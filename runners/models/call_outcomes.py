@@ -18,9 +18,9 @@ import msgspec
 from lhaw_record.recorder.events import ModelFailed, ModelResponded, Reasoning, RepliedToolCall
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.model import Role
+from lhaw_record.runners.base.conversation.ending import CONTENT_FILTER, CONTEXT_WINDOW, ENDLESS_REPLY
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, tool_to_wire
 from lhaw_record.runners.models.exchanges import wire_facts
-from lhaw_record.runners.models.limits import CONTENT_FILTER, CONTEXT_WINDOW, ENDLESS_REPLY
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 
 REFUSED_KINDS = frozenset({"bad_request", CONTEXT_WINDOW, CONTENT_FILTER, "cut_reply"})

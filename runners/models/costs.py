@@ -71,8 +71,6 @@ def _object(body: Mapping[str, Any], name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-
-
 def add_usage(left: Usage, right: Usage) -> Usage:
     """Return the sum of two usages. A sum is unknown if one of its parts is unknown."""
     return Usage(

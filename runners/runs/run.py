@@ -18,7 +18,6 @@ from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.manifest_check import check_manifest
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.budget import RunBudget, spent_by_model
 from lhaw_record.runners.base.errors import ungrouped
@@ -61,7 +60,7 @@ class Executor(Protocol):
         ...
 
     def runner(
-        self, prepared: PreparedExperiment, recorder: Recorder, run_id: str, budget: RunBudget
+        self, prepared: PreparedExperiment, recorder: StoreRecorder, run_id: str, budget: RunBudget
     ) -> AbstractAsyncContextManager[AttemptRunner]:
         """Provide the scheduler with the runner of attempts, as a context manager.
 

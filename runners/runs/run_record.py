@@ -31,8 +31,8 @@ from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.segments import list_segments
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.runs.planning.variant_sources import has_its_classes
@@ -159,7 +159,7 @@ async def recorded_run(
     secrets in the environment are redacted.
     """
     redactor = redactor or Redactor(secrets_of(os.environ))
-    async with Recorder(store, experiment_id, redactor=redactor) as recorder:
+    async with StoreRecorder(store, experiment_id, redactor=redactor) as recorder:
         run_id = f"{experiment_id}-{kind}-{secrets.token_hex(6)}"
         stream = recorder.stream(run_id)
         await stream.append(run_started(run_id, canonical_json(dict(config)).decode(), kind))

@@ -27,7 +27,7 @@ from lhaw_record.runners.base.errors import EndpointDown, LeaseReturned, RunBudg
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
 from lhaw_record.runners.models.call_outcomes import REFUSED_KINDS
 from lhaw_record.runners.runs.outcome_warnings import RepeatedFailures, run_cautions
-from lhaw_record.runners.runs.planning.plan import BudgetUnit, Plan, PlannedTrial, budgets_of, settle_budget
+from lhaw_record.runners.runs.planning.plan import Plan, budgets_of, settle_budget
 from lhaw_record.runners.runs.planning.plan_table import expected_per_trial_usd
 
 Lent = TypeVar("Lent")

@@ -56,7 +56,6 @@ from lhaw_record.recorder.events.canonical_json import canonical_json, digest, s
 from lhaw_record.recorder.events.values import Checkpoint, Segment, Task, Usage, Variant, prompt_state_and_channel
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Stream
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.judging.failure_modes import JUDGED

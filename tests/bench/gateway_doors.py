@@ -26,6 +26,7 @@ from lhaw_record.recorder.events import TrialFinished
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
+from lhaw_record.runners.agents.programs.program_server import SERVER_OPTIONS
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 from lhaw_record.runners.base.host.serving import QuietServer
 from lhaw_record.runners.experiment.values import Price

@@ -14,9 +14,10 @@ from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.clock import TrialClock
-from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition, ToolResult
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.environments.benchmarks.protocol import Environment, EnvironmentSettings
+from lhaw_record.runners.environments.grading.grade import CheckpointResult, Grade
 from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.prompts import Prompts

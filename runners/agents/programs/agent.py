@@ -17,7 +17,6 @@ from lhaw_record.runners.agents.programs.installation import bin_folder
 from lhaw_record.runners.agents.programs.leases import Lease, Leases, Offer
 from lhaw_record.runners.agents.programs.outcome import ProgramFacts, ending_of
 from lhaw_record.runners.agents.programs.program_server import ProgramServer
-from lhaw_record.runners.agents.programs.tool_calls import OfferedTools
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.ending import Ending
 from lhaw_record.runners.base.conversation.messages import Toolbox

@@ -27,7 +27,6 @@ from lhaw_record.runners.base.conversation.ending import ended_by_failure, ended
 from lhaw_record.runners.base.errors import ModelBoundaryError, SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramEnd
 from lhaw_record.runners.models.call_outcomes import FINAL_KINDS
-from lhaw_record.runners.models.retry import FINAL_KINDS
 
 _SHOWN_CHARACTERS = 600
 _NOT_STARTED = (126, 127)

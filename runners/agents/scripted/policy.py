@@ -13,7 +13,7 @@ import msgspec
 from lhaw_record.runners.agents.scripted.archetypes import Habits
 from lhaw_record.runners.agents.scripted.beliefs import Beliefs, confirmation_of, read_stated
 from lhaw_record.runners.agents.scripted.transcript import PastCall, Transcript
-from lhaw_record.runners.environments.benchmarks.desk.recipe import Memory, RecipeParameter, Recipe, RecipeStep
+from lhaw_record.runners.environments.benchmarks.desk.recipe import Memory, Recipe, RecipeParameter, RecipeStep
 
 _CHECK = "wc -c -- "
 _MOST_FAILED_CHECKS = 2
@@ -36,7 +36,11 @@ class WorkProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure_progress(
-    steps: Sequence[RecipeStep], transcript: Transcript, beliefs: Beliefs, evidence: Memory, redo_deliveries_after: int = -1
+    steps: Sequence[RecipeStep],
+    transcript: Transcript,
+    beliefs: Beliefs,
+    evidence: Memory,
+    redo_deliveries_after: int = -1,
 ) -> WorkProgress:
     """Find out which steps are done and which are to do."""
     memory, positions = dict(evidence), dict[str, int]()

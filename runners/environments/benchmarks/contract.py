@@ -20,7 +20,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     Reference,
 )
 from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
-from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, SandboxLimits, ProgramAccess
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, ProgramCommand, SandboxLimits
 
 NO_TOOL = "lhaw_record_no_such_tool"
 _UNUSED_PORT = 9  # nothing listens there, and the tried program makes no request

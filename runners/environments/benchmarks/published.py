@@ -14,7 +14,7 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.experiment.decoding_errors import key_problem
+from lhaw_record.runners.experiment.decoding import key_problem
 
 Table = TypeVar("Table", bound=msgspec.Struct)
 

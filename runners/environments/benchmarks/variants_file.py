@@ -16,11 +16,15 @@ from lhaw_record.recorder.events.values import (
     Fault,
     Segment,
     Severity,
+    Task,
     Variant,
 )
+from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems
+from lhaw_record.runners.environments.benchmarks.published import PublishedError
 from lhaw_record.runners.models.replay import ReferenceParameter
 
 VARIANTS = "variants.toml"
+_SEVERITIES = ("delete", "vaguify", "genericize", "decoy")
 Fill = Callable[[str], str]
 """Replaces the placeholders of a template."""
 
@@ -141,6 +145,40 @@ def variant_of(entry: VariantEntry, benchmark: str, task_id: str, prompt: str, f
         fault=entry.fault,
         follow_up=_filled(entry.follow_up, fill),
     )
+
+
+def variants_of(entries: Sequence[VariantEntry], task: Task, place: str) -> tuple[Variant, ...]:
+    """Return the variants of a task of files, whose environment stays as it is, in the order of the file.
+
+    Raises:
+        PublishedError: A variant does not fit its task.
+    """
+    variants = tuple(variant_of(entry, task.benchmark, task.task_id, task.prompt) for entry in entries)
+    names = [entry.name for entry in entries]
+    for name, variant in zip(names, variants, strict=True):
+        problem = next(_problems(variant, task), "two have that name" if names.count(name) > 1 else None)
+        if problem is not None:
+            raise PublishedError(f"{place}: variant {name!r}: {problem}")
+    return variants
+
+
+def _problems(variant: Variant, task: Task) -> Iterator[str]:
+    if variant.severity not in _SEVERITIES:
+        yield f"severity {variant.severity!r} is not one of {', '.join(_SEVERITIES)}"
+    if variant.fault or variant.environment_change:
+        yield "it changes the environment or has a fault, which a Harbor task cannot"
+    if not variant.segments:
+        yield "it removes nothing; add [[variants.segments]]"
+    checkpoints = {each.checkpoint_id for each in task.checkpoints}
+    for segment in variant.segments:
+        if segment.value not in task.prompt:
+            yield f"the value {segment.value!r} is not in instruction.md to the letter"
+        if segment.value in variant.prompt:
+            yield f"its prompt still has the value {segment.value!r}"
+        for name in segment.checkpoint_refs:
+            if name not in checkpoints:
+                yield f"checkpoint_refs has {name!r}; the task's checkpoints are {', '.join(sorted(checkpoints))}"
+    yield from answer_problems(variant, task)
 
 
 def segment_of(entry: SegmentEntry, segment_id: str, fill: Fill = str) -> Segment:

@@ -23,7 +23,6 @@ from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolR
 from lhaw_record.runners.base.errors import CostLimitNotKept, EndpointDown, RunBudgetSpent
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.experiment.values import ThreadRules
-from lhaw_record.runners.models.call_events import failed, responded
 from lhaw_record.runners.models.call_outcomes import failed, responded
 from lhaw_record.runners.models.costs import NO_USAGE, add_usage
 from lhaw_record.runners.models.exchanges import WireRecord, watching

@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from lhaw_record.recorder.inspection.tail import Line, Tail
+from lhaw_record.recorder.inspection.tail import Tail, TailLine
 from lhaw_record.runners.runs.daemon.messages import LastEvent, LiveTrial
 
 RING_EVENTS = 2_000
@@ -123,7 +123,7 @@ class LastEvents:
         self._tail: Tail | None = None
         self._read_at = 0.0
         self._lock = anyio.Lock()
-        self._lines: dict[str, deque[Line]] = {}
+        self._lines: dict[str, deque[TailLine]] = {}
 
     async def of(self, trials: Sequence[LiveTrial]) -> tuple[LiveTrial, ...]:
         if not trials:
@@ -134,7 +134,7 @@ class LastEvents:
                     self._keep(line)
         return tuple(msgspec.structs.replace(each, last_events=self._last(each)) for each in trials)
 
-    def _read(self) -> list[Line]:
+    def _read(self) -> list[TailLine]:
         is_late = time.monotonic() - self._read_at > _FORGOTTEN_S
         if self._tail is None or is_late:
             self._lines.clear()
@@ -145,7 +145,7 @@ class LastEvents:
         self._read_at = time.monotonic()
         return lines
 
-    def _keep(self, line: Line) -> None:
+    def _keep(self, line: TailLine) -> None:
         if line.type in _CLOSING:
             self._lines.pop(line.stream_id, None)
         elif line.type in _SHOWN:
@@ -154,5 +154,7 @@ class LastEvents:
     def _last(self, trial: LiveTrial) -> tuple[LastEvent, ...]:
         """Return the last events of a trial. On a shared store the name of its stream ends in that of its writer."""
         name = f"{trial.trial_id}-{trial.attempt}"
-        found = next((own for stream, own in self._lines.items() if f"{stream}-".startswith(f"{name}-")), deque[Line]())
+        found = next(
+            (own for stream, own in self._lines.items() if f"{stream}-".startswith(f"{name}-")), deque[TailLine]()
+        )
         return tuple(LastEvent(at_us=line.recorded_at_us, type=line.type, summary=line.summary) for line in found)

@@ -9,7 +9,6 @@ import anyio.to_thread
 
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
-from lhaw_record.runners.agents.attempt import TrialRunner
 from lhaw_record.runners.agents.programs.experiment_programs import check_versions
 from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services

@@ -23,7 +23,6 @@ from lhaw_record.recorder.sharing.address import open_address, store_address
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
-from lhaw_record.recorder.writing.recorder import Recorder
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.programs.entries import entry_path, load_entry
 from lhaw_record.runners.agents.programs.installation import install_missing

@@ -18,7 +18,7 @@ from lhaw_record.recorder.reading.trial_index import FinishedTrial, TrialIndex
 from lhaw_record.runners.agents.planned_trial import BudgetUnit, PlannedTrial, TrialKey
 from lhaw_record.runners.base.conversation.injection import oracle_budget
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.base.text.listing import listed
+from lhaw_record.runners.base.text.fields import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment

@@ -17,7 +17,7 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.actions import decoded_arguments
 from lhaw_record.runners.base.conversation.messages import Toolbox, ToolResult
 from lhaw_record.runners.base.errors import BoundaryError, ToolBoundaryError, UserSimulatorError
-from lhaw_record.runners.models.gateway.session import PendingCall
+from lhaw_record.runners.models.gateway.calls import PendingCall
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.server import AskUserCall, McpCall, ToolRequest
 

@@ -25,9 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lhaw_record.recorder.cli.output import say
 from lhaw_record.recorder.events.values import Variant
-from lhaw_record.runners.agents.programs.questions import Questions
-from lhaw_record.runners.agents.programs.tool_calls import OfferedTools, ToolCalls
-from lhaw_record.runners.base.host.http_serving import LOOPBACK, without_delay
+from lhaw_record.runners.base.host.serving import LOOPBACK, without_delay
 from lhaw_record.runners.users.ask_user.calls import OfferedTools, PendingCalls, Questions, ToolCalls
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME, AskUserCall, ToolOffer, build_server

@@ -22,7 +22,6 @@ from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
-from lhaw_record.runners.agents.attempt import TrialRunner
 from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult

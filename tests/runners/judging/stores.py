@@ -11,11 +11,9 @@ from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.experiment.values import Price
-from lhaw_record.runners.judging.driver import JudgeSettings
 from lhaw_record.runners.judging.failure_modes import JUDGED, FailureModes
 from lhaw_record.runners.judging.judge_run import JudgeRun, JudgeSettings
 from lhaw_record.runners.models.call_outcomes import RetryPolicy
-from lhaw_record.runners.models.costs import Price
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
 from tests.analytics.make_store import Store as Written

@@ -21,7 +21,6 @@ from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
 from lhaw_record.recorder.writing.redaction import Redactor
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import MATCHER
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
-from lhaw_record.runners.judging.driver import JudgeSettings
 from lhaw_record.runners.judging.judge_run import JudgeSettings
 from lhaw_record.runners.judging.regrading import Regrading
 from lhaw_record.runners.judging.stored_claims import JudgedRegrading

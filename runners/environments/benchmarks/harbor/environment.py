@@ -42,7 +42,7 @@ from lhaw_record.runners.environments.sandboxes.docker.program_sandbox import ro
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.docker.shell import Phase, new_path
 from lhaw_record.runners.environments.sandboxes.harbor_machine import HarborSandboxProvider
-from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox, SandboxLimits, ProgramAccess
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, ProgramSandbox, SandboxLimits
 
 _BASH, _READ, _WRITE = (each for each in WORKSPACE_TOOLS if each.name != "python")
 TOOLS: tuple[ToolDefinition, ...] = (

@@ -18,7 +18,6 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Checkpoint, Task
 from lhaw_record.recorder.writing.redaction import given_secrets
-from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems
 from lhaw_record.runners.environments.benchmarks.harbor.compose import (
     COMPOSE,
     MAIN,
@@ -31,7 +30,7 @@ from lhaw_record.runners.environments.benchmarks.harbor.compose import (
 )
 from lhaw_record.runners.environments.benchmarks.harbor.rewards import ONLY_REWARD
 from lhaw_record.runners.environments.benchmarks.published import PublishedError, decoded_file, read_text
-from lhaw_record.runners.environments.benchmarks.variants_file import VARIANTS, VariantEntry, VariantsFile, variant_of
+from lhaw_record.runners.environments.benchmarks.variants_file import VARIANTS, VariantEntry, VariantsFile, variants_of
 
 BENCHMARK = "harbor"
 VERSION = "1"
@@ -40,7 +39,6 @@ CONFIG = "task.toml"
 CHECKPOINTS = "checkpoints.toml"
 STEPS = "steps"
 _UNREAD_BY_HARBOR = ("docker-compose.yml", "compose.yaml", "compose.yml")
-_SEVERITIES = ("delete", "vaguify", "genericize", "decoy")
 _GRADED_BY = (CONFIG, "environment", "tests")
 _CANARY = re.compile(r"^(<!--.*canary.*-->|#.*canary.*)$", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")  # the whole value; elsewhere it is literal
@@ -366,37 +364,14 @@ def _check_names(folder: Path, steps: Sequence[StepTable]) -> None:
 
 def _check_variants(folder: Path, entries: Sequence[VariantEntry], task: Task) -> None:
     """Check that variants fit their task, and that the solution has what ``written`` says, or masking hides nothing."""
-    place, names = folder / VARIANTS, [entry.name for entry in entries]
-    for entry in entries:
-        problem = next(_variant_problems(entry, task), "two have that name" if names.count(entry.name) > 1 else None)
-        if problem is not None:
-            raise PublishedError(f"{place}: variant {entry.name!r}: {problem}")
+    place = folder / VARIANTS
+    variants_of(entries, task, str(place))
     spellings = {each.written.encode() for entry in entries for each in entry.segments if each.written}
     below = [folder / "solution", *folder.glob(f"{STEPS}/*/solution")]
     files = [path.read_bytes() for each in below for path in each.rglob("*") if path.is_file()]
     for spelling in sorted(spellings):
         if files and not any(spelling in content for content in files):
             raise PublishedError(f"{place}: written = {spelling.decode()!r} is in no file of solution/")
-
-
-def _variant_problems(entry: VariantEntry, task: Task) -> Iterator[str]:
-    variant = variant_of(entry, task.benchmark, task.task_id, task.prompt)
-    if variant.severity not in _SEVERITIES:
-        yield f"severity {variant.severity!r} is not one of {', '.join(_SEVERITIES)}"
-    if variant.fault or variant.environment_change:
-        yield "it changes the environment or has a fault, which a Harbor task cannot"
-    if not variant.segments:
-        yield "it removes nothing; add [[variants.segments]]"
-    checkpoints = {each.checkpoint_id for each in task.checkpoints}
-    for segment in variant.segments:
-        if segment.value not in task.prompt:
-            yield f"the value {segment.value!r} is not in instruction.md to the letter"
-        if segment.value in variant.prompt:
-            yield f"its prompt still has the value {segment.value!r}"
-        for name in segment.checkpoint_refs:
-            if name not in checkpoints:
-                yield f"checkpoint_refs has {name!r}; the task's checkpoints are {', '.join(sorted(checkpoints))}"
-    yield from answer_problems(variant, task)
 
 
 def task_of(harbor: HarborTask, network: str = "", without: Sequence[str] = ()) -> Task:

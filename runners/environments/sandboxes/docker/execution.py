@@ -72,7 +72,7 @@ class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContainerProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """A program, its limits and its environment, for :meth:`lhaw_record.runners.environments.sandboxes.docker.machine.DockerMachine.run`.
+    """A program, its limits and its environment, for :meth:`machine.DockerMachine.run`.
 
     ``ends_others`` says whether a time limit ends every process of the container but the first, or only what the
     program started and did not strip of its environment. ``clock`` bounds the program in place of a clock with

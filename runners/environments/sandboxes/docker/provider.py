@@ -23,7 +23,7 @@ from lhaw_record.runners.environments.sandboxes.docker.images import Images
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget, created_within
 from lhaw_record.runners.environments.sandboxes.driven import DrivenSandbox
-from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, ProgramAccess
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, SandboxLimits
 
 if TYPE_CHECKING:
     from aiodocker.containers import DockerContainer

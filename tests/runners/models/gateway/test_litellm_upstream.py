@@ -11,7 +11,6 @@ from starlette.routing import Route
 
 from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded
 from lhaw_record.runners.experiment.values import Price
-from lhaw_record.runners.models.costs import Price
 from lhaw_record.runners.models.gateway.app import Gateway
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.litellm_model import LitellmModel
