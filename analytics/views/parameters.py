@@ -384,7 +384,8 @@ def _typed(name: str, text: str) -> Setting:
             return {"true": True, "false": False}[text.lower()]
         return int(text) if sql_type == "bigint" else float(text) if sql_type == "double" else text
     except (KeyError, ValueError):
-        raise BadParameter(f"{name} takes a value of type {sql_type}, not {text!r}") from None
+        wanted = {"boolean": "true or false", "bigint": "a whole number", "double": "a number"}[sql_type]
+        raise BadParameter(f"{name} takes {wanted}, not {text!r}") from None
 
 
 def _parameter(name: str) -> AnalysisParameter:

@@ -14,7 +14,7 @@ from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.reading.registrations import Registrations
 from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
-from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.runs.daemon.messages import ApiMessage
 
 REASONS: Mapping[str, str] = {
     "unnatural": "does not read as a person would write it",
@@ -154,7 +154,7 @@ def edited(item: Reviewable, prompt: str) -> Variant:
     )
 
 
-class VariantOutcome(Message, frozen=True):
+class VariantOutcome(ApiMessage, frozen=True):
     """How many of the valid trials of one agent with a variant under one condition succeeded."""
 
     agent: str

@@ -22,7 +22,6 @@ from lhaw_record.runners.agents.agent_loop import AgentClock
 from lhaw_record.runners.base.conversation.ending import Ending
 from lhaw_record.runners.base.errors import BoundaryError, GraderError, SandboxBoundaryError, ungrouped
 from lhaw_record.runners.base.recording import Recording
-from lhaw_record.runners.environments.benchmarks.protocol import Environment
 from lhaw_record.runners.environments.grading.grade import Artifact, Grade, checked, failed_grade, scored
 
 if TYPE_CHECKING:

@@ -473,7 +473,7 @@ def test_parameters_have_checked_defaults(connection):
     [
         ("class_rule=book", BadParameter, "choose one of: paper, readme"),
         ("k=0", BadParameter, "out of range"),
-        ("k=many", BadParameter, "takes a value of type integer"),
+        ("k=many", BadParameter, "takes a whole number"),
         ("k", BadParameter, "has no value"),
         ("exclude_endings=refused, turn_limits", BadParameter, "no 'turn_limits'; did you mean 'turn_limit'"),
         ("speed=1", UnknownName, r"there is no parameter 'speed'; did you mean 'seed'\?; known: k, reading"),

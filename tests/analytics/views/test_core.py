@@ -7,7 +7,7 @@ import sys
 from tests.synthetic.design import Design
 from tests.synthetic.making import make_store
 
-OURS = {"analytics", "lhaw_record.analytics.errors", "lhaw_record.analytics.views"} | {
+OURS = {"lhaw_record.analytics", "lhaw_record.analytics.errors", "lhaw_record.analytics.views"} | {
     f"lhaw_record.analytics.views.{name}" for name in ("at_once", "build_order", "database")
 }
 PROGRAM = """
@@ -32,7 +32,8 @@ counted = connection.execute("select count(*) from trials where trial_state = 'v
 cells = connection.execute("select count(*) from pass_at_k where pass_at_k between 0 and 1").fetchall()
 table = connection.execute(query_of("overall")).fetchall()
 connection.close()
-loaded = [name for name in sys.modules if name.split(".")[0] in ("analytics", "runners", "generators")]
+rooms = tuple(f"lhaw_record.{room}" for room in ("analytics", "runners", "generators"))
+loaded = [name for name in sys.modules if name.startswith(rooms)]
 print(json.dumps([counted[0][0], cells[0][0], len(table), loaded]))
 """
 

@@ -62,7 +62,7 @@ async def test_prose_twice_is_no_extraction():
     assert isinstance(failed, ModelFailed)
     assert (failed.error_kind, failed.is_retried) == ("malformed_segments", False)
     assert "I am sorry." in failed.message
-    assert caller.total_usage.cost_usd > recording.events[1].cost_usd
+    assert caller.total_usage.cost_usd > recording.events[1].usage.cost_usd
 
 
 async def test_each_wrong_segment_is_refused_by_itself():

@@ -9,13 +9,15 @@ import anyio
 from lhaw_record.recorder.events import ModelCalled, ModelResponded, TrialStarted
 from lhaw_record.recorder.events.values import Checkpoint, Usage
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.agent_loop import NativeAgent
 from lhaw_record.runners.agents.attempt import Attempt
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition, ToolResult
 from lhaw_record.runners.base.recording import ObservedRecording
 from lhaw_record.runners.environments.grading.grade import CheckpointResult, Grade
 from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
+
+OTHERS = tuple(f"lhaw_record.{layer}" for layer in ("runners.", "analytics", "generators"))
 
 
 class Environment:
@@ -121,12 +123,12 @@ async def main():
     """Run the trial and print which of our modules it needed."""
     words = dict.fromkeys(TrialStarted.__struct_fields__[:22], "-") | {"trial_index": 0, "seed": 1}
     started = TrialStarted(**words)
-    async with Recorder(create_store(Path(sys.argv[1])), "core") as recorder:
+    async with StoreRecorder(create_store(Path(sys.argv[1])), "core") as recorder:
         stream = recorder.attempt("t1", 1)
         parts = Parts(recorder, stream)
         closing = await Attempt(stream, started, parts).run()
     assert (closing.ended_by, closing.is_success, closing.action_count) == ("submitted", True, 2), closing
-    sys.stdout.write(" ".join(name for name in sys.modules if name.startswith(("runners.", "analytics", "generators"))))
+    sys.stdout.write(" ".join(name for name in sys.modules if name.startswith(OTHERS)))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ CORE = {
     "lhaw_record.runners.agents.agent_loop",
     "lhaw_record.runners.agents.attempt",
 }
-MOST_LINES = 810
+MOST_LINES = 830
 """Lines of code without blanks, comments and docstrings, of all of the core."""
 
 
