@@ -224,7 +224,7 @@ class _Said(NamedTuple):
         tables: The tables, by name.
         measure: Which success is meant.
         timing_measure: Which success the point of no return is about.
-        confidence: Of the intervals.
+        confidence: The level of the intervals.
     """
 
     tables: Mapping[str, Table]

@@ -16,7 +16,7 @@ class Measure(NamedTuple):
 
     Attributes:
         label: Its name. ``{k}`` stands for the parameter k.
-        unit: Of the printed value. Fractions are printed in per cent, their differences in percentage points.
+        unit: The unit of the printed value. Fractions are printed in per cent, their differences in percentage points.
         scale: A stored value times this is the printed value.
         better: 1 if more is better, -1 if less is, 0 if neither.
     """

@@ -120,8 +120,8 @@ def has_words(words_of_value: str, text: str) -> bool:
 def parts_kept(value: str, gone: Sequence[TextFact], new: Sequence[TextFact]) -> tuple[str, ...]:
     """Return the parts of a value that the rewriting did not lose, or put back in another form.
 
-    Of a value with numbers or a date, none of these may be left; of another value with a name, no part of the name; of
-    one that is mainly a path, an address or a quotation, or consists of common words, not all of it.
+    No number or date of a value may be left, and no part of a name. A value that is mainly a path, an address or a
+    quotation, or consists of common words, may be left in part.
     """
     facts = facts_of(value)
     exact = [each for each in facts if each.kind == "number" or each.text[:1].isdigit() or each.kind == "colour"]

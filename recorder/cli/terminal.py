@@ -15,7 +15,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def terminal_width(out: TextIO) -> int | None:
-    """Return the number of characters in a line of a terminal, or None if ``out`` is no terminal."""
+    """Return the number of characters in a line of a terminal, or None if ``out`` is not a terminal."""
     if not out.isatty():
         return None
     return max(_LEAST_WIDTH, shutil.get_terminal_size((80, 24)).columns)

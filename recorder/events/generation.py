@@ -41,7 +41,7 @@ class GateJudgement(Value, frozen=True):
 
     ``judge`` is the model's name. ``judge_digest`` covers the prompts, the parameters and the number of guesses.
     ``judged`` names what was asked. ``guesses`` counts the tries to get a removed value back, and ``hits`` those that
-    did; a try without a usable value is no hit.
+    did; a try without a usable value does not count as one.
     """
 
     judge: str

@@ -113,7 +113,7 @@ def _forms(secret: str) -> Iterator[str]:
     yield quote_plus(secret)
     raw = secret.encode()
     for before in range(3):
-        # Of the first and last groups, only the characters that do not depend on the bytes around the value.
+        # In the first and last groups, only these characters do not depend on the bytes around the value.
         encoded = base64.b64encode(bytes(before) + raw).decode().rstrip("=")
         start = -(-before * 8 // 6)
         core = encoded[start : (before + len(raw)) * 8 // 6]

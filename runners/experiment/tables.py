@@ -263,8 +263,8 @@ class Experiment(_Table, frozen=True):
     def config_json(self) -> str:
         """Return the experiment with its defaults as canonical JSON.
 
-        The JSON has the names of the variables for API keys, never their values. Of a program's environment, it has
-        only the names and placeholders.
+        The JSON has the names of the variables for API keys, never their values, and only names and placeholders of a
+        program's environment.
         """
         return canonical_json(_without_environments(msgspec.to_builtins(self))).decode()
 

@@ -116,7 +116,7 @@ def response_error(
 
 
 def transport_error(error: Exception, *, model: str, secrets: Iterable[str]) -> ModelError:
-    """Return the ModelError for a request whose answer did not arrive, or was no HTTP."""
+    """Return the ModelError for a request whose answer did not arrive, or was not HTTP."""
     from aiohttp import ClientResponseError
 
     kind = "timeout" if isinstance(error, TimeoutError) else "connection"

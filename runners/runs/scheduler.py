@@ -140,7 +140,7 @@ class Scheduler:
         )
         self._spent_on = Counter(spent_on or {})
         self._cost_usd = {agent.name: expected_per_trial_usd(agent, plan, index) or 0.0 for agent in experiment.agents}
-        self._has_cost: set[str] = set()  # agents whose cost is known, so that the figure above is no guess
+        self._has_cost: set[str] = set()  # agents whose cost is known, so that the figure above is known
         for trial in plan.trials:
             found = index.finished.get(trial.trial_id)
             if found is not None and found.cost_usd is not None:

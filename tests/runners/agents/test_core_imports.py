@@ -1,9 +1,10 @@
 """The core of a trial is small and runs alone: a fresh interpreter imports the attempt and the native agent only."""
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.lines_of_code import lines_of_code
 
 ROOT = Path(__file__).parents[3]
 CORE = {
@@ -22,17 +23,6 @@ MOST_LINES = 830
 """Lines of code without blanks, comments and docstrings, of all of the core."""
 
 
-def lines_of_code(path):
-    """Count lines without blanks, comments and docstrings."""
-    text = path.read_text()
-    lines = text.splitlines()
-    left_out = {number for number, line in enumerate(lines, 1) if not line.strip() or line.strip().startswith("#")}
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            left_out.update(range(node.lineno, node.end_lineno + 1))
-    return len(lines) - len(left_out)
-
-
 def test_a_trial_runs_with_only_the_core_imported(tmp_path):
     """A trial is opened, run, graded and recorded in a store; of the runners, it has imported the core alone."""
     script = Path(__file__).with_name("core_trial.py")
@@ -45,4 +35,4 @@ def test_a_trial_runs_with_only_the_core_imported(tmp_path):
 def test_the_core_is_small():
     """It can be read in an afternoon, beside the recorder, one view and one table."""
     paths = [ROOT / f"{name.replace('.', '/')}.py" for name in CORE]
-    assert sum(map(lines_of_code, paths)) <= MOST_LINES
+    assert sum(lines_of_code(path.read_text(encoding="utf-8")) for path in paths) <= MOST_LINES

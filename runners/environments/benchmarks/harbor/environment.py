@@ -348,8 +348,8 @@ async def _verified_apart(setup: ContainerSetup, number: int, archives: Mapping[
 def grade_of(task: HarborTask, found: HarborVerdict) -> Grade:
     """Return rewards as a grade. It is a success if every reward is at its total.
 
-    Of several steps, Harbor's reward is the final score: the mean over all graded steps, or that of the last one. For a
-    success it must be at its total, with no step left out.
+    With several steps, the final score is Harbor's reward: the mean over all graded steps, or that of the last one. For
+    a success it must be at its total, with no step left out.
     """
     checkpoints = {each.checkpoint_id: each for each in task.checkpoints}
     steps = task.steps[: len(found.step_rewards) or 1]

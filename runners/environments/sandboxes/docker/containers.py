@@ -107,7 +107,7 @@ async def _removing(what: str, *ignored: int) -> AsyncIterator[None]:
 async def reap(docker: "Docker") -> int:
     """Remove the containers, networks and volumes that killed processes left behind, and return their number.
 
-    Those of processes that are alive or run elsewhere are kept.
+    What belongs to live processes, or to processes elsewhere, is kept.
     """
     containers = await owned_containers(docker)
     async with asked("the networks and volumes of earlier runs cannot be listed"):

@@ -25,8 +25,8 @@ _END_MARKED = (
     "-c",
     'for each in /proc/[0-9]*; do grep -qs "$0" "$each/environ" && kill -9 "${each#/proc/}"; done; exit 0',
 )
-# Of the processes with the mark, those that hang on the program: what has become a child of process 1 was left behind
-# on purpose, as a service. They are stopped first, until no new one appears, because a stopped process starts no other.
+# Ends the processes with the mark that descend from the program: a child of process 1 was left behind on purpose, as
+# a service. They are stopped first, until no new one appears, because a stopped process starts no other.
 _END_ATTACHED = (
     "/bin/sh",
     "-c",

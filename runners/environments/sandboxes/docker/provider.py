@@ -68,7 +68,7 @@ class DockerSandboxProvider:
     ) -> AsyncIterator[DockerSandbox]:
         """Open a container whose work directory starts as a copy of ``files``; it may have to wait for memory.
 
-        Of a ``access``, an image of a task's own is only shown the mounts: its programs run in
+        A container of a task's own image gets only the mounts of ``access``: its programs run in
         :func:`program_sandbox.open_program_sandbox`, with a way out beside the container.
         """
         async with AsyncExitStack() as stack:

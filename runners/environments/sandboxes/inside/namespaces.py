@@ -23,7 +23,7 @@ _DEVICE_LINKS |= {"stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx", "core": "/pro
 _KERNEL_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus")  # below /proc; root outside could change them
 _BYTES_PER_FILE = 4096  # limits the number of files, whose metadata also takes memory
 _OLD, _NEW = "/old", "/new"
-# Of files, cgroups, host names, message queues, process ids and networks; then of users and capabilities.
+# Flags of clone(2): mounts, cgroups, host names, message queues, process ids, networks; then users and capabilities.
 _NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
 _NEW_USERS = 0x10000000
 _PR_SET_PDEATHSIG = 1
