@@ -11,8 +11,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STORE ?= stores/demo
 AGENTS ?= all
+STUDIES ?= 1500
 
-.PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-published test-ray test-training setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale mcp-servers site clean help
+.PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-published test-ray test-training setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale coverage mcp-servers site clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -69,10 +70,12 @@ test-training: $(VENV)/.dev-ready  ## install datasets and TRL (5 GB), load our 
 
 setup: $(VENV)/.dev-ready  ## set up for development
 
-lint: $(VENV)/.dev-ready  ## ruff and sqlfluff
+lint: $(VENV)/.dev-ready  ## ruff, sqlfluff, the budget of lines, docstrings that read badly
 	@"$(BIN)/ruff" check .
 	@"$(BIN)/ruff" format --check .
 	@"$(BIN)/sqlfluff" lint sql
+	@"$(BIN)/python" -m tests.lines_of_code
+	@"$(BIN)/python" -m tests.prose
 
 types: $(VENV)/.dev-ready  ## mypy, strict
 	@"$(BIN)/mypy"
@@ -95,6 +98,9 @@ bench-peers: $(VENV)/.dev-ready  ## speed and size beside the peer, inspect_ai (
 bench-ray: $(VENV)/.dev-ready  ## 10,000 scripted trials on 1, 2 and 4 workers of a Ray cluster here (half an hour)
 	@$(call install,.[dev$(comma)ray])
 	"$(BIN)/python" -m tests.bench.ray
+
+coverage: $(VENV)/.dev-ready  ## simulate studies of every estimand, judge intervals and tests on them, write docs/coverage.md (an hour)
+	@"$(BIN)/python" -m tests.coverage --grid full --studies "$(STUDIES)" --page docs/coverage.md
 
 mcp-servers: $(VENV)/.ready  ## install the real MCP servers that the mcp_atlas rows need
 	@"$(BIN)/python" -m lhaw_record.runners.environments.benchmarks.mcp_atlas.install

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     import duckdb
 
     from lhaw_record.analytics.tables.tables import TABLES, Table, comparable, table
-    from lhaw_record.analytics.views.claims import Finding, checks
-    from lhaw_record.analytics.views.parameters import PARAMETERS, Parameter, Setting
+    from lhaw_record.analytics.views.parameters import PARAMETERS, AnalysisParameter, Setting
+    from lhaw_record.analytics.views.store import BrokenClaim, checks
 
 __all__ = [
     "PARAMETERS",
     "TABLES",
+    "AnalysisParameter",
     "AnalyticsError",
     "BadParameter",
-    "Finding",
-    "Parameter",
+    "BrokenClaim",
     "Table",
     "UnknownName",
     "checks",
@@ -31,8 +31,8 @@ __all__ = [
 
 _MODULES = {
     "tables.tables": ("TABLES", "Table", "comparable", "table"),
-    "views.claims": ("Finding", "checks"),
-    "views.parameters": ("PARAMETERS", "Parameter"),
+    "views.store": ("BrokenClaim", "checks"),
+    "views.parameters": ("PARAMETERS", "AnalysisParameter"),
 }
 """The public names that are imported when they are first asked for, because every command starts with this package."""
 

@@ -11,15 +11,15 @@ with lhaw_record.open("stores/demo") as store:
 import html
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from lhaw_record.analytics.errors import AnalyticsError
 from lhaw_record.analytics.figures.catalogue import draw, spec_of
-from lhaw_record.analytics.figures.drawing import read
-from lhaw_record.analytics.figures.style import to_bytes
-from lhaw_record.analytics.paper import PRESETS, Paper, make, preset, read_spec
+from lhaw_record.analytics.figures.drawing import read, to_bytes
+from lhaw_record.analytics.paper import Paper, make, spec_and_text
 from lhaw_record.analytics.tables.filters import Filter, known_filter, without_lone_pools
 from lhaw_record.analytics.tables.render import cell, to_text
 from lhaw_record.analytics.tables.tables import Row, Table, tables
@@ -27,8 +27,8 @@ from lhaw_record.analytics.views import store as stores
 from lhaw_record.analytics.views.headers import headers
 from lhaw_record.analytics.views.parameters import Setting
 from lhaw_record.analytics.views.rows import distinct
-from lhaw_record.recorder.cli.suggestions import did_you_mean
-from lhaw_record.recorder.storage.no_pandas import allow_pandas
+from lhaw_record.recorder.processes import allow_pandas
+from lhaw_record.recorder.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
@@ -146,13 +146,7 @@ class OpenStore:
         Raises:
             AnalyticsError: The file cannot be read or does not fit the store.
         """
-        if str(spec) in PRESETS:
-            chosen, _ = preset(str(spec))
-        else:
-            try:
-                chosen = read_spec(Path(spec).read_text(encoding="utf-8"), spec)
-            except OSError as error:
-                raise AnalyticsError(f"{spec}: {error.strerror}; name a file, or {' or '.join(PRESETS)}") from error
+        chosen, _ = spec_and_text(spec)
         only = Filter(_wanted(agent=agent, condition=condition, measure=measure, benchmark=benchmark))
         return make(self.path, chosen, settings=self.parameters, only=only)
 
@@ -181,10 +175,7 @@ class View:
         Raises:
             AnalyticsError: Polars is not installed.
         """
-        try:
-            import polars as pl
-        except ModuleNotFoundError as error:
-            raise AnalyticsError("Polars is not installed: pip install polars, or take .df() or .arrow()") from error
+        _check_polars()
         with _translated():
             frame: pl.DataFrame = self._relation.pl()
         return frame
@@ -256,10 +247,9 @@ class OpenTable:
         Raises:
             AnalyticsError: Polars is not installed.
         """
-        try:
-            import polars as pl
-        except ModuleNotFoundError as error:
-            raise AnalyticsError("Polars is not installed: pip install polars, or take .df() or .arrow()") from error
+        _check_polars()
+        import polars as pl
+
         return pl.DataFrame(self.rows(), schema=list(self.table.columns), infer_schema_length=None)
 
     def __repr__(self) -> str:
@@ -290,6 +280,11 @@ class Figure:
 
     def _repr_svg_(self) -> str:
         return self.svg
+
+
+def _check_polars() -> None:
+    if find_spec("polars") is None:
+        raise AnalyticsError("Polars is not installed: pip install polars, or take .df() or .arrow()")
 
 
 @contextmanager

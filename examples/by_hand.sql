@@ -168,7 +168,7 @@ from (
 
 -- cell=trial_counts_and_cost/agent=balanced/condition=full/purpose=agent column=cost_usd
 -- What the agent's model calls cost in all valid `full` trials, in USD. The scripted models report a made-up price.
-select sum(replied.model_responded.cost_usd) as "trial_counts_and_cost, balanced, full, agent"
+select sum(replied.model_responded.usage.cost_usd) as "trial_counts_and_cost, balanced, full, agent"
 from events as started
 join events as replied using (stream_id)
 where started.type = 'trial_started' and replied.type = 'model_responded'

@@ -12,14 +12,14 @@ import msgspec
 from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.generators.generation.generate import Generation
 from lhaw_record.generators.protocol import SourceTask
-from lhaw_record.generators.selection import Selection, SelectionRequest, competent_tasks, select_benchmark
+from lhaw_record.generators.selection import BenchmarkSelection, SelectionRequest, competent_tasks, select_benchmark
 from lhaw_record.recorder.events.values import CONTROL_CONDITIONS
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.tables import Experiment, StoreSpec
-from lhaw_record.runners.judging.driver import Driver
+from lhaw_record.runners.judging.judge_run import JudgeRun
 from lhaw_record.runners.runs.executors.local import LocalExecutor
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare_experiment, stored_index
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 from lhaw_record.runners.runs.scheduler import RunSummary
 
@@ -61,10 +61,10 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     request: SelectionRequest
     reporter: Reporter
     say: Callable[[str], None]
-    judge: Callable[[], Awaitable[Driver]] | None = None
+    judge: Callable[[], Awaitable[JudgeRun]] | None = None
     has_controls: bool = False
 
-    async def run(self) -> Selection:
+    async def run(self) -> BenchmarkSelection:
         """Run the work of all phases that the store does not hold yet, and return the selection."""
         await self._check()
         await self._baseline()
@@ -92,7 +92,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
         verdicts = competent_tasks(
             self.root,
             self.request.benchmark,
-            tasks=[source.task for source in self.tasks],
+            [source.task for source in self.tasks],
             reference_agents=[agent.name for agent in self.design.agents if agent.role == "evaluated"],
             trials=self.design.trials,
             experiment=self.design.name,
@@ -133,7 +133,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
             problem = driver.work.failures[0] if driver.work.failures else f"{driver.tally.left} verdicts"
             raise PhaseStopped("judging", driver.work.stop_reason or "failed", problem)
 
-    async def _selection(self) -> Selection:
+    async def _selection(self) -> BenchmarkSelection:
         selection = await select_benchmark(self.root, self.request, experiment_id=self.design.name)
         short = ", ".join(f"{name} {count}" for name, count in selection.shortfalls.items())
         self.say(

@@ -45,7 +45,7 @@ class SourceTask(msgspec.Struct, frozen=True, kw_only=True):
         files: The text of each file in the task's environment, by path; empty for a binary file.
         checkpoint_notes: What the benchmark says about grading beyond the checkpoint labels.
         trajectory: The golden trajectory; None if the source has none.
-        changed_workspaces: The benchmark's own variants of the task that change its environment but not its prompt.
+        variants: The variants that come with the task: other prompts that a person wrote, and changed environments.
         written: The segments that a person labelled and rewrote under each severity; empty if nobody did.
     """
 
@@ -53,7 +53,7 @@ class SourceTask(msgspec.Struct, frozen=True, kw_only=True):
     files: Mapping[str, str] = {}
     checkpoint_notes: str = ""
     trajectory: tuple[TrajectoryStep, ...] | None = None
-    changed_workspaces: tuple[Variant, ...] = ()
+    variants: tuple[Variant, ...] = ()
     written: tuple[WrittenSegment, ...] = ()
 
 
@@ -89,8 +89,8 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
 class Extractor(Protocol):
     """Finds the removable segments of a prompt.
 
-    ``name`` is recorded with the result: ``rules/2``, or the model's name. ``digest`` covers everything that determines
-    the result besides the task and its grounding: rules, prompt templates, parameters.
+    ``name`` is recorded with the result: the model's name, or ``written``. ``digest`` covers everything that determines
+    the result besides the task and its grounding: prompt templates, parameters.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Extractor(Protocol):
         Args:
             source: The task.
             grounding: What may be read besides the prompt.
-            caller: Calls the model and records each call; None for extraction by rules.
+            caller: Calls the model and records each call; None if no model is needed.
 
         Raises:
             ExtractionFailed: The result is unusable.
@@ -140,7 +140,7 @@ class Rewriter(Protocol):
         Args:
             source: The task.
             removal: The segments, and how to remove them.
-            caller: Calls the model and records each call; None for rewriting by rules.
+            caller: Calls the model and records each call; None if no model is needed.
             problems: Each refused attempt with its text and faults, as a JSON object; empty for the first attempt.
 
         Raises:

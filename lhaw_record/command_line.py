@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lhaw_record.analytics.cli import (
-    coverage_commands,
     export_commands,
     figure_commands,
-    paper_commands,
     power_commands,
     table_commands,
     trial_commands,
@@ -35,17 +33,16 @@ from lhaw_record.generators.cli import (
 from lhaw_record.recorder.cli import log_commands
 from lhaw_record.recorder.cli.command import PROGRAM, Command, CommandGroup, Parser, Section, add_sections, argument
 from lhaw_record.recorder.errors import DamagedStore, RecorderError
+from lhaw_record.recorder.processes import refuse_pandas
 from lhaw_record.recorder.resources import experiment_path
-from lhaw_record.recorder.sharing.address import opened, place_of, store_address
-from lhaw_record.recorder.storage.no_pandas import refuse_pandas
+from lhaw_record.recorder.sharing.address import opened, store_address, store_name
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError
 from lhaw_record.runners.cli import (
     agent_commands,
+    attempt_commands,
     benchmark_commands,
-    discard_command,
     import_commands,
     judging_commands,
-    note_command,
     run_commands,
 )
 from lhaw_record.runners.cli.daemon_commands import daemon_commands
@@ -53,15 +50,15 @@ from lhaw_record.runners.cli.daemon_commands import daemon_commands
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
+    from lhaw_record.runners.agents.planned_trial import PlannedTrial
     from lhaw_record.runners.runs.daemon.daemon import Daemon
     from lhaw_record.runners.runs.daemon.endpoints import Extension
-    from lhaw_record.runners.runs.planning.plan import PlannedTrial
 
 _SECTIONS = {
     "run an experiment": ("demo", "run", "check", "agents", "pipeline"),
     "read the results": ("findings", "tables", "report", "trials", "show", "note", "compare", "sensitivity", "sql"),
     "publish them": ("paper", "figures", "export"),
-    "plan a study": ("power", "coverage"),
+    "plan a study": ("power",),
     "make tasks and variants": ("tasks", "new-task", "generate", "variants", "select"),
     "change what a store counts": ("import", "judge", "grade", "discard"),
     "share a daemon": ("serve", "submit", "status", "pause", "resume", "cancel", "requeue", "retune", "attach"),
@@ -120,8 +117,7 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         *daemon_commands(_report, _reviewing),
         *import_commands.COMMANDS,
         *judging_commands.COMMANDS,
-        *discard_command.COMMANDS,
-        *note_command.COMMANDS,
+        *attempt_commands.COMMANDS,
         *task_commands.COMMANDS,
         *generate_commands.COMMANDS,
         *variants_commands.COMMANDS,
@@ -130,9 +126,7 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         *table_commands.COMMANDS,
         *trial_commands.COMMANDS,
         *power_commands.power_commands(_planned_study),
-        *coverage_commands.COMMANDS,
         *figure_commands.COMMANDS,
-        *paper_commands.COMMANDS,
         *export_commands.COMMANDS,
         *log_commands.COMMANDS,
         Command(
@@ -165,7 +159,7 @@ def _demo(options: argparse.Namespace) -> int:
         exit_code = int(step.function(step))
         if exit_code:
             return exit_code
-    place = place_of(options.store)
+    place = store_name(options.store)
     next_steps = (
         ["findings", place],
         ["tables", place, "wasted", "natural_ask"],
@@ -200,7 +194,7 @@ def _program() -> list[str]:
 def _planned_study(path: Path) -> power_commands.PlannedStudy:
     """Return what an experiment file plans for the agent with the most trials with and without questions."""
     from lhaw_record.recorder.reading.trial_index import TrialIndex
-    from lhaw_record.runners.runs.planning.spending import expected_per_trial_usd
+    from lhaw_record.runners.runs.planning.plan_table import expected_per_trial_usd
     from lhaw_record.runners.runs.preparation import prepare
 
     plan = prepare(path).plan

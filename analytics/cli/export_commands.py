@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from lhaw_record.recorder.cli.arguments import OUTPUT, STORE, percentage_points, share
-from lhaw_record.recorder.cli.command import Command, CommandGroup, argument
-from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.command import Command, CommandGroup, argument, clear_errors
 from lhaw_record.recorder.cli.output import new_folder, open_output, say, write_folder
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 
 _HELP = {
     "hf": "classified variants as rows of the published dataset, a folder with a card",
@@ -27,7 +26,7 @@ _HELP = {
     "duckdb": "every mart and table as one DuckDB file, for DataGrip, Metabase or Evidence",
 }
 _SUFFIXES = {"trials": ".json", "trajectories": ".json", "duckdb": ".duckdb", "otlp": ".jsonl"}
-"""Of exports that are files; the others are folders."""
+"""The endings of exports that are files; the others are folders."""
 _EXAMPLES = {"harbor": "--tasks my-dataset "}
 
 
@@ -78,12 +77,12 @@ def otlp_command(options: argparse.Namespace) -> int:
     """Write a line for each attempt that was recorded here. The exit code is 1 if there is none."""
     from lhaw_record.recorder.storage.store import Store
     from lhaw_record.recorder.transfer.otlp import is_timed_trial, trace_of
-    from lhaw_record.recorder.transfer.whole_streams import Selection, whole_streams
+    from lhaw_record.recorder.transfer.whole_streams import StreamSelection, whole_streams
 
     count = left = 0
     with clear_errors("export", options.store), ExitStack() as opened:
         out = None
-        for stream in whole_streams(Store(options.store), Selection(experiment_id=options.experiment)):
+        for stream in whole_streams(Store(options.store), StreamSelection(experiment_id=options.experiment)):
             if is_timed_trial(stream):
                 out = out or opened.enter_context(open_output(options.output))
                 out.write(json.dumps(trace_of(stream), ensure_ascii=False).encode() + b"\n")
@@ -96,7 +95,7 @@ def otlp_command(options: argparse.Namespace) -> int:
 
 def _said(store: Path, count: int, what: str, *more: str) -> int:
     result = f"{count} {what} exported" if count else f"no {what} to export"
-    say("; ".join([f"{place_of(store)}: {result}", *more]))
+    say("; ".join([f"{store_name(store)}: {result}", *more]))
     return 0 if count else 1
 
 

@@ -1,4 +1,4 @@
-"""The command ``figures``, which draws figures from a store, and ``report``, which writes an HTML page about it."""
+"""The commands ``figures``, ``report`` and ``paper``, which write what people read about a store."""
 
 import argparse
 import sys
@@ -9,6 +9,7 @@ from lhaw_record.analytics.cli.arguments import filters, settings_option, wanted
 from lhaw_record.analytics.tables.filters import FIGURE_KEYS
 from lhaw_record.recorder.cli.arguments import STORE
 from lhaw_record.recorder.cli.command import Command, argument
+from lhaw_record.recorder.cli.output import say
 
 
 def figures_command(options: argparse.Namespace) -> int:
@@ -23,8 +24,7 @@ def figures_command(options: argparse.Namespace) -> int:
         return 0
     specs = [spec_of(name) for name in options.names or FIGURES]
     needed = {view for spec in specs for view in spec.reads}
-    connection = open_store(options.store, parameters=parse_settings(options.set), only=needed)
-    try:
+    with open_store(options.store, parameters=parse_settings(options.set), only=needed) as connection:
         chosen = wanted(options, FIGURE_KEYS)
         rows = [row for view in sorted(needed) for row in read(connection, view)] if chosen else []
         shown = known_filter(chosen, rows)
@@ -33,8 +33,6 @@ def figures_command(options: argparse.Namespace) -> int:
             path = options.out / f"{spec.name}.{options.format}"
             path.write_bytes(to_bytes(draw(connection, spec.name, shown.rows), options.format))
             sys.stdout.write(f"{path}\n")
-    finally:
-        connection.close()
     return 0
 
 
@@ -54,6 +52,41 @@ def report_command(options: argparse.Namespace) -> int:
     for claim in page.broken_claims:
         sys.stderr.write(f"claim {claim} does not hold; the page shows where\n")
     return 1 if page.broken_claims else 0
+
+
+def paper_command(options: argparse.Namespace) -> int:
+    """Write the files and print their paths. Return 1 if a claim about the store fails, or all is left out."""
+    from lhaw_record.analytics.paper import make, spec_and_text
+    from lhaw_record.analytics.paper.paper import write_notebooks
+    from lhaw_record.analytics.tables.filters import Filter
+    from lhaw_record.analytics.views.parameters import parse_settings
+
+    spec, text = spec_and_text(options.spec)
+    only = Filter(wanted(options))
+    settings = parse_settings(options.set)
+    paper = make(options.store, spec, settings=settings, only=only)
+    written = paper.write(options.out)
+    more, kept = write_notebooks(options.store, text, options.out, paper, only, settings)
+    sys.stdout.writelines(f"{path}\n" for path in (*written, *more))
+    for path in kept:
+        say(_left_alone(path, options.out / "paper.toml", kept))
+    for note in paper.notes:
+        say(note)
+    for name, reason in paper.left_out.items():
+        say(f"{name} is left out: {reason}")
+    for finding in paper.broken_claims:
+        say(f"claim {finding.claim} does not hold, e.g. {finding.rows[0]}")
+    return 1 if paper.broken_claims or not (paper.tables or paper.figures) else 0
+
+
+def _left_alone(path: Path, spec: Path, kept: list[Path]) -> str:
+    if path == spec:
+        return (
+            f"{path} was changed since it was written and is left alone; give it as SPEC, or delete it to get a new one"
+        )
+    if spec in kept:
+        return f"{path} is left alone with the paper.toml that it reads"
+    return f"{path} was changed since it was written and is left alone; delete it to get a new one"
 
 
 COMMANDS = (
@@ -93,5 +126,23 @@ COMMANDS = (
             settings_option(),
         ),
         function=report_command,
+    ),
+    Command(
+        name="paper",
+        help="write the tables and figures of a paper: LaTeX, PDF, SVG, Markdown and a notebook",
+        description="Write the tables and figures that a small TOML file names: pivoted tables as LaTeX floats "
+        "(booktabs), figures as PDF and SVG with their fonts, paper.tex, which shows all of them and compiles, "
+        "paper.md with the same numbers, and notebooks for Jupyter and marimo that make them again. The preset "
+        "conditions is one table with agents in rows and all conditions in columns; lhaw and ask-early have the main "
+        "tables and figures of the two papers. paper.toml in the folder is the file to change.",
+        example="paper stores/demo conditions --out paper",
+        arguments=(
+            STORE,
+            argument("spec", metavar="SPEC", help="a TOML file (docs/papers.md), or a preset"),
+            argument("--out", type=Path, default=Path("paper"), metavar="DIR", help="the folder; default: %(default)s"),
+            settings_option(),
+            filters(),
+        ),
+        function=paper_command,
     ),
 )

@@ -13,7 +13,7 @@ from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.sharing.address import store_address
 
 if TYPE_CHECKING:
-    from lhaw_record.analytics.statistics.power import Design, PilotUnit
+    from lhaw_record.analytics.statistics.power import PilotUnit, StudyDesign
 
 Row = dict[str, Any]
 
@@ -55,9 +55,9 @@ class PlannedStudy(NamedTuple):
 def power_command(options: argparse.Namespace, planned_by: Callable[[Path], PlannedStudy]) -> int:
     """Print the power of every design. Return exit code 1 if none reaches the wanted power."""
     from lhaw_record.analytics.errors import BadParameter
-    from lhaw_record.analytics.statistics.power import Design, Rates, power, rates_of
+    from lhaw_record.analytics.statistics.power import StudyDesign, SuccessRates, power, rates_of
 
-    cost, rates, source, agents = options.cost_per_trial, Rates(0.3, 0.1), "assumed", list[str]()
+    cost, rates, source, agents = options.cost_per_trial, SuccessRates(0.3, 0.1), "assumed", list[str]()
     sizes = {"tasks": [6, 10, 20, 40, 80], "variants": [1, 3], "trials": [1, 3, 5]}
     if options.store is not None and Path(options.store).suffix == ".toml":
         study = planned_by(Path(options.store))
@@ -70,11 +70,11 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
         rates, source = rates_of(units), f"{len({unit.task for unit in units})} tasks of the pilot"
         agents = sorted({unit.agent for unit in units})
         cost = known_cost if cost is None else cost
-    given = {name: getattr(options, name) for name in Rates._fields if getattr(options, name) is not None}
+    given = {name: getattr(options, name) for name in SuccessRates._fields if getattr(options, name) is not None}
     rates = rates._replace(**given)
     sized = {name: getattr(options, name) or found for name, found in sizes.items()}
 
-    def simulated(design: "Design") -> dict[str, Any]:
+    def simulated(design: "StudyDesign") -> dict[str, Any]:
         found = power(rates, design, level=options.level, studies=options.studies)
         return {
             **design._asdict(),
@@ -85,7 +85,7 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
             "is_enough": found >= options.wanted,
         }
 
-    rows = [simulated(Design(*each)) for each in product(sized["tasks"], sized["variants"], sized["trials"])]
+    rows = [simulated(StudyDesign(*each)) for each in product(sized["tasks"], sized["variants"], sized["trials"])]
     print_rows(rows, _COLUMNS, options.format)
     shown = ", ".join(f"{name} = {round(value, 4):.3g}" for name, value in rates._asdict().items())
     say(f"  rates ({source}): {shown}")
@@ -100,19 +100,19 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
     return 0 if any(row["is_enough"] for row in rows) else 1
 
 
-def _advice(rows: Sequence[Row], simulated: "Callable[[Design], Row]", wanted: float) -> Iterator[str]:
+def _advice(rows: Sequence[Row], simulated: "Callable[[StudyDesign], Row]", wanted: float) -> Iterator[str]:
     """Say which design is the cheapest, and what as many trials of fewer tasks would see.
 
     If none is enough, the tasks of the best one are doubled until they are.
     """
-    from lhaw_record.analytics.statistics.power import Design
+    from lhaw_record.analytics.statistics.power import StudyDesign
 
     enough = [row for row in rows if row["is_enough"]]
     if not enough:
         yield f"no design here reaches {wanted:.0%}: add tasks before variants, and variants before trials"
         best = max(rows, key=lambda row: (row["power"], -row["total_trials"]))
         for doubling in range(1, _MOST_DOUBLINGS + 1):
-            more = simulated(Design(best["tasks"] * 2**doubling, best["variants"], best["trials"]))
+            more = simulated(StudyDesign(best["tasks"] * 2**doubling, best["variants"], best["trials"]))
             if more["is_enough"]:
                 yield f"{_named(more)} would: {more['power']:.0%}"
                 return
@@ -138,8 +138,8 @@ def _named(row: Row) -> str:
 
 
 def _draw(path: Path, rows: Sequence[Row], wanted: float, assumed: str) -> None:
+    from lhaw_record.analytics.figures.drawing import to_bytes
     from lhaw_record.analytics.figures.power import power_curve
-    from lhaw_record.analytics.figures.style import to_bytes
 
     data = to_bytes(power_curve(rows, wanted=wanted, assumed=assumed), path.suffix.removeprefix("."))
     path.write_bytes(data)
@@ -149,12 +149,9 @@ def _pilot(store: Path, agent: str | None) -> tuple[list["PilotUnit"], float | N
     from lhaw_record.analytics.statistics.power import PilotUnit
     from lhaw_record.analytics.views.store import open as open_store
 
-    connection = open_store(store, only={"pass_at_k", "trial_counts_and_cost"})
-    try:
+    with open_store(store, only={"pass_at_k", "trial_counts_and_cost"}) as connection:
         units = [PilotUnit(*row) for row in connection.execute(_PILOT, {"agent": agent}).fetchall()]
         ((cost,),) = connection.execute(_COST, {"agent": agent}).fetchall()
-    finally:
-        connection.close()
     return units, cost
 
 

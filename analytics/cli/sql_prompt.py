@@ -21,8 +21,8 @@ from lhaw_record.analytics.views.headers import headers, print_views
 from lhaw_record.analytics.views.parameters import PARAMETERS, Setting, current, parse_settings
 from lhaw_record.analytics.views.rows import distinct
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.cli.terminal import QUIET, painted, shortened, terminal_width, visible
+from lhaw_record.recorder.wording import did_you_mean
 
 HELP = """\
   select ... ;     any SQL of DuckDB; a statement ends with a semicolon
@@ -51,15 +51,12 @@ def run_query(store: Path, query: str, form: str, out: TextIO) -> None:
     word, _, rest = query.strip().partition(" ")
     if word.startswith(".") and word != ".views":
         raise AnalyticsError(f"{word} belongs to the prompt; -c takes a query or .views [NAME]")
-    connection = stores.open(store, only=named_in(query) if word != ".views" else set())
-    try:
+    with stores.open(store, only=named_in(query) if word != ".views" else set()) as connection:
         if word == ".views":
             print_views(connection, rest.strip(), form, out)
         else:
             is_capped = form == "table" and out.isatty()
             print_query(connection, query, form, out, most_rows=_MOST_ROWS if is_capped else None)
-    finally:
-        connection.close()
 
 
 def print_query(
@@ -99,7 +96,7 @@ def _print_lines(rows: Sequence[Mapping[str, Any]], names: Sequence[str], out: T
         out.write("\n")
 
 
-class Prompt:
+class SqlPrompt:
     """An interactive SQL prompt over one store.
 
     Args:

@@ -53,7 +53,7 @@ def tables_command(options: argparse.Namespace) -> int:
 
 def findings_command(options: argparse.Namespace) -> int:
     """Print what the tables of a store show, in sentences. Return 1 if a claim about the store does not hold."""
-    from lhaw_record.analytics.cli.findings_output import print_findings
+    from lhaw_record.analytics.cli.table_output import print_findings
 
     return print_findings(
         options.store,
@@ -67,12 +67,12 @@ def findings_command(options: argparse.Namespace) -> int:
 
 def sql_command(options: argparse.Namespace) -> int:
     """Run one query, or start the interactive prompt if no query is given."""
-    from lhaw_record.analytics.cli.sql_prompt import Prompt, run_query
+    from lhaw_record.analytics.cli.sql_prompt import SqlPrompt, run_query
 
     if options.command is not None:
         run_query(options.store, options.command, options.format, sys.stdout)
         return 0
-    return Prompt(options.store, options.format).run()
+    return SqlPrompt(options.store, options.format).run()
 
 
 def compare_command(options: argparse.Namespace) -> int:
@@ -98,7 +98,7 @@ def sensitivity_command(options: argparse.Namespace) -> int:
     Progress, and the parameter values that change nothing, go to standard error.
     """
     from lhaw_record.analytics.cli.table_output import known_tables
-    from lhaw_record.analytics.comparison.sensitivity import Change, ParameterOverride, sensitivity
+    from lhaw_record.analytics.comparison.sensitivity import ParameterOverride, TableChange, sensitivity
     from lhaw_record.analytics.views.parameters import parse_settings
     from lhaw_record.recorder.reading.reader import read_snapshot
 
@@ -109,7 +109,7 @@ def sensitivity_command(options: argparse.Namespace) -> int:
         say(f"{time.monotonic() - begun_s:5.1f} s  {number} of {count}: {reading}")
 
     changes, tried = sensitivity(read_snapshot(options.store), names, chosen, show)
-    columns = [field.name for field in msgspec.structs.fields(Change) if field.name != "parameter"]
+    columns = [field.name for field in msgspec.structs.fields(TableChange) if field.name != "parameter"]
     print_rows([msgspec.structs.asdict(change) for change in changes], columns, options.format)
     moved = {change.reading for change in changes}
     if still := [str(reading) for reading in tried if str(reading) not in moved]:

@@ -1,5 +1,6 @@
-"""``lhaw-record tables``: compute the requested tables of a store, then print them or write them to files."""
+"""``lhaw-record tables`` and ``findings``: compute the tables of a store, and print them or what they show."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -8,21 +9,22 @@ from textwrap import wrap
 from threading import Thread
 from typing import TextIO
 
-from lhaw_record.analytics.comparison.published_comparison import comparison
+from lhaw_record.analytics.comparison.published import comparison
 from lhaw_record.analytics.errors import AnalyticsError, BadParameter, UnknownName
+from lhaw_record.analytics.findings.findings import NEEDED, Finding, by_question, findings
 from lhaw_record.analytics.tables.catalogue import GROUPS, SPECS
 from lhaw_record.analytics.tables.filters import known_filter
 from lhaw_record.analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_terminal, to_text
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, Table, tables
 from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
-from lhaw_record.analytics.views.claims import Finding, checks, claims
 from lhaw_record.analytics.views.headers import headers
-from lhaw_record.analytics.views.parameters import PARAMETERS, Setting, parse_settings
+from lhaw_record.analytics.views.parameters import PARAMETERS, READINGS, Setting, parse_settings, values_of
+from lhaw_record.analytics.views.store import BrokenClaim, checks, claims
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.cli.terminal import BOLD, painted, terminal_width
 from lhaw_record.recorder.transfer.export import export_file
+from lhaw_record.recorder.wording import did_you_mean
 
 MAIN_TABLES = ("overall", "by_class", "voi")
 FORMS = (*FORMATS, "markdown", "latex")
@@ -88,16 +90,13 @@ def known_tables(names: Sequence[str]) -> list[str]:
 
 def compute(
     store: Path, names: Sequence[str], parameters: Mapping[str, Setting]
-) -> tuple[list[Table], tuple[Finding, ...]]:
+) -> tuple[list[Table], tuple[BrokenClaim, ...]]:
     """Compute tables of a store and check its claims. Return the tables and the claims that do not hold."""
     Thread(target=import_module, args=("scipy.special",)).start()  # it takes 0.2 s, and no view needs it
     are_all_queries = not set(names) & set(COMPUTED_TABLES)
     only = {*inputs_of([*names, *claims()]), READ_BY_NOTES} if are_all_queries else None
-    connection = open_store(store, parameters=parameters, only=only)
-    try:
+    with open_store(store, parameters=parameters, only=only) as connection:
         return tables(connection, names), checks(connection)
-    finally:
-        connection.close()
 
 
 def print_list(form: str, out: TextIO) -> None:
@@ -147,3 +146,56 @@ def _write(tables: Sequence[Table], folder: Path, out: TextIO) -> None:
             with export_file(path) as file:
                 file.write(render(each).encode("utf-8"))
             out.write(f"{path}\n")
+
+
+_WIDTH = 100
+_COLUMNS = ("question", "benchmark", "agent", "verdict", "sentence", "settled_by", "table", "keys")
+_MARKS = {"shown": "+", "measured": "=", "not shown": "?", "not known": "?"}
+
+
+def print_findings(
+    store: Path,
+    measure: str,
+    *,
+    settings: Sequence[str],
+    form: str,
+    out: TextIO,
+    wanted: Mapping[str, Sequence[str]] | None = None,
+) -> int:
+    """Print the findings of a store. Return 1 if a claim about the store does not hold, else 0."""
+    chosen = parse_settings(settings)
+    values = values_of(chosen)
+    if "timing_measure" not in {*chosen, *READINGS[str(values["reading"])]}:
+        values["timing_measure"] = measure
+    tables, broken = compute(store, NEEDED, {**chosen, "timing_measure": values["timing_measure"]})
+    by_name = {each.name: each for each in tables}
+    found = findings(by_name, measure, str(values["timing_measure"]), float(str(values["confidence"])))
+    if wanted:
+        shown = known_filter(wanted, [row for each in tables for row in each.rows])
+        kept = shown.rows({**each.keys, "finding": each} for each in found)
+        found = tuple(row["finding"] for row in kept)
+    if form == "table":
+        out.write(_text(found, by_name["overall"].notes, min(_WIDTH, terminal_width(out) or _WIDTH)))
+    else:
+        rows = [{name: getattr(each, name) for name in _COLUMNS} for each in found]
+        if form == "csv":
+            rows = [{**row, "keys": json.dumps(row["keys"])} for row in rows]
+        print_rows(rows, _COLUMNS, form, out)
+    for claim in broken:
+        say(f"claim {claim.claim} does not hold, e.g. {claim.rows[0]}")
+    return 1 if broken else 0
+
+
+def _text(found: Sequence[Finding], notes: Sequence[str], width: int) -> str:
+    """Return the findings by question, those without a known answer last in each, then the notes on all of them."""
+    lines, has_several = [], len({each.benchmark for each in found} - {"all"}) > 1
+    for question, size, answers in by_question(found):
+        lines.append(f"{question} ({size} per agent)" if size else question)
+        for (first, *_), sentence in sorted(answers, key=lambda each: not each.findings[0].is_known):
+            where = f"{first.benchmark}: " if has_several else ""
+            settled = f" To settle it: {first.settled_by}." if first.settled_by else ""
+            lead = f"  {_MARKS[first.verdict]} "
+            lines += wrap(f"{where}{sentence}{settled}", width, initial_indent=lead, subsequent_indent="    ")
+        lines.append("")
+    lines += [part for note in notes for part in wrap(note, width, initial_indent="  ", subsequent_indent="    ")]
+    return "\n".join([*lines, "", "+ shown   = measured   ? not shown or not known", ""])

@@ -9,7 +9,7 @@ from lhaw_record.analytics.cli.arguments import names_in_store
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE, positive
 from lhaw_record.recorder.cli.command import Command, argument, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.wording import did_you_mean
 
 _FILTERS = {
     "agent": "agent",
@@ -20,7 +20,7 @@ _FILTERS = {
     "state": "trial_state",
 }
 _ID_LETTERS = 12
-"""Of an id on a terminal; 'show' takes any beginning that is unique."""
+"""How many letters of an id a terminal shows; 'show' takes any beginning that is unique."""
 _OUTCOMES = {"success": "is_success", "failure": "not is_success"}
 COLUMNS = (
     *("stream_id", "benchmark", "task_id", "variant_id", "agent", "condition", "trial_index", "trial_state"),
@@ -34,8 +34,7 @@ def trials_command(options: argparse.Namespace) -> int:
     from lhaw_record.analytics.views.rows import rows_of
     from lhaw_record.analytics.views.store import open as open_store
 
-    connection = open_store(options.store, only={"trials"})
-    try:
+    with open_store(options.store, only={"trials"}) as connection:
         conditions, values = [], []
         for option, column in _FILTERS.items():
             if not (given := getattr(options, option)):
@@ -54,8 +53,6 @@ def trials_command(options: argparse.Namespace) -> int:
         order = "benchmark, task_id, variant_id nulls first, agent, condition, trial_index, trial_id"
         query = f"select {', '.join(COLUMNS)} from trials{where} order by {order}"  # noqa: S608 - names of ours
         rows = rows_of(connection, query, values)
-    finally:
-        connection.close()
     shown = rows if options.limit is None else rows[: options.limit]
     if options.format == "table" and sys.stdout.isatty():
         short = [_short(row) for row in shown]
@@ -90,8 +87,8 @@ COMMANDS = (
     Command(
         name="trials",
         help="list the trials of a store, by agent, condition, task, state or outcome",
-        description="List the trials of a store, one row each. Of a trial with several attempts it is the one that "
-        "counts. Its stream_id is what 'show' prints. The view trials has more columns: see 'sql'.",
+        description="List the trials of a store, one row each. A trial with several attempts is shown by the one "
+        "that counts. Its stream_id is what 'show' prints. The view trials has more columns: see 'sql'.",
         example="trials stores/demo --condition ask_user --outcome failure",
         arguments=(
             STORE,

@@ -243,15 +243,12 @@ def print_comparison(
 ) -> None:
     """Print a comparison of two groups, followed by notes on standard error, such as what was left out."""
     a, b = (parse_group(text) for text in arms)
-    connection = open_store(store, parameters=settings, only=VIEWS)
-    try:
+    with open_store(store, parameters=settings, only=VIEWS) as connection:
         found = compare(connection, a, b, measure=measure, by=by)
         parameters = (*(("k",) if measure.startswith("pass") else ()), *(("per",) if by == "dimension" else ()))
         pooled = ("pooled",) if a.agent is None else ()
         chosen = (*parameters, *pooled, "permutations", "seed", "cluster")
         notes = notes_for(background(connection), "compare", chosen, found)
-    finally:
-        connection.close()
     keys = ("part",) if by else ()
     columns = [name for name in COLUMNS if by or name != "p_holm"]
     rows = [{**row, **{name: _digits(row[name]) for name in ("p_value", "p_holm")}} for row in found]

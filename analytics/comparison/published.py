@@ -1,14 +1,16 @@
-"""Read the numbers that the papers print from data/published/, and map each number to a cell of our tables."""
+"""Read the numbers that the papers print from data/published/, and set each beside the cell of our tables."""
 
 import csv
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import msgspec
 
+from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.analytics.tables.tables import Row, Table
 from lhaw_record.recorder.resources import data_path
 
 AGENT_KEYS = ("agent", "other_agent")
@@ -33,7 +35,7 @@ class PrintedIndex(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     models: dict[str, list[str]]
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True):
+class PrintedCell(msgspec.Struct, frozen=True, kw_only=True):
     """One value that a paper prints, with its place in our tables. Agent keys hold the printed names of models."""
 
     table: str
@@ -54,7 +56,7 @@ def index() -> PrintedIndex:
 
 
 @cache
-def printed_cells(table: str) -> tuple[Cell, ...]:
+def printed_cells(table: str) -> tuple[PrintedCell, ...]:
     """Return the printed values that correspond to cells of the named table, in the order of their files."""
     return tuple(
         cell
@@ -99,7 +101,7 @@ def folded(name: str) -> str:
     return re.sub(r"[\W_]", "", name.partition("#")[0].rpartition("/")[2].lower())
 
 
-def _cells(file: PrintedFileMapping, row: Mapping[str, str]) -> Iterator[Cell]:
+def _cells(file: PrintedFileMapping, row: Mapping[str, str]) -> Iterator[PrintedCell]:
     sizes = [column for column in row if column.startswith("n_") or column == "n"]
     unused = {column for column, ours in file.columns.items() if not ours}
     left = [column for column in row if column not in (*sizes, "metric", "value", "source", *unused)]
@@ -111,7 +113,7 @@ def _cells(file: PrintedFileMapping, row: Mapping[str, str]) -> Iterator[Cell]:
             continue
         own = {key: value for key, value in cell.items() if key not in _ABOUT}
         wanted = {**keys, **file.fixed, **own}
-        yield Cell(
+        yield PrintedCell(
             table=cell.get("table", file.table),
             keys={key: value if isinstance(value, list) else [value] for key, value in wanted.items()},
             metric=row["metric"],
@@ -120,3 +122,140 @@ def _cells(file: PrintedFileMapping, row: Mapping[str, str]) -> Iterator[Cell]:
             column=cell.get("column", "value"),
             factor=cell.get("factor", 1),
         )
+
+
+COLUMNS = (
+    *("table", "keys", "measure", "metric", "ours", "low", "high", "printed", "difference"),
+    *("is_within", "is_as_printed", "source", "reason"),
+)
+_SLACK = 1e-6
+"""The tolerance of comparisons, because our values are rounded to six decimals."""
+
+
+def comparison(tables: Sequence[Table], printed_as: Sequence[str] = ()) -> Table:
+    """Return a table with one row for each of our cells that the papers print, too.
+
+    Our values are converted to the unit that the paper prints.
+    """
+    agents = _agents(tables)
+    models = {agent: model for agent in agents if (model := printed_model(agent)) is not None}
+    models |= _chosen(printed_as, agents)
+    rows = [row for table in tables for cell in printed_cells(table.name) for row in _compared(table, cell, models)]
+    return Table(
+        name="comparison",
+        title="Ours beside the printed values",
+        keys=("table", "keys", "measure"),
+        columns=COLUMNS,
+        rows=tuple(rows),
+        notes=_notes(tables, rows, models, agents),
+        reading=tables[0].reading if tables else "default",
+    )
+
+
+def _compared(table: Table, cell: PrintedCell, models: Mapping[str, str]) -> Iterator[Row]:
+    found = [row for row in table.rows if _is_meant(row, cell, models)]
+    if found and not set(cell.keys["benchmark"]) <= {row.get("benchmark") for row in table.rows}:
+        return  # a sum over benchmarks that are not all here is another number
+    if found and (cell.column.startswith("n_") or any(len(values) > 1 for values in cell.keys.values())):
+        total = sum(row[cell.column] or 0 for row in found)
+        keys = {key: " + ".join(values) for key, values in cell.keys.items()}
+        yield _row(table, cell, {**keys, cell.column: total, "measure": keys.get("measure", cell.column)})
+        return
+    for row in found:
+        yield _row(table, cell, row)
+
+
+def _row(table: Table, cell: PrintedCell, ours: Row) -> Row:
+    value = _times(ours.get(cell.column), cell.factor)
+    low, high = (_times(ours.get(name), cell.factor) if cell.column == "value" else None for name in ("low", "high"))
+    printed, places = _number(cell.value)
+    slack = _SLACK * cell.factor
+    difference = is_within = is_as_printed = None
+    if value is not None and printed is not None:
+        is_bound = cell.value.startswith("<")
+        difference = None if is_bound else round(value - printed, 6)
+        is_as_printed = value < printed if is_bound else abs(value - printed) <= 0.5 * 10**-places + slack
+        is_within = None if low is None or high is None else low - slack <= printed <= high + slack
+    return {
+        "table": table.name,
+        "keys": " ".join(f"{key}={ours[key]}" for key in table.keys if key != "measure" and key in ours),
+        "measure": ours.get("measure", cell.column),
+        "metric": cell.metric,
+        "ours": value,
+        "low": low,
+        "high": high,
+        "printed": cell.value or None,
+        "difference": difference,
+        "is_within": is_within,
+        "is_as_printed": is_as_printed,
+        "source": cell.source,
+        "reason": ours.get("reason"),
+    }
+
+
+def _is_meant(row: Row, cell: PrintedCell, models: Mapping[str, str]) -> bool:
+    """Return whether one of our rows corresponds to a printed cell. A pair of agents may be in either order."""
+    plain = {key: values for key, values in cell.keys.items() if key not in AGENT_KEYS}
+    if any(str(row.get(key)) not in values for key, values in plain.items()):
+        return False
+    wanted = [cell.keys[key][0] for key in AGENT_KEYS if key in cell.keys]
+    present = [_names(row, key, models) for key in AGENT_KEYS if key in cell.keys]
+    orders = (wanted, wanted[::-1])
+    return any(all(name in names for name, names in zip(order, present, strict=True)) for order in orders)
+
+
+def _names(row: Row, key: str, models: Mapping[str, str]) -> tuple[str | None, ...]:
+    """Return the names under which the papers may print a row's agent: its own name and the name of its model."""
+    own = models.get(row[key], row[key])
+    return (own, printed_model(row["model"])) if key == "agent" and row.get("model") else (own,)
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else round(value * factor, 6)
+
+
+def _number(text: str) -> tuple[float | None, int]:
+    """Parse a printed number. Return its value, or None if nothing is printed, and its number of decimals."""
+    digits = text.removeprefix("<")
+    return (float(digits), len(digits.partition(".")[2])) if digits else (None, 0)
+
+
+def _agents(tables: Sequence[Table]) -> list[str]:
+    found = {row[key] for table in tables for key in AGENT_KEYS if key in table.columns for row in table.rows}
+    return sorted(found - {"all"})
+
+
+def _chosen(printed_as: Sequence[str], agents: Sequence[str]) -> dict[str, str]:
+    chosen = {}
+    for text in printed_as:
+        agent, _, name = (part.strip() for part in text.partition("="))
+        model = printed_model(name)
+        if model is None:
+            known = ", ".join(sorted(set(printed_models().values())))
+            raise UnknownName(f"no printed table has a model {name!r} (--printed-as AGENT=MODEL); known: {known}")
+        if agent not in agents:
+            raise UnknownName(f"these tables have no agent {agent!r}; they have: {', '.join(agents) or 'none'}")
+        chosen[agent] = model
+    return chosen
+
+
+def _notes(
+    tables: Sequence[Table], rows: Sequence[Row], models: Mapping[str, str], agents: Sequence[str]
+) -> tuple[str, ...]:
+    notes = [
+        "ours, low and high are in the unit of metric; printed keeps its digits, empty where the paper prints nothing",
+        "is_within: the printed value lies in our interval; is_as_printed: it is ours, rounded to the printed digits",
+        "the printed tables contradict each other in places (data/published/README.md): expect no equality",
+    ]
+    if models:
+        notes.append("printed as: " + ", ".join(f"{agent} = {model}" for agent, model in sorted(models.items())))
+    others = [agent for agent in agents if agent not in models]
+    if others:
+        notes.append(
+            f"printed nowhere under these names (--printed-as AGENT=MODEL tells who they are): {', '.join(others)}"
+        )
+    seen = {row["table"] for row in rows}
+    if missing := [table.name for table in tables if table.name not in seen]:
+        known = ", ".join(sorted(printed_benchmarks()))
+        notes.append(f"nothing printed beside: {', '.join(missing)}; printed benchmarks are {known}")
+    return tuple(notes)

@@ -54,7 +54,7 @@ class ParameterOverride(msgspec.Struct, frozen=True):
         return f"{self.parameter} = {value}"
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class TableChange(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of one reading on one table column, within one measure.
 
     ``n_cells`` counts the cells that exist before or after the change. ``n_changed`` counts the cells whose value
@@ -88,7 +88,7 @@ def readings(connection: "duckdb.DuckDBPyConnection", chosen: Mapping[str, Setti
     """
     found = []
     for parameter in PARAMETERS:
-        values: Sequence[Setting] = parameter.allowed or STATED.get(parameter.name, ())
+        values: Sequence[Setting] = parameter.choices or STATED.get(parameter.name, ())
         if parameter.name in _FROM_STORE:
             names = [name for (name,) in connection.execute(_FROM_STORE[parameter.name]).fetchall()]
             values = names if len(names) > 1 else ()
@@ -102,14 +102,14 @@ def sensitivity(
     names: Sequence[str],
     chosen: Mapping[str, Setting],
     on_reading: Callable[[int, int, ParameterOverride], None] = lambda number, count, reading: None,
-) -> tuple[list[Change], list[ParameterOverride]]:
+) -> tuple[list[TableChange], list[ParameterOverride]]:
     """Compute the tables under every alternative reading. Return all changes, and the readings that were tried.
 
     For each reading, only the tables that depend on its parameter are computed again.
     """
     before, tried = _opened(snapshot, names, chosen, lambda connection: readings(connection, chosen))
     plain = {view.name for view in all_views()}
-    changes: list[Change] = []
+    changes: list[TableChange] = []
     for number, reading in enumerate(tried, 1):
         on_reading(number, len(tried), reading)
         moved = _depending(reading)
@@ -138,14 +138,11 @@ def _opened(
     """Open the store with some parameters. Return its tables, and the result of ``ask`` on the same connection."""
     are_views = set(names) <= {view.name for view in all_views()}
     only = {*names, "exclusions", *ASKED} if are_views else None
-    connection = connect(snapshot, parameters=parameters, only=only)
-    try:
+    with connect(snapshot, parameters=parameters, only=only) as connection:
         return [comparable(each) for each in tables(connection, names)], ask(connection)
-    finally:
-        connection.close()
 
 
-def _changes(reading: ParameterOverride, one: Table, other: Table) -> Iterator[Change]:
+def _changes(reading: ParameterOverride, one: Table, other: Table) -> Iterator[TableChange]:
     """Compare two versions of a table. For each measure, compare interval bounds only if no other column changed."""
     columns = [
         name for name in one.columns if name not in one.keys and not name.startswith("n_") and name not in _SIZES
@@ -172,7 +169,7 @@ def _cells(one: Table, measure: str, column: str) -> Cells:
 
 def _change(
     reading: ParameterOverride, one: Table, measure: str, column: str, was: Cells, becomes: Cells
-) -> Change | None:
+) -> TableChange | None:
     appeared = [key for key, value in becomes.items() if value is not None and was.get(key) is None]
     vanished = [key for key, value in was.items() if value is not None and becomes.get(key) is None]
     both = [key for key, value in was.items() if value is not None and becomes.get(key) is not None]
@@ -182,7 +179,7 @@ def _change(
     is_number = bool(both) and all(_is_number(cells[key]) for key in both for cells in (was, becomes))
     differences = {key: abs(becomes[key] - was[key]) for key in both} if is_number else {}
     at = max(differences, key=differences.__getitem__) if changed and is_number else (*changed, *appeared, *vanished)[0]
-    return Change(
+    return TableChange(
         parameter=reading.parameter,
         reading=str(reading),
         table=one.name,

@@ -6,11 +6,10 @@ from lhaw_record.analytics.exports.atif_documents import atif_documents
 from lhaw_record.analytics.exports.database_file import database_file
 from lhaw_record.analytics.exports.dataset_rows import dataset_folder, dataset_rows
 from lhaw_record.analytics.exports.exported import ExportDocument, ExportFolder
-from lhaw_record.analytics.exports.golden_trajectories import golden_trajectories
 from lhaw_record.analytics.exports.harbor_tasks import harbor_folders, write_harbor_folders
 from lhaw_record.analytics.exports.inspect_logs import inspect_logs
 from lhaw_record.analytics.exports.training_rows import training_rows
-from lhaw_record.analytics.exports.trial_records import trial_records
+from lhaw_record.analytics.exports.trial_records import golden_trajectories, trial_records
 
 EXPORTS: dict[str, Callable[..., ExportDocument | ExportFolder]] = {
     "hf": dataset_folder,

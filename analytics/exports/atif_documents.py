@@ -62,13 +62,10 @@ _KEPT = (
 
 def atif_documents(store: Path, experiment: str | None = None) -> ExportFolder:
     """Return a document for each valid trial with recorded actions."""
-    connection = open_store(store, only={"trials", "actions", "model_calls"})
-    try:
+    with open_store(store, only={"trials", "actions", "model_calls"}) as connection:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
         calls, actions = rows_by_stream(connection, _CALLS), rows_by_stream(connection, _ACTIONS)
         missing = without_attempt(connection, experiment)
-    finally:
-        connection.close()
     found = {
         f"{trial['stream_id']}.trajectory.json": document
         for trial in trials

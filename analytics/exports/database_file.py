@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 
 from lhaw_record.analytics.tables.tables import TABLES
-from lhaw_record.analytics.views.headers import Header, headers
+from lhaw_record.analytics.views.headers import ViewHeader, headers
 from lhaw_record.analytics.views.store import open as open_store
 
 
@@ -15,17 +15,14 @@ def database_file(store: Path, target: Path) -> int:
     The tables hold results, so the file is read without our views and macros.
     """
     chosen = [each for each in headers() if each.layer == "marts" or each.view in TABLES]
-    connection = open_store(store, only={each.view for each in chosen})
-    try:
+    with open_store(store, only={each.view for each in chosen}) as connection:
         connection.execute(f"attach {_text(str(target))} as written").fetchall()
         counts = {each.view: _copy(connection, each) for each in chosen}
         connection.execute("detach written").fetchall()
-    finally:
-        connection.close()
     return len(chosen) if counts["trials"] else 0
 
 
-def _copy(connection: duckdb.DuckDBPyConnection, header: Header) -> int:
+def _copy(connection: duckdb.DuckDBPyConnection, header: ViewHeader) -> int:
     """Copy the rows of a view with its comments, and return how many there are."""
     place = f"written.main.{header.view}"
     query = f"create table {place} as select * from main.{header.view}"  # noqa: S608 - the name of one of our files

@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from lhaw_record.analytics.errors import UnknownName
-from lhaw_record.analytics.exports.dataset_card import card
-from lhaw_record.analytics.exports.exported import ExportDocument, ExportFolder
+from lhaw_record.analytics.exports.exported import ExportDocument, ExportFolder, card
 from lhaw_record.analytics.tables.labels import BENCHMARKS
 from lhaw_record.analytics.views.rows import rows_of
 from lhaw_record.analytics.views.store import open as open_store
@@ -57,13 +56,10 @@ def dataset_rows(
 ) -> ExportDocument:
     """Return one dataset row for each variant that has a class, in the order of registration."""
     views = {"selections", "ambiguity_classes", "trials"}
-    connection = open_store(store, only=views)
-    try:
+    with open_store(store, only=views) as connection:
         classes = rows_of(connection, _CLASSES)
         states = rows_of(connection, _STATES)
         selections = rows_of(connection, _SELECTIONS)
-    finally:
-        connection.close()
     labels = {row["variant_digest"]: (row["ambiguity_class"], row["classified_by"]) for row in classes}
     registrations = Registrations.read(read_snapshot(store))
     if selection is None:
@@ -92,11 +88,8 @@ def dataset_folder(store: Path, experiment: str | None = None, *, selection: str
 
 def chosen_variants(store: Path, selection: str, benchmark: str) -> frozenset[str]:
     """Return the digests of the variants that a selection chose of a benchmark."""
-    connection = open_store(store, only={"selections"})
-    try:
+    with open_store(store, only={"selections"}) as connection:
         selections = rows_of(connection, _SELECTIONS)
-    finally:
-        connection.close()
     return frozenset(_chosen([row for row in selections if row["benchmark"] == benchmark], selection))
 
 

@@ -1,6 +1,6 @@
 """The export ``harbor``: variants as task folders in Harbor's format, which run without this program.
 
-A folder is a copy of its task's, with another ``instruction.md``; of a task of several steps, that of the first step.
+A folder is a copy of its task's folder with another ``instruction.md``: that of the first step, if there are several.
 The format is that of harbor 0.25.
 """
 
@@ -30,8 +30,8 @@ _STRING = re.compile("|".join(_STRINGS), re.DOTALL)
 class HarborFolder(msgspec.Struct, frozen=True, kw_only=True):
     """One folder to write: a copy of ``source``, as it is for a task, or with the prompt of ``variant``.
 
-    ``instruction`` is the file with the prompt, relative to ``source``; ``prefix`` is what stands before the prompt
-    there: canary lines.
+    ``instruction`` is the file with the prompt, relative to ``source``; ``prefix`` is the text before the prompt
+    there, which is canary lines.
     """
 
     name: str

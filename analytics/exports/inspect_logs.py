@@ -64,14 +64,11 @@ _KEPT = (
 def inspect_logs(store: Path, experiment: str | None = None) -> ExportFolder:
     """Return the logs. A sample is a valid trial, its epoch is its place among those of the same task or variant."""
     views = {"trials", "tasks", "variants", "checkpoints", "questions", "stg_trials_finished"}
-    connection = open_store(store, only=views)
-    try:
+    with open_store(store, only=views) as connection:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
         checkpoints, questions = rows_by_stream(connection, _CHECKPOINTS), rows_by_stream(connection, _QUESTIONS)
         said = conversations(connection)
         missing = without_attempt(connection, experiment)
-    finally:
-        connection.close()
     files = {}
     for key, group in groupby(trials, key=lambda trial: tuple(trial[name] for name in _GROUP)):
         epochs: defaultdict[str, int] = defaultdict(int)

@@ -16,8 +16,7 @@ import duckdb
 import msgspec
 
 from lhaw_record.analytics.exports.attempts import Said, conversations
-from lhaw_record.analytics.exports.dataset_card import card
-from lhaw_record.analytics.exports.exported import ExportFolder
+from lhaw_record.analytics.exports.exported import ExportFolder, card
 from lhaw_record.analytics.views.rows import rows_of
 from lhaw_record.analytics.views.store import open as open_store
 
@@ -118,7 +117,7 @@ _Curve = tuple[float, ...] | str
 """The value under each of ``PERCENTAGES``, or the reason why there is none."""
 
 
-class Question(msgspec.Struct, frozen=True):
+class AskedQuestion(msgspec.Struct, frozen=True):
     """A question: the model call that asked it, and the segments that its answer gave because it asked for them.
 
     ``sequence`` is its place among the events of the attempt.
@@ -146,11 +145,8 @@ def training_rows(
     store: Path, experiment: str | None = None, *, test_share: float = 0.1, question_cost_pp: float = 5.0
 ) -> ExportFolder:
     """Return the trials as JSON Lines for each split, with a card."""
-    connection = open_store(store, parameters={"experiment": experiment}, only=TRAINING_VIEWS)
-    try:
+    with open_store(store, parameters={"experiment": experiment}, only=TRAINING_VIEWS) as connection:
         return training_of(connection, test_share=test_share, question_cost_pp=question_cost_pp)
-    finally:
-        connection.close()
 
 
 def training_of(connection: duckdb.DuckDBPyConnection, *, test_share: float, question_cost_pp: float) -> ExportFolder:
@@ -289,11 +285,11 @@ def _curves(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, ...], _Cur
     return found
 
 
-def _questions(connection: duckdb.DuckDBPyConnection) -> defaultdict[str, list[Question]]:
-    found: defaultdict[str, list[Question]] = defaultdict(list)
+def _questions(connection: duckdb.DuckDBPyConnection) -> defaultdict[str, list[AskedQuestion]]:
+    found: defaultdict[str, list[AskedQuestion]] = defaultdict(list)
     for row in rows_of(connection, _QUESTIONS):
         requested = frozenset(row["requested_segment_ids"] or ())
-        found[row["stream_id"]].append(Question(row["model_call_id"], row["sequence"], requested))
+        found[row["stream_id"]].append(AskedQuestion(row["model_call_id"], row["sequence"], requested))
     return found
 
 
@@ -314,15 +310,15 @@ def _calls(
 
 
 def _asked(
-    said: Sequence[Said], questions: Iterable[Question], places: Mapping[str, int]
-) -> defaultdict[str, list[Question]]:
+    said: Sequence[Said], questions: Iterable[AskedQuestion], places: Mapping[str, int]
+) -> defaultdict[str, list[AskedQuestion]]:
     """Return the questions of each reply.
 
     A question that no reply of the conversation asked, as that of a sub-agent, or of which it is unknown who asked it,
     belongs to the first reply that was requested after it, or else to the last.
     """
     replies = [each.call_id for each in said if each.call_id is not None]
-    asked: defaultdict[str, list[Question]] = defaultdict(list)
+    asked: defaultdict[str, list[AskedQuestion]] = defaultdict(list)
     for question in questions:
         after = (call_id for call_id in replies if places[call_id] > question.sequence)
         own = question.call_id if question.call_id in replies else None
@@ -334,7 +330,7 @@ def _row(
     trial: Mapping[str, Any],
     said: Sequence[Said],
     tools: str | None,
-    asked: Mapping[str, Sequence[Question]],
+    asked: Mapping[str, Sequence[AskedQuestion]],
     timing: Timing,
     question_cost: float,
 ) -> dict[str, Any]:
@@ -396,7 +392,7 @@ def _known(value: float | None, reason: str | None) -> tuple[float | None, str |
 def _steps(
     trial: Mapping[str, Any],
     said: Sequence[Said],
-    asked: Mapping[str, Sequence[Question]],
+    asked: Mapping[str, Sequence[AskedQuestion]],
     rewards: Mapping[str, float | None],
     question_cost: float,
 ) -> list[dict[str, Any]]:

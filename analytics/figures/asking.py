@@ -2,8 +2,21 @@
 
 from typing import TYPE_CHECKING, Any
 
-from lhaw_record.analytics.figures.drawing import FigureSpec, NothingToDraw, Rows, bounds, has_value, pick, values_of
-from lhaw_record.analytics.figures.style import INK, canvas, legend, look, named, note
+from lhaw_record.analytics.figures.drawing import (
+    INK,
+    FigureSpec,
+    NothingToDraw,
+    Rows,
+    bounds,
+    canvas,
+    has_value,
+    legend,
+    look,
+    named,
+    note,
+    pick,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lhaw_record.analytics.errors import UnknownName
-from lhaw_record.analytics.figures import agreement, asking, injections, questions, variants, voi
-from lhaw_record.analytics.figures.drawing import FigureSpec, NothingToDraw, Row, blank, read
-from lhaw_record.analytics.figures.style import styled
+from lhaw_record.analytics.figures import asking, injections, questions, variants, voi
+from lhaw_record.analytics.figures.drawing import FigureSpec, NothingToDraw, Row, blank, read, styled
 from lhaw_record.analytics.views.parameters import current
-from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
@@ -92,7 +91,7 @@ _SPECS = (
         title="Agreement of agents on what matters when",
         source="Ask Early figure 11",
         reads=("kendall",),
-        draw=agreement.kendall,
+        draw=injections.kendall,
     ),
     FigureSpec(
         name="benchmark_distribution",

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from lhaw_record.analytics.figures.style import INK, QUIET, canvas, legend, look, note, styled
+from lhaw_record.analytics.figures.drawing import INK, QUIET, canvas, legend, look, note, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,18 +5,25 @@ from typing import TYPE_CHECKING, Any
 
 from lhaw_record.analytics.figures.drawing import (
     CLASSES,
+    MARKERS,
+    QUIET,
+    SERIES,
     FigureSpec,
     NothingToDraw,
     Row,
     Rows,
     bounds,
+    canvas,
     has_value,
+    legend,
+    look,
+    named,
+    note,
     pass_name,
     pick,
     span,
     values_of,
 )
-from lhaw_record.analytics.figures.style import MARKERS, QUIET, SERIES, canvas, legend, look, named, note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,18 +5,23 @@ from typing import TYPE_CHECKING, Any
 
 from lhaw_record.analytics.figures.drawing import (
     CLASSES,
+    INK,
     FigureSpec,
     NothingToDraw,
     Row,
     Rows,
+    canvas,
     has_value,
+    legend,
     line,
+    look,
+    named,
+    note,
     pass_name,
     pick,
     span,
     values_of,
 )
-from lhaw_record.analytics.figures.style import INK, canvas, legend, look, named, note
 from lhaw_record.recorder.events.values import DIMENSIONS
 
 if TYPE_CHECKING:

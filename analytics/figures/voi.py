@@ -4,18 +4,25 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lhaw_record.analytics.figures.drawing import (
+    INK,
+    LINE,
+    QUIET,
     FigureSpec,
     NothingToDraw,
     Row,
     Rows,
+    canvas,
     has_value,
+    legend,
     line,
+    look,
+    named,
+    note,
     pass_name,
     pick,
     span,
     values_of,
 )
-from lhaw_record.analytics.figures.style import INK, LINE, QUIET, canvas, legend, look, named, note
 from lhaw_record.recorder.events.values import DIMENSIONS, INJECT_PERCENTAGES
 
 if TYPE_CHECKING:

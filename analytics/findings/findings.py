@@ -77,7 +77,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return self.verdict != "not known"
 
 
-class Answer(NamedTuple):
+class GroupedFinding(NamedTuple):
     """A sentence about all agents of which it is true.
 
     Attributes:
@@ -89,15 +89,15 @@ class Answer(NamedTuple):
     sentence: str
 
 
-class Answers(NamedTuple):
+class QuestionFindings(NamedTuple):
     """The answers to a question, and the size that most of those about agents share; empty if no two do."""
 
     question: str
     size: str
-    answers: tuple[Answer, ...]
+    answers: tuple[GroupedFinding, ...]
 
 
-def by_question(found: Iterable[Finding]) -> list[Answers]:
+def by_question(found: Iterable[Finding]) -> list[QuestionFindings]:
     """Return findings by question. Those that differ only in their agent are one sentence, and a shared size is one."""
     grouped = []
     for question, of_question in groupby(found, key=lambda each: each.question):
@@ -108,14 +108,14 @@ def by_question(found: Iterable[Finding]) -> list[Answers]:
         size, count = max(sizes.items(), key=lambda item: item[1], default=("", 0))
         shared = size if count > 1 else ""
         answers = tuple(_answer(each, shared) for each in equal.values())
-        grouped.append(Answers(question, shared, answers))
+        grouped.append(QuestionFindings(question, shared, answers))
     return grouped
 
 
-def _answer(equal: Sequence[Finding], shared: str) -> Answer:
+def _answer(equal: Sequence[Finding], shared: str) -> GroupedFinding:
     first, agents = equal[0], [each.agent for each in equal]
     size = "" if first.agent and first.size == shared else first.size
-    return Answer(tuple(equal), _worded(first.wording, agents, size))
+    return GroupedFinding(tuple(equal), _worded(first.wording, agents, size))
 
 
 def _worded(wording: str, agents: Sequence[str], size: str) -> str:
@@ -224,7 +224,7 @@ class _Said(NamedTuple):
         tables: The tables, by name.
         measure: Which success is meant.
         timing_measure: Which success the point of no return is about.
-        confidence: Of the intervals.
+        confidence: The level of the intervals.
     """
 
     tables: Mapping[str, Table]

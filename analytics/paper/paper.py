@@ -10,8 +10,7 @@ import msgspec
 from lhaw_record.analytics.errors import AnalyticsError, UnknownName
 from lhaw_record.analytics.figures.catalogue import paint
 from lhaw_record.analytics.figures.catalogue import spec_of as figure_spec_of
-from lhaw_record.analytics.figures.drawing import NothingToDraw, Row, read
-from lhaw_record.analytics.figures.style import to_bytes
+from lhaw_record.analytics.figures.drawing import NothingToDraw, Row, read, to_bytes
 from lhaw_record.analytics.paper.notebooks import marimo_app, notebook
 from lhaw_record.analytics.paper.pivot import Empty, Pivot, pivot
 from lhaw_record.analytics.paper.render import LATEX_PAGE, latex_figure, to_html, to_latex, to_markdown
@@ -22,12 +21,12 @@ from lhaw_record.analytics.tables.labels import BENCHMARKS
 from lhaw_record.analytics.tables.render import markdown_text, tex_text
 from lhaw_record.analytics.tables.tables import TABLES, tables
 from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
-from lhaw_record.analytics.views.claims import Finding, checks, claims
 from lhaw_record.analytics.views.parameters import Setting, values_of
+from lhaw_record.analytics.views.store import BrokenClaim, checks, claims
 from lhaw_record.analytics.views.store import open as open_store
-from lhaw_record.recorder.cli.suggestions import did_you_mean
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.recorder.transfer.export import export_file
+from lhaw_record.recorder.wording import did_you_mean
 
 _DIGESTS = ".written.json"
 _RENAMED = ("agent", "other_agent", "benchmark")
@@ -83,7 +82,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     figures: Mapping[str, PaperFigure]
     left_out: Mapping[str, str]
     notes: tuple[str, ...] = ()
-    broken_claims: tuple[Finding, ...] = ()
+    broken_claims: tuple[BrokenClaim, ...] = ()
 
     def write(self, folder: Path | str) -> list[Path]:
         """Write every table as .tex, every figure as .pdf and .svg, paper.tex and paper.md, and return their paths."""
@@ -211,10 +210,10 @@ def write_notebooks(
 ) -> tuple[list[Path], list[Path]]:
     """Write a Jupyter notebook and a marimo notebook that make all of a paper again, and the specification.
 
-    A file that is not as it was last written here is left alone, because somebody worked in it. ``.written.json``
-    tells them by their digests. Notebooks read ``paper.toml``, so they stay with one that is left alone.
+    A file that is not as it was last written here is left alone, because somebody worked in it: ``.written.json``
+    has the digests. Notebooks read ``paper.toml``, so they stay with one that is left alone.
     """
-    place = place_of(store)
+    place = store_name(store)
     source = place if ":" in place.partition("/")[0] else os.path.relpath(store, folder)
     made = {
         "paper.toml": spec_text,

@@ -19,7 +19,7 @@ _TASKS_UNDER_FULL = ("overall", "generality", "by_dimension_pass", "by_dimension
 """Tables whose units are tasks under full, and variants otherwise."""
 
 
-class Cell(msgspec.Struct, frozen=True):
+class PivotCell(msgspec.Struct, frozen=True):
     """The texts of a cell. A value that is not defined is empty, and its mark leads to the reason.
 
     Attributes:
@@ -43,12 +43,12 @@ class Cell(msgspec.Struct, frozen=True):
     is_there: bool = False
 
 
-class Line(msgspec.Struct, frozen=True):
+class PivotLine(msgspec.Struct, frozen=True):
     """A line of the table: the heading above it if the line above has another, its name and its cells."""
 
     heading: str
     name: str
-    cells: tuple[Cell, ...]
+    cells: tuple[PivotCell, ...]
 
 
 class Pivot(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class Pivot(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[str, ...]
     corner: str
     heads: tuple[tuple[str, ...], ...]
-    lines: tuple[Line, ...]
+    lines: tuple[PivotLine, ...]
     reasons: Mapping[str, str]
     remarks: tuple[str, ...]
     cautions: tuple[str, ...]
@@ -149,7 +149,7 @@ def pivot(
     best = _best(compared, choice, apart) if choice.bold else set()
     marks = _Marks()
     grid = [
-        Line(
+        PivotLine(
             _heading(choice, line, lines, named),
             named(choice.rows[-1], line[-1]) if line else "",
             tuple(_cell(at.get((line, column)), table, by_keys, choice, marks, best) for column in columns),
@@ -209,7 +209,7 @@ def _absent(whole: Table, choice: TableChoice, named: _Names) -> tuple[str, ...]
     )
 
 
-def _without_shared_mark(grid: Sequence[Line], reasons: Mapping[str, str]) -> tuple[list[Line], list[str]]:
+def _without_shared_mark(grid: Sequence[PivotLine], reasons: Mapping[str, str]) -> tuple[list[PivotLine], list[str]]:
     """Say a reason once, in the caption, if every cell has it; return the lines, and what the caption says."""
     cells = [cell for line in grid for cell in line.cells if cell.is_there]
     marked = {cell.mark for cell in cells} | {cell.gain_mark for cell in cells if cell.gain is not None}
@@ -284,14 +284,14 @@ def _cell(
     choice: TableChoice,
     marks: _Marks,
     best: set[int],
-) -> Cell:
+) -> PivotCell:
     if row is None:
-        return Cell()
+        return PivotCell()
     gain = None
     if choice.gains:
         of_gain = {**row, "measure": f"{row['measure']}{_GAIN}"}
         gain = by_keys.get(tuple(of_gain[key] for key in table.keys))
-    return Cell(
+    return PivotCell(
         value="" if row["value"] is None else _count(row) or printed(row["measure"], row["value"]),
         interval=_interval(row) if choice.intervals else "",
         mark=marks(row, is_for_interval=choice.intervals),
@@ -349,7 +349,7 @@ def _facts(
     rows: Sequence[Row],
     choice: TableChoice,
     named: _Names,
-    grid: Sequence[Line],
+    grid: Sequence[PivotLine],
     parameters: Mapping[str, Setting],
 ) -> Iterable[str]:
     """Yield the sentences of the caption after the first: what all cells share, intervals, n and the reading."""
@@ -376,7 +376,7 @@ def _fact(key: str, value: object, named: _Names) -> str:
     return named(key, value) if value == "all" else f"{key_label(key)}: {named(key, value)}"
 
 
-def _has_holes(grid: Sequence[Line]) -> bool:
+def _has_holes(grid: Sequence[PivotLine]) -> bool:
     return any(not cell.is_there for line in grid for cell in line.cells)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby, zip_longest
 from textwrap import wrap
 
-from lhaw_record.analytics.paper.pivot import Cell, Line, Pivot
+from lhaw_record.analytics.paper.pivot import Pivot, PivotCell, PivotLine
 from lhaw_record.analytics.tables.render import markdown_text, tex_text
 
 DASH = "—"
@@ -52,8 +52,8 @@ def to_latex(table: Pivot) -> str:
     return "\n".join([*heads, *(line for each in floats for line in each), ""])
 
 
-def _pages(table: Pivot) -> list[list[Line]]:
-    pages: list[list[Line]] = [[]]
+def _pages(table: Pivot) -> list[list[PivotLine]]:
+    pages: list[list[PivotLine]] = [[]]
     room, heading = _PAGE_LINES, ""
     own = 2 if table.has_intervals else 1
     own *= 2 if table.has_gains and 2 not in _widths(table) else 1
@@ -67,7 +67,7 @@ def _pages(table: Pivot) -> list[list[Line]]:
     return pages
 
 
-def _float(table: Pivot, lines: Sequence[Line], caption: str) -> list[str]:
+def _float(table: Pivot, lines: Sequence[PivotLine], caption: str) -> list[str]:
     widths = _widths(table)
     shape = "".join(r"r@{\hspace{0.35em}}l" if width == 2 else "r" for width in widths)
     return [
@@ -173,7 +173,7 @@ def _latex_heads(table: Pivot, widths: Sequence[int]) -> Iterable[str]:
             yield "".join(rules)
 
 
-def _latex_lines(lines: Sequence[Line], widths: Sequence[int]) -> Iterable[str]:
+def _latex_lines(lines: Sequence[PivotLine], widths: Sequence[int]) -> Iterable[str]:
     heading = ""
     for place, line in enumerate(lines):
         if line.heading != heading:
@@ -201,7 +201,7 @@ def _broken(text: str, width: int) -> list[str]:
     return lines or [text]
 
 
-def _latex_rows(line: Line, widths: Sequence[int]) -> list[list[str]]:
+def _latex_rows(line: PivotLine, widths: Sequence[int]) -> list[list[str]]:
     """Return the rows of LaTeX of a line: values, and below them intervals, then gains that have no column."""
     rows: list[list[str]] = [[], [], [], []]
     for cell, width in zip(line.cells, widths, strict=True):
@@ -248,7 +248,7 @@ def _tex(text: str) -> str:
     )
 
 
-def _markdown(cell: Cell) -> str:
+def _markdown(cell: PivotCell) -> str:
     if not cell.is_there:
         return ""
     value = f"**{cell.value}**" if cell.is_best else cell.value or DASH
@@ -265,7 +265,7 @@ def _marked(text: str, mark: str) -> str:
     return f"{text}<sup>{mark}</sup>" if mark else text
 
 
-def _html_line(line: Line) -> str:
+def _html_line(line: PivotLine) -> str:
     cells = []
     for cell in line.cells:
         if not cell.is_there:

@@ -13,8 +13,8 @@ from lhaw_record.analytics.figures.catalogue import spec_of as figure_spec_of
 from lhaw_record.analytics.tables.catalogue import spec_of
 from lhaw_record.analytics.tables.filters import FIGURE_KEYS
 from lhaw_record.analytics.views.parameters import Setting, check
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.resources import data_path
+from lhaw_record.recorder.wording import did_you_mean
 
 PRESETS = ("conditions", "lhaw", "ask-early")
 """The bundled files: one table of all conditions, and the main tables and figures of the two papers."""
@@ -92,12 +92,17 @@ class PaperSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     figures: tuple[FigureChoice, ...] = ()
 
 
-def preset(name: str) -> tuple[PaperSpec, str]:
-    """Return a bundled specification, and its text."""
-    if name not in PRESETS:
-        raise UnknownName(f"there is no file and no preset {name!r}; presets: {', '.join(PRESETS)}")
-    path = data_path("paper", f"{name}.toml")
-    text = path.read_text(encoding="utf-8")
+def spec_and_text(name: Path | str) -> tuple[PaperSpec, str]:
+    """Read a specification from a file or a preset, and return it with its text."""
+    is_preset = str(name) in PRESETS and not Path(name).is_file()
+    path = data_path("paper", f"{name}.toml") if is_preset else Path(name)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise AnalyticsError(
+            f"{name}: {reason}; name a TOML file, or one of the presets {', '.join(PRESETS)}"
+        ) from error
     return read_spec(text, path), text
 
 

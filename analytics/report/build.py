@@ -15,9 +15,8 @@ from lhaw_record.analytics.findings.findings import Finding, by_question, findin
 from lhaw_record.analytics.report.cautions import cautions
 from lhaw_record.analytics.report.facts import facts, missing
 from lhaw_record.analytics.report.graphics import graphics
-from lhaw_record.analytics.report.packing import columnar, packed
 from lhaw_record.analytics.report.timelines import CHUNK_TRIALS, prompts, request_texts, timelines
-from lhaw_record.analytics.report.trials import choose_length, choose_trials, trial_list
+from lhaw_record.analytics.report.trials import choose_length, choose_trials, columnar, packed, trial_list
 from lhaw_record.analytics.tables.catalogue import GROUPS
 from lhaw_record.analytics.tables.labels import (
     BENCHMARKS,
@@ -29,13 +28,13 @@ from lhaw_record.analytics.tables.labels import (
 )
 from lhaw_record.analytics.tables.render import number_in_unit
 from lhaw_record.analytics.tables.tables import TABLES, Table, tables
-from lhaw_record.analytics.views.claims import checks
 from lhaw_record.analytics.views.parameters import current, parse_settings
+from lhaw_record.analytics.views.store import checks
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.html_templates import render
-from lhaw_record.recorder.labels import CONDITION_LABELS
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.wording import CONDITION_LABELS
 
 if TYPE_CHECKING:
     import duckdb
@@ -59,11 +58,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 def build(store: Path, *, settings: Sequence[str] = ()) -> Page:
     """Build the report on a store. Equal stores and settings give equal pages."""
-    connection = open_store(store, parameters=parse_settings(settings))
-    try:
+    with open_store(store, parameters=parse_settings(settings)) as connection:
         return page_of(connection, Store(store).address or store.resolve().name)
-    finally:
-        connection.close()
 
 
 def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:

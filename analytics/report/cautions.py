@@ -8,7 +8,7 @@ import msgspec
 from lhaw_record.analytics.tables.labels import label
 from lhaw_record.analytics.tables.notes import ARM_KINDS, lines_of_arms
 from lhaw_record.analytics.tables.tables import Table
-from lhaw_record.analytics.views.claims import Finding
+from lhaw_record.analytics.views.store import BrokenClaim
 
 if TYPE_CHECKING:
     import duckdb
@@ -108,7 +108,7 @@ _COUNTED = {
 
 
 def cautions(
-    connection: "duckdb.DuckDBPyConnection", tables: Mapping[str, Table], broken: Sequence[Finding]
+    connection: "duckdb.DuckDBPyConnection", tables: Mapping[str, Table], broken: Sequence[BrokenClaim]
 ) -> tuple[Caution, ...]:
     """Return all cautions. Those that apply to this store come first."""
     rows = connection.execute("select kind, benchmark, n from exclusions order by kind, benchmark").fetchall()
@@ -142,7 +142,7 @@ def cautions(
     return tuple(sorted(found, key=lambda caution: not caution.found))
 
 
-def _broken(broken: Sequence[Finding]) -> Caution:
+def _broken(broken: Sequence[BrokenClaim]) -> Caution:
     return Caution(
         title="Broken claims about the store",
         meaning="A claim that must hold for every store does not hold here; do not trust numbers that depend on it.",

@@ -109,7 +109,7 @@ _UNSTARTED = "select coalesce(sum(n), 0) from exclusions where kind = 'unstarted
 _MOST_CELLS = 200
 _NUMBER = re.compile(r"-|-?[\d,]+(\.\d+)?")
 
-Cell = tuple[str, bool]
+GridCell = tuple[str, bool]
 """A text, and whether it is a number. Numbers are aligned right."""
 
 
@@ -117,8 +117,8 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     """A table as the page shows it: a caption, the column headings and the rows."""
 
     caption: str
-    head: tuple[Cell, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    head: tuple[GridCell, ...]
+    rows: tuple[tuple[GridCell, ...], ...]
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,7 +189,7 @@ def grid(head: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str) ->
     return Grid(caption=caption, head=tuple(zip(head, numeric, strict=True)), rows=tuple(lines))
 
 
-def _cell(value: Any) -> Cell:
+def _cell(value: Any) -> GridCell:
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     text = "-" if value is None else f"{value:,}" if is_whole else str(value)
     return text, isinstance(value, str | int | None) and _NUMBER.fullmatch(text) is not None

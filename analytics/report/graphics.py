@@ -8,7 +8,7 @@ import msgspec
 from markupsafe import Markup
 
 from lhaw_record.analytics.figures import FIGURES, NothingToDraw, paint, spec_of, to_bytes
-from lhaw_record.analytics.figures.style import INK, LINE, PAPER, QUIET, SERIES
+from lhaw_record.analytics.figures.drawing import INK, LINE, PAPER, QUIET, SERIES
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,10 +1,12 @@
-"""Choose which trials the page lists, with which columns, and after how many characters their texts are cut."""
+"""Choose which trials the page lists, after how many characters texts are cut, and how data is packed into the page."""
 
+import base64
+import gzip
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lhaw_record.analytics.report.packing import columnar
 from lhaw_record.recorder.events.values import CONDITIONS
 
 if TYPE_CHECKING:
@@ -261,3 +263,26 @@ def cut_sql(column: str, length: int) -> str:
         f"case when length({column}) > {length} then left({column}, {length}) || ' … (' || length({column}) "
         f"|| ' characters)' else {column} end"
     )
+
+
+def packed(value: Any) -> str:
+    """Pack a value into base64 text, which ``unpack`` in data/report/script/unpack.js reads.
+
+    Equal values give equal texts, because the compressed data contains no timestamp.
+    """
+    data = gzip.compress(msgspec.json.encode(value), compresslevel=6, mtime=0)
+    return base64.b64encode(data).decode("ascii")
+
+
+def columnar(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
+    """Convert rows to columns by name. A column with few distinct texts becomes ``{of: values, at: indexes}``."""
+    lists = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
+    return {name: _column(values) for name, values in zip(columns, lists, strict=True)}
+
+
+def _column(values: list[Any]) -> Any:
+    places: dict[Any, int] = {}
+    if not all(value is None or isinstance(value, str) for value in values):
+        return values
+    codes = [places.setdefault(value, len(places)) for value in values]
+    return {"of": list(places), "at": codes} if len(places) * 2 < len(values) else values

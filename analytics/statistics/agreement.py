@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lhaw_record.analytics.statistics.inference import Estimate, Settings, Units, agreeing, expanded, printed
+from lhaw_record.analytics.statistics.inference import Estimate, InferenceSettings, Units, agreeing, expanded, printed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,7 @@ _SAME_DIGITS = 9
 
 _FEWEST_CELLS = 3
 _FEWEST_CLUSTERS = 15
-"""With fewer clusters Kendall's tau has no interval: by the coverage study it held the truth in 0.92 with 13."""
+"""With fewer clusters Kendall's tau has no interval: in tests/coverage it held the truth in 0.92 with 13."""
 
 _LARGEST_TAU = 0.9999
 """tau of 1 has no finite atanh."""
@@ -40,7 +40,9 @@ class RankAgreement(NamedTuple):
     n_ties: int
 
 
-def weighted_kappa(left: "Floats", right: "Floats", clusters: "NDArray[np.int64]", settings: Settings) -> Estimate:
+def weighted_kappa(
+    left: "Floats", right: "Floats", clusters: "NDArray[np.int64]", settings: InferenceSettings
+) -> Estimate:
     """Estimate the weighted kappa of two graders' scores of the same items.
 
     Disagreements are weighted by the distance between the two scores: kappa = 1 - observed / expected. Here, observed
@@ -107,7 +109,9 @@ def rank_agreement(left: Sequence[float], right: Sequence[float]) -> RankAgreeme
     return RankAgreement(round(tau, 6), float(f"{p_value:.6g}"), n, n_ties)
 
 
-def rank_correlation(left: "Floats", right: "Floats", clusters: "NDArray[np.int64]", settings: Settings) -> Estimate:
+def rank_correlation(
+    left: "Floats", right: "Floats", clusters: "NDArray[np.int64]", settings: InferenceSettings
+) -> Estimate:
     """Estimate tau-b over the cells that two agents share.
 
     The cells of a cluster, such as the five timings of a variant, are drawn together. A cell that is drawn twice counts
@@ -170,13 +174,13 @@ def tau_by_chance(cells: "Floats") -> float:
 
 
 def _jackknifed(
-    statistic: "Statistic", sizes: "Floats", settings: Settings, *, least: float = -1.0, by_chance: float = 0.0
+    statistic: "Statistic", sizes: "Floats", settings: InferenceSettings, *, least: float = -1.0, by_chance: float = 0.0
 ) -> Estimate:
     """Lengthen the bootstrap's interval to that of the jackknife over clusters, with its correction of the bias.
 
     The jackknife is that of the statistic's atanh, after its range has become -1 to 1. Pairs of cells of one cluster
     are ordered alike less often than pairs of two. With few clusters they are many and
-    pull tau, and every bootstrap draw even more, towards 0. Of the p-values the largest one counts, so that it
+    pull tau, and every bootstrap draw even more, towards 0. The largest p-value counts, so that it
     still agrees with the interval. Room for one more cluster, in perfect agreement or disagreement, is added on either
     side of an interval, but not beyond 0 where the p-value excludes it.
     """
@@ -211,7 +215,7 @@ def _jackknifed(
     return found._replace(low=max(least, low), high=min(1.0, high), p_value=printed(p_value, settings.level))
 
 
-def f1(hits: Units, found: Units, settings: Settings) -> Estimate:
+def f1(hits: Units, found: Units, settings: InferenceSettings) -> Estimate:
     """Estimate the harmonic mean of two ratios of sums, such as precision and recall. It is 0 if both are 0.
 
     Both ratios use the same draws, which keeps their correlation.

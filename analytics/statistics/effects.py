@@ -23,9 +23,9 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lhaw_record.analytics.statistics.inference import Settings, agreeing, printed
+from lhaw_record.analytics.statistics.inference import InferenceSettings, agreeing, printed
 from lhaw_record.analytics.statistics.randomization import sign_flips
-from lhaw_record.recorder.storage.no_pandas import allow_pandas
+from lhaw_record.recorder.processes import allow_pandas
 
 if TYPE_CHECKING:
     import duckdb
@@ -81,17 +81,17 @@ group by all
 _LEAST_VARIANCE = 1e-9
 """A smaller variance means that all clusters had the same counts. An interval would then claim too much certainty."""
 
-Cell = tuple[str, str]
+EffectCell = tuple[str, str]
 """A dimension and a condition."""
 
-Gaps = Mapping[Cell, tuple[int, int]]
+Gaps = Mapping[EffectCell, tuple[int, int]]
 Row = dict[str, Any]
 
 
 class Trial(NamedTuple):
     """The data of one trial that the model uses."""
 
-    cell: Cell
+    cell: EffectCell
     variant: str
     cluster: str
     is_success: bool
@@ -100,7 +100,7 @@ class Trial(NamedTuple):
 class Fit(NamedTuple):
     """The fitted model: the log odds of success per cell and their robust covariance, in the order of ``cells``."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[EffectCell, ...]
     log_odds: "Floats"
     covariance: "Floats"
 
@@ -116,11 +116,11 @@ def effects(connection: "duckdb.DuckDBPyConnection") -> "pa.Table":
     ((confidence, permutations, seed),) = connection.execute(
         "select getvariable('confidence'), getvariable('permutations'), getvariable('seed')"
     ).fetchall()
-    settings = Settings(confidence, permutations=permutations, seed=seed)
+    settings = InferenceSettings(confidence, permutations=permutations, seed=seed)
     trials: dict[str, list[Trial]] = {}
     for pool, dimension, condition, *trial in connection.execute(_TRIALS).fetchall():
         trials.setdefault(pool, []).append(Trial((dimension, condition), *trial))
-    gaps: dict[str, dict[Cell, tuple[int, int]]] = {}
+    gaps: dict[str, dict[EffectCell, tuple[int, int]]] = {}
     for pool, dimension, condition, n_missing, n_dropped in connection.execute(_GAPS).fetchall():
         gaps.setdefault(pool, {})[dimension, condition] = (n_missing, n_dropped)
     rows = [
@@ -161,9 +161,9 @@ def _corrected(rows: Sequence[Row]) -> list[Row]:
     return list(rows)
 
 
-def effect_rows(trials: Sequence[Trial], gaps: Gaps, settings: Settings) -> list[Row]:
+def effect_rows(trials: Sequence[Trial], gaps: Gaps, settings: InferenceSettings) -> list[Row]:
     """Compute the rows of the table for one set of trials."""
-    cells: dict[Cell, list[Trial]] = {}
+    cells: dict[EffectCell, list[Trial]] = {}
     for trial in trials:
         cells.setdefault(trial.cell, []).append(trial)
     separated = {cell for cell, members in cells.items() if len({trial.is_success for trial in members}) == 1}
@@ -204,7 +204,7 @@ def fit_cells(trials: Sequence[Trial]) -> Fit | None:
     return Fit(cells, log_odds, covariance)
 
 
-def _counts(cell: Cell, cells: Mapping[Cell, Sequence[Trial]], gaps: Gaps) -> Row:
+def _counts(cell: EffectCell, cells: Mapping[EffectCell, Sequence[Trial]], gaps: Gaps) -> Row:
     baseline = (cell[0], BASELINE)
     return {
         "dimension": cell[0],
@@ -218,11 +218,13 @@ def _counts(cell: Cell, cells: Mapping[Cell, Sequence[Trial]], gaps: Gaps) -> Ro
     }
 
 
-def _n_clusters(cells: Mapping[Cell, Sequence[Trial]], *pair: Cell) -> int:
+def _n_clusters(cells: Mapping[EffectCell, Sequence[Trial]], *pair: EffectCell) -> int:
     return min(len({trial.cluster for trial in cells.get(cell, ())}) for cell in pair)
 
 
-def _effect(cell: Cell, cells: Mapping[Cell, Sequence[Trial]], fit: Fit | None, settings: Settings) -> Row:
+def _effect(
+    cell: EffectCell, cells: Mapping[EffectCell, Sequence[Trial]], fit: Fit | None, settings: InferenceSettings
+) -> Row:
     """Compute the log odds ratio of a cell to the baseline of its dimension, or give the reason why it has none."""
     from scipy.special import stdtr, stdtrit
 
@@ -250,7 +252,7 @@ def _effect(cell: Cell, cells: Mapping[Cell, Sequence[Trial]], fit: Fit | None, 
     return {**value, "low": low, "high": high, "method": "gee", "p_value": _significant(printed(p_value, level))}
 
 
-def _flipped(plus: Sequence[Trial], minus: Sequence[Trial], settings: Settings) -> float:
+def _flipped(plus: Sequence[Trial], minus: Sequence[Trial], settings: InferenceSettings) -> float:
     """Test two cells for equal shares of success, by the signs of whole clusters."""
     import numpy as np
 

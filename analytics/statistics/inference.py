@@ -63,7 +63,7 @@ _NO_VARIATION = 1e-12
 _LEAST_P = 1e-9
 
 
-class Settings(NamedTuple):
+class InferenceSettings(NamedTuple):
     """How sure an interval is, and what is drawn for it."""
 
     confidence: float = 0.95
@@ -115,13 +115,13 @@ class Units(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """The sums of the units of each cluster, sorted by value so that their order tells nothing."""
+    """The sums of the units of each cluster, sorted by value, so that no result depends on their order."""
 
     above: "Floats"
     below: "Floats"
 
 
-def estimate(kind: str, units: Units, settings: Settings) -> Estimate:
+def estimate(kind: str, units: Units, settings: InferenceSettings) -> Estimate:
     """Estimate a cell. See the table of kinds at the top of this module."""
     if not len(units.numerators):
         return Estimate(reason="no_units")
@@ -151,7 +151,7 @@ def estimate(kind: str, units: Units, settings: Settings) -> Estimate:
     return found._replace(**counts, value=round(float(sums.above.sum()) / total, _DIGITS) + 0.0)
 
 
-def contrast(kind: str, one: Units, other: Units, settings: Settings) -> Estimate:
+def contrast(kind: str, one: Units, other: Units, settings: InferenceSettings) -> Estimate:
     """Estimate the mean of one arm minus the mean of another arm of different tasks.
 
     A cluster that is in both arms has no place here: pair its units instead.
@@ -174,7 +174,7 @@ def contrast(kind: str, one: Units, other: Units, settings: Settings) -> Estimat
 
 
 def _contrasted(
-    arms: tuple[Clusters, Clusters], own: "Sequence[_Level | _Ratio | str]", settings: Settings
+    arms: tuple[Clusters, Clusters], own: "Sequence[_Level | _Ratio | str]", settings: InferenceSettings
 ) -> Estimate:
     one, other = own
     if isinstance(one, str) or isinstance(other, str):
@@ -205,7 +205,7 @@ def _sums(units: Units) -> Clusters:
     return Clusters(above[order], below[order])
 
 
-def _level(units: Units, sums: Clusters, scale: float, settings: Settings) -> Estimate:
+def _level(units: Units, sums: Clusters, scale: float, settings: InferenceSettings) -> Estimate:
     """Estimate the interval of a level. See :func:`_level_of`."""
     if len(sums.above) < FEWEST_CLUSTERS:
         return Estimate(reason="too_few_clusters")
@@ -295,7 +295,7 @@ def _widened(found: Inversion, room: tuple[float, float]) -> Inversion:
     return found._replace(low=found.low - room[0], high=found.high + room[1])
 
 
-def _beyond_room(found: Inversion, sums: Clusters, room: tuple[float, float], settings: Settings) -> Inversion:
+def _beyond_room(found: Inversion, sums: Clusters, room: tuple[float, float], settings: InferenceSettings) -> Inversion:
     """Replace the test of 0 by one of what one more cluster could do, at which the widened interval ends.
 
     Signs may be flipped at 0 if the two arms are exchangeable where nothing differs. They are not if all variants of a
@@ -310,7 +310,7 @@ def _beyond_room(found: Inversion, sums: Clusters, room: tuple[float, float], se
     return found._replace(p_value=beyond.p_value, p_greater=max(found.p_greater, beyond.p_greater))
 
 
-def _stretched(found: Inversion, units: Units, largest: float | None, settings: Settings) -> Inversion:
+def _stretched(found: Inversion, units: Units, largest: float | None, settings: InferenceSettings) -> Inversion:
     """Replace the inversion where every cluster has the same gain, which would have no width.
 
     The interval is that of the level to which the range of the gain, -largest to largest, is mapped: of 8 clusters
@@ -325,7 +325,9 @@ def _stretched(found: Inversion, units: Units, largest: float | None, settings: 
     return found._replace(low=largest * (2 * level.low - 1), high=largest * (2 * level.high - 1))
 
 
-def _with_own(found: Inversion, one: "_Level | _Ratio", other: "_Level | _Ratio", settings: Settings) -> Inversion:
+def _with_own(
+    found: Inversion, one: "_Level | _Ratio", other: "_Level | _Ratio", settings: InferenceSettings
+) -> Inversion:
     """Join a test of two arms with the test that their own intervals make: the larger p-value, the longer interval.
 
     Few tasks that all fail tell the permutation nothing about how much tasks differ, but Wilson's interval knows their
@@ -363,7 +365,7 @@ def _p_of_interval(interval: "Callable[[float], tuple[float, float]]") -> float:
     return excluded
 
 
-def _tested(found: Inversion, method: str, largest: float | None, settings: Settings) -> Estimate:
+def _tested(found: Inversion, method: str, largest: float | None, settings: InferenceSettings) -> Estimate:
     """Turn an inverted test into an estimate. No bound is beyond ``largest`` in size, which no difference can pass."""
     level = settings.level
     p_values: dict[str, Any] = {"p_value": printed(found.p_value, level), "p_greater": printed(found.p_greater, level)}
@@ -393,7 +395,7 @@ def printed(p_value: float, level: float) -> float:
     return float(f"{p_value:.9g}")
 
 
-def _ratio(sums: Clusters, least: float, settings: Settings) -> Estimate:
+def _ratio(sums: Clusters, least: float, settings: InferenceSettings) -> Estimate:
     """Estimate the interval of a ratio. See :func:`_ratio_of`.
 
     Clusters with neither numerator nor denominator tell nothing and do not count.
@@ -440,7 +442,7 @@ class _Ratio(NamedTuple):
         return low, high
 
 
-def _ratio_of(sums: Clusters, least: float, settings: Settings) -> "_Ratio | str":
+def _ratio_of(sums: Clusters, least: float, settings: InferenceSettings) -> "_Ratio | str":
     """Compute what the interval of a ratio needs: a studentised bootstrap and a jackknife. Return a reason if it fails.
 
     The floor is one of clusters with a denominator, so that leaving one out leaves some. The jackknife has t of the
@@ -472,7 +474,7 @@ def _jackknife_error(left: "Floats") -> float:
     return math.sqrt(float((len(left) - 1) / len(left) * np.sum((left - left.mean()) ** 2)))
 
 
-def _median(units: Units, settings: Settings) -> Estimate:
+def _median(units: Units, settings: InferenceSettings) -> Estimate:
     import numpy as np
 
     _, starts = np.unique(units.clusters, return_index=True)
@@ -494,7 +496,7 @@ def _median(units: Units, settings: Settings) -> Estimate:
     return expanded(median, sizes, settings)._replace(p_value=None, value=round(float(np.median(values)), _DIGITS))
 
 
-def expanded(statistic: "Statistic", sizes: "Floats", settings: Settings) -> Estimate:
+def expanded(statistic: "Statistic", sizes: "Floats", settings: InferenceSettings) -> Estimate:
     """Wrap the expanded percentile interval of any statistic of cluster weights. The value is left out."""
     count = len(sizes)
     if count < FEWEST_FOR_PERCENTILES:

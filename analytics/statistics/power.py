@@ -10,9 +10,10 @@ the noise of its trials; before the first trial they are assumed.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
+from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, estimate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +25,7 @@ _NODES = 24
 _SEED = 20260210
 
 
-class Rates(NamedTuple):
+class SuccessRates(NamedTuple):
     """What is assumed about success: its mean without asking, the mean gain, and how tasks differ in both."""
 
     base: float
@@ -33,7 +34,7 @@ class Rates(NamedTuple):
     gain_spread: float = 0.7
 
 
-class Design(NamedTuple):
+class StudyDesign(NamedTuple):
     """What a study costs: its tasks, the variants of each, and the trials of each variant in each of the two arms."""
 
     tasks: int
@@ -57,7 +58,7 @@ class PilotUnit(NamedTuple):
     asked_trials: int
 
 
-def rates_of(units: Sequence[PilotUnit]) -> Rates:
+def rates_of(units: Sequence[PilotUnit]) -> SuccessRates:
     """Estimate the rates of an agent from a pilot. Its agents weigh the same, and so do the tasks of each.
 
     The spreads are those whose variance between the tasks of an agent, beyond the noise of the trials, is the observed
@@ -70,11 +71,13 @@ def rates_of(units: Sequence[PilotUnit]) -> Rates:
     base, gain = (sum(each[place] for each in found) / len(found) for place in (0, 1))
     varied = [each for each in found if not math.isnan(each[2])]
     if not varied:
-        return Rates(base, gain)
+        return SuccessRates(base, gain)
     wanted = [sum(each[place] for each in varied) / len(varied) for place in (2, 3)]
-    rates = Rates(base, gain, 0.0, 0.0)
-    rates = rates._replace(spread=_found(lambda one: _variances(rates._replace(spread=one))[0], wanted[0]))
-    return rates._replace(gain_spread=_found(lambda one: _variances(rates._replace(gain_spread=one))[1], wanted[1]))
+    rates = SuccessRates(base, gain, 0.0, 0.0)
+    for place, name in enumerate(("spread", "gain_spread")):
+        variance = partial(_variance_at, rates, name, place)
+        rates = rates._replace(**{name: _bisected(variance, wanted[place], 0.0, 6.0, 40)})
+    return rates
 
 
 def _moments(tasks: Sequence[Sequence[PilotUnit]]) -> tuple[float, float, float, float]:
@@ -101,11 +104,11 @@ def _moments(tasks: Sequence[Sequence[PilotUnit]]) -> tuple[float, float, float,
     return float(base.mean()), float(gain.mean()), *varied
 
 
-def power(rates: Rates, design: Design, *, level: float, studies: int, seed: int = _SEED) -> float:
+def power(rates: SuccessRates, design: StudyDesign, *, level: float, studies: int, seed: int = _SEED) -> float:
     """Simulate studies and return the share whose test sees a gain above 0 at a two-sided level."""
     import numpy as np
 
-    settings = Settings(confidence=1 - level)
+    settings = InferenceSettings(confidence=1 - level)
     seen = 0
     for above, clusters in _studies(rates, design, studies, seed):
         found = estimate("gain", Units(above, np.ones(len(above)), clusters), settings)
@@ -113,7 +116,9 @@ def power(rates: Rates, design: Design, *, level: float, studies: int, seed: int
     return seen / studies
 
 
-def _studies(rates: Rates, design: Design, studies: int, seed: int) -> Iterator[tuple["Floats", "NDArray[np.int64]"]]:
+def _studies(
+    rates: SuccessRates, design: StudyDesign, studies: int, seed: int
+) -> Iterator[tuple["Floats", "NDArray[np.int64]"]]:
     import numpy as np
 
     rng = np.random.default_rng([seed, *design])
@@ -134,7 +139,7 @@ def _share(successes: int, trials: int) -> tuple[float, float]:
     return share, share * (1 - share) / max(1, trials - 1)
 
 
-def _intercepts(rates: Rates) -> tuple[float, float]:
+def _intercepts(rates: SuccessRates) -> tuple[float, float]:
     """Return the log odds of a middling task and its gain for which the means over tasks are those of the rates."""
     low = _odds_for(_inside(rates.base), rates.spread)
     return low, _odds_for(_inside(rates.base + rates.gain), math.hypot(rates.spread, rates.gain_spread)) - low
@@ -146,17 +151,14 @@ def _inside(share: float) -> float:
 
 def _odds_for(share: float, spread: float) -> float:
     nodes, weights = _normal()
-    low, high = -40.0, 40.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if float(weights @ (1 / (1 + _exp(-(middle + spread * nodes))))) < share:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+    return _bisected(lambda odds: float(weights @ (1 / (1 + _exp(-(odds + spread * nodes))))), share, -40.0, 40.0, 60)
 
 
-def _variances(rates: Rates) -> tuple[float, float]:
+def _variance_at(rates: SuccessRates, name: str, place: int, spread: float) -> float:
+    return _variances(rates._replace(**{name: spread}))[place]
+
+
+def _variances(rates: SuccessRates) -> tuple[float, float]:
     """Return the variance between tasks of the success without asking, and of the gain."""
     nodes, weights = _normal()
     low, shift = _intercepts(rates)
@@ -168,12 +170,11 @@ def _variances(rates: Rates) -> tuple[float, float]:
     return float(weights @ (without[:, 0] - mean) ** 2), float((joint * (gain - mean_gain) ** 2).sum())
 
 
-def _found(variance: Callable[[float], float], wanted: float) -> float:
-    """Return the spread from 0 to 6 with the wanted variance."""
-    low, high = 0.0, 6.0
-    for _ in range(40):
+def _bisected(function: Callable[[float], float], wanted: float, low: float, high: float, steps: int) -> float:
+    """Return where a rising function has the wanted value."""
+    for _ in range(steps):
         middle = (low + high) / 2
-        if variance(middle) < wanted:
+        if function(middle) < wanted:
             low = middle
         else:
             high = middle

@@ -7,8 +7,8 @@ import msgspec
 
 from lhaw_record.analytics.errors import UnknownName
 from lhaw_record.analytics.statistics.effects import effects
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.events.values import CONDITIONS, DIMENSIONS
+from lhaw_record.recorder.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lhaw_record.analytics.errors import UnknownName
-from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.wording import did_you_mean
 
 if TYPE_CHECKING:
     from lhaw_record.analytics.tables.tables import Table

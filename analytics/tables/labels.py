@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal, NamedTuple
 
-from lhaw_record.analytics.resources import sql_root
+from lhaw_record.analytics.views.build_order import sql_root
 from lhaw_record.analytics.views.headers import headers
-from lhaw_record.recorder.labels import CONDITION_LABELS
+from lhaw_record.recorder.wording import CONDITION_LABELS
 
 Unit = Literal["%", "pp", "USD", "tokens", "actions", ""]
 
@@ -16,7 +16,7 @@ class Measure(NamedTuple):
 
     Attributes:
         label: Its name. ``{k}`` stands for the parameter k.
-        unit: Of the printed value. Fractions are printed in per cent, their differences in percentage points.
+        unit: The unit of the printed value. Fractions are printed in per cent, their differences in percentage points.
         scale: A stored value times this is the printed value.
         better: 1 if more is better, -1 if less is, 0 if neither.
     """

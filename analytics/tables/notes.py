@@ -94,57 +94,38 @@ _NOT_CHOSEN = {
     "several_classifiers": "without a class in {benchmark}, because several agents, or one under several settings, "
     "classified them: {n} variants; classifier_agent = NAME or NAME#DIGEST, or settings = DIGEST, chooses",
 }
-_OF_TABLE = {
-    "by_class": {
-        "unclassified_variants": "left out of {benchmark}, because they have no class (see ambiguity_classes): {n} "
-        "variants",
-    },
-    "voi": {
-        "not_injected_trials": "trials of {benchmark} that ended before their injection: {n}; they count under the "
-        "condition that was planned if intention_to_treat, else not at all; wasted compute counts them "
-        "only under wasted_uninjected",
-        "collapsed_units": "collapsed: in {n} (variant, agent) units of {benchmark} the budget is so small that "
-        "several percentages give the same action",
-    },
+_UNCLASSIFIED = {
+    "unclassified_variants": "left out of {benchmark}, because they have no class (see ambiguity_classes): {n} "
+    "variants",
 }
-for _name in ("overall", "losses", "wasted", "kendall", "optimal_window", "commitment", "timing_hypotheses"):
-    _OF_TABLE[_name] = _OF_TABLE["voi"]
-_OF_TABLE["point_of_no_return"] = {**_OF_TABLE["voi"], **_OF_TABLE["by_class"]}
-for _name in (
-    *("by_class", "point_of_no_return", "fidelity", "by_severity", "by_strategy", "by_persona", "gain_tests"),
-    *("failure_modes_by_class", "variant_breakdown"),
-):
-    _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_NOT_CHOSEN}
-for _name in (
-    "by_dimension_pass",
-    "by_dimension_progress",
-    "by_segments_removed",
-    "variant_breakdown",
-    "gain_tests",
-    "effects",
-    "voi",
-    "point_of_no_return",
-    "optimal_window",
-    "commitment",
-    "timing_hypotheses",
-):
-    _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_NO_SEGMENTS}
-for _name in (
-    *("overall", "losses", "by_class", "by_dimension_pass", "by_dimension_progress", "by_segments_removed", "fidelity"),
-    *("by_severity", "by_strategy", "by_persona", "generality", "gain_tests", "effects", "net_value", "natural_ask"),
-    *("archetypes", "question_quality", "failure_modes", "failure_modes_failed", "failure_modes_by_class"),
-):
-    _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_ASKED}
-for _name in (
-    *("overall", "losses", "effects", "voi", "wasted", "point_of_no_return", "optimal_window", "commitment"),
-    "timing_hypotheses",
-):
-    _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_INJECTED}
-for _name in (
-    *("overall", "losses", "by_class", "by_dimension_pass", "by_dimension_progress", "by_segments_removed", "fidelity"),
-    *("generality", "over_asking", "voi", "commitment"),
-):
-    _OF_TABLE[_name] = {**_OF_TABLE.get(_name, {}), **_FULL}
+_OF_TIMING = {
+    "not_injected_trials": "trials of {benchmark} that ended before their injection: {n}; they count under the "
+    "condition that was planned if intention_to_treat, else not at all; wasted compute counts them "
+    "only under wasted_uninjected",
+    "collapsed_units": "collapsed: in {n} (variant, agent) units of {benchmark} the budget is so small that "
+    "several percentages give the same action",
+}
+_TIMED = ("voi", "point_of_no_return", "optimal_window", "commitment", "timing_hypotheses")
+_BY_DIMENSION = ("by_dimension_pass", "by_dimension_progress", "by_segments_removed")
+_MEANS = ("overall", "losses", "by_class", *_BY_DIMENSION, "fidelity", "generality")
+_FAILURES = ("failure_modes", "failure_modes_failed", "failure_modes_by_class")
+_BY_CLASS = ("fidelity", "by_severity", "by_strategy", "by_persona", "gain_tests", "failure_modes_by_class")
+_NOTES_OF: Sequence[tuple[Mapping[str, str], Sequence[str]]] = (
+    (_UNCLASSIFIED, ("by_class", "point_of_no_return")),
+    (_OF_TIMING, (*_TIMED, "overall", "losses", "wasted", "kendall")),
+    (_NOT_CHOSEN, ("by_class", "point_of_no_return", *_BY_CLASS, "variant_breakdown")),
+    (_NO_SEGMENTS, (*_BY_DIMENSION, *_TIMED, "variant_breakdown", "gain_tests", "effects")),
+    (
+        _ASKED,
+        (
+            *(*_MEANS, *_FAILURES, "by_severity", "by_strategy", "by_persona", "gain_tests", "effects"),
+            *("net_value", "natural_ask", "archetypes", "question_quality"),
+        ),
+    ),
+    (_INJECTED, (*_TIMED, "overall", "losses", "effects", "wasted")),
+    (_FULL, (*_MEANS, "over_asking", "voi", "commitment")),
+)
+"""Templates of notes, and the tables under which they stand."""
 _NOT_LEFT_OUT = {"segment_labels": {"classifying_trial"}}
 """By table, what it counts although other tables leave it out."""
 _UNJUDGED = "unjudged_variants"
@@ -207,7 +188,9 @@ def notes_for(
     shown = [f"{name} = {_shown(values[name])}" for name in chosen if name in parameters or values[name]]
     if shown:
         notes.append("parameters: " + ", ".join(shown))
-    templates = {**_EVERYWHERE, **_OF_TABLE.get(table, {})}
+    templates = dict(_EVERYWHERE)
+    for its_own, names in _NOTES_OF:
+        templates |= its_own if table in names else {}
     for (kind, benchmark), n in counted.items():
         if kind in templates and kind not in _NOT_LEFT_OUT.get(table, ()):
             cost = found.cost_usd[kind, benchmark]

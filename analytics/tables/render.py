@@ -13,7 +13,7 @@ import msgspec
 from lhaw_record.analytics.tables.filters import without_lone_pools
 from lhaw_record.analytics.tables.labels import measure_of, printed
 from lhaw_record.analytics.tables.tables import Row, Table
-from lhaw_record.recorder.cli.csv_cells import write_csv
+from lhaw_record.recorder.cli.output import write_csv
 from lhaw_record.recorder.cli.terminal import BOLD, QUIET, fitting_widths, shortened
 
 Lines = list[list[str]]

@@ -11,17 +11,15 @@ from contextlib import contextmanager
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, TypeVar
 
-from lhaw_record.analytics.views.parameters import current, set_parameters
-
 if TYPE_CHECKING:
     import duckdb
 
 T = TypeVar("T")
 _MOST = 4
-"""Of more connections most would wait for the views that all others read."""
+"""With more connections, most would wait for the views that all others read."""
 
 _WORTH = 16
-"""So many jobs are worth another connection, which takes the time of a few of them to prepare."""
+"""How many jobs make another connection worth while: preparing one takes as long as a few jobs."""
 
 
 def at_once(
@@ -68,11 +66,17 @@ def _connections(connection: "duckdb.DuckDBPyConnection", n_jobs: int) -> "Itera
     ((threads,),) = connection.execute("select current_setting('threads')").fetchall()
     try:
         connection.execute(f"set threads = {min(threads, max(1, processors - len(others)))}").fetchall()
-        chosen = current(connection) if others else {}
         for other in others:
-            set_parameters(other, chosen)
+            _copy_variables(connection, other)
         yield [connection, *others]
     finally:
         for other in others:
             other.close()
         connection.execute(f"set threads = {threads}").fetchall()
+
+
+def _copy_variables(connection: "duckdb.DuckDBPyConnection", other: "duckdb.DuckDBPyConnection") -> None:
+    """Set the variables of a connection on another one. Each connection has its own."""
+    for name, kind in connection.execute("select name, type from duckdb_variables()").fetchall():
+        ((value,),) = connection.execute(f"select getvariable('{name}')").fetchall()
+        other.execute(f"set variable {name} = ?::{kind}", [value]).fetchall()

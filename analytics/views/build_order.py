@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lhaw_record.analytics.resources import sql_root
 from lhaw_record.analytics.views.at_once import at_once
 
 if TYPE_CHECKING:
@@ -26,7 +25,17 @@ _EVENT_TYPE = re.compile(r"\bwhere type = '(\w+)'")
 _INPUTS = re.compile(r"^-- inputs: (.*(?:\n--  .*)*)", re.MULTILINE)
 
 
-class View(msgspec.Struct, frozen=True, kw_only=True):
+def sql_root() -> Path:
+    """Return the folder of the SQL files, which is inside the wheel or at the top of a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "sql"
+    root = installed if installed.is_dir() else package.parent / "sql"
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root} is missing; reinstall lhaw-record")
+    return root
+
+
+class ViewFile(msgspec.Struct, frozen=True, kw_only=True):
     """One SQL file. ``inputs`` are the views and tables that its query reads."""
 
     name: str
@@ -83,7 +92,7 @@ def empty_database() -> "duckdb.DuckDBPyConnection":
 
 
 @cache
-def all_views() -> tuple[View, ...]:
+def all_views() -> tuple[ViewFile, ...]:
     """Return every view, ordered so that each follows the views that it reads."""
     found = {view.name: view for view in _read_all()}
     order = TopologicalSorter({name: view.inputs & found.keys() for name, view in found.items()})
@@ -101,7 +110,7 @@ def inputs_of(names: Iterable[str]) -> set[str]:
 
 
 @cache
-def _by_name() -> dict[str, View]:
+def _by_name() -> dict[str, ViewFile]:
     return {view.name: view for view in all_views()}
 
 
@@ -194,7 +203,7 @@ def create_views(
             _create(connection, "view", view, parts)
 
 
-def _create(connection: "duckdb.DuckDBPyConnection", kind: str, view: View, parts: Sequence[str]) -> None:
+def _create(connection: "duckdb.DuckDBPyConnection", kind: str, view: ViewFile, parts: Sequence[str]) -> None:
     """Create a view or a table from a query. A staging view reads each part of the events by a query of its own.
 
     In this form, DuckDB reads only the requested fields from Parquet. The call ids of 10 million events take 0.15 s,
@@ -215,17 +224,17 @@ def _create(connection: "duckdb.DuckDBPyConnection", kind: str, view: View, part
         connection.execute(f"create {kind} {view.name} as {view.query}").fetchall()
 
 
-def _event_type(view: View) -> str | None:
+def _event_type(view: ViewFile) -> str | None:
     """Return the type of the events that a staging view reads."""
     found = _EVENT_TYPE.search(view.query)
     return found[1] if found else None
 
 
-def _read_all() -> Iterator[View]:
+def _read_all() -> Iterator[ViewFile]:
     for layer in LAYERS:
         for path in sorted((sql_root() / layer).glob("*.sql")):
             query = path.read_text(encoding="utf-8")
-            yield View(name=path.stem, layer=layer, query=query, inputs=_inputs(path, query))
+            yield ViewFile(name=path.stem, layer=layer, query=query, inputs=_inputs(path, query))
 
 
 def _inputs(path: Path, query: str) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """The Python functions that the SQL queries call, for intervals, tests, and normalized arguments of actions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from duckdb.func import ARROW, SPECIAL
 from duckdb.sqltypes import BIGINT, DOUBLE, UBIGINT, VARCHAR
 
 from lhaw_record.analytics.statistics.agreement import f1, rank_agreement, rank_correlation, weighted_kappa
-from lhaw_record.analytics.statistics.inference import Estimate, Settings, Units, contrast, estimate
+from lhaw_record.analytics.statistics.inference import Estimate, InferenceSettings, Units, contrast, estimate
 from lhaw_record.analytics.statistics.noise_floor import (
     PooledSuccesses,
     PooledVariance,
@@ -21,8 +21,6 @@ from lhaw_record.analytics.statistics.noise_floor import (
 from lhaw_record.recorder.events.canonical_json import canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -36,10 +34,10 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
     """
     integers, doubles = list_type(BIGINT), list_type(DOUBLE)
     define = partial(connection.create_function, null_handling=SPECIAL)
-    for name, fields in _UNITS.items():
+    for name, (fields, estimator) in _CELLS.items():
         units = list_type(struct_type({"cluster": UBIGINT} | dict.fromkeys(fields, DOUBLE)))
         parameters = [VARCHAR, units, BIGINT, VARCHAR, DOUBLE, BIGINT, BIGINT, BIGINT]
-        define(name, _by_chunk(_ESTIMATORS[name]), parameters, struct_type(_ESTIMATE), type=ARROW)
+        define(name, _by_chunk(estimator), parameters, struct_type(_ESTIMATE), type=ARROW)
     agreement = struct_type({"tau": DOUBLE, "p_value": DOUBLE, "n": BIGINT, "n_ties": BIGINT})
     define("rank_agreement", _rank_agreement, [doubles, doubles], return_type=agreement)
     define("pass_noise_floor", _pass_noise_floor, [integers, integers, integers, BIGINT], return_type=DOUBLE)
@@ -69,19 +67,19 @@ def _trim(value: Any) -> Any:
     return value
 
 
-def _by_chunk(estimator: "Callable[[str, Columns, Settings], Estimate]") -> "Callable[..., pa.Array]":
+def _by_chunk(estimator: "_Estimator") -> "Callable[..., pa.Array]":
     def estimated(
         kinds: Any, units: Any, dropped: Any, reasons: Any, confidence: Any, draws: Any, permutations: Any, seed: Any
     ) -> Any:  # DuckDB counts these parameters and evaluates their annotations
         chosen = [column[0].as_py() for column in (confidence, draws, permutations, seed)]
-        return _cells(estimator, Settings(*chosen), kinds, units, dropped, reasons)
+        return _cells(estimator, InferenceSettings(*chosen), kinds, units, dropped, reasons)
 
     return estimated
 
 
 def _cells(
-    estimator: "Callable[[str, Columns, Settings], Estimate]",
-    settings: Settings,
+    estimator: "_Estimator",
+    settings: InferenceSettings,
     kinds: "pa.ChunkedArray",
     units: "pa.ChunkedArray",
     dropped: "pa.ChunkedArray",
@@ -118,18 +116,6 @@ def _units_of(columns: "Columns") -> Units:
     return Units(columns["above"], columns["below"], columns["cluster"])
 
 
-def _estimated(kind: str, columns: "Columns", settings: Settings) -> Estimate:
-    return estimate(kind, _units_of(columns), settings)
-
-
-def _f1(_: str, columns: "Columns", settings: Settings) -> Estimate:
-    return f1(*_halves(columns, "is_hit"), settings)
-
-
-def _contrast(kind: str, columns: "Columns", settings: Settings) -> Estimate:
-    return contrast(kind, *_halves(columns, "is_a"), settings)
-
-
 def _halves(columns: "Columns", name: str) -> tuple[Units, Units]:
     units, is_first = _units_of(columns), columns[name] > 0
     one, other = (
@@ -138,30 +124,24 @@ def _halves(columns: "Columns", name: str) -> tuple[Units, Units]:
     return one, other
 
 
-def _kappa(_: str, columns: "Columns", settings: Settings) -> Estimate:
-    return weighted_kappa(columns["one"], columns["other"], columns["cluster"], settings)
-
-
-def _tau(_: str, columns: "Columns", settings: Settings) -> Estimate:
-    return rank_correlation(columns["one"], columns["other"], columns["cluster"], settings)
-
-
-_UNITS = {
-    "cell_estimate": ("above", "below"),
-    "cell_f1": ("is_hit", "above", "below"),
-    "cell_contrast": ("is_a", "above", "below"),
-    "cell_kappa": ("one", "other"),
-    "cell_tau": ("one", "other"),
+_Estimator = Callable[[str, "Columns", InferenceSettings], Estimate]
+_CELLS: dict[str, tuple[tuple[str, ...], _Estimator]] = {
+    "cell_estimate": (("above", "below"), lambda kind, units, chosen: estimate(kind, _units_of(units), chosen)),
+    "cell_f1": (("is_hit", "above", "below"), lambda _, units, chosen: f1(*_halves(units, "is_hit"), chosen)),
+    "cell_contrast": (
+        ("is_a", "above", "below"),
+        lambda kind, units, chosen: contrast(kind, *_halves(units, "is_a"), chosen),
+    ),
+    "cell_kappa": (
+        ("one", "other"),
+        lambda _, units, chosen: weighted_kappa(units["one"], units["other"], units["cluster"], chosen),
+    ),
+    "cell_tau": (
+        ("one", "other"),
+        lambda _, units, chosen: rank_correlation(units["one"], units["other"], units["cluster"], chosen),
+    ),
 }
-"""The functions that estimate a cell, and the fields of its units besides their cluster."""
-
-_ESTIMATORS = {
-    "cell_estimate": _estimated,
-    "cell_f1": _f1,
-    "cell_contrast": _contrast,
-    "cell_kappa": _kappa,
-    "cell_tau": _tau,
-}
+"""The functions that estimate a cell: the fields of its units besides their cluster, and what computes them."""
 
 _ESTIMATE = {
     "value": DOUBLE,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 import msgspec
 
 from lhaw_record.analytics.errors import UnknownName
-from lhaw_record.analytics.resources import sql_root
-from lhaw_record.analytics.views.build_order import LAYERS, all_views
+from lhaw_record.analytics.views.build_order import LAYERS, all_views, sql_root
 from lhaw_record.recorder.cli.output import print_rows
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class Column(msgspec.Struct, frozen=True):
     meaning: str
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True):
+class ViewHeader(msgspec.Struct, frozen=True, kw_only=True):
     """The header of one SQL file."""
 
     view: str
@@ -46,7 +45,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def headers() -> tuple[Header, ...]:
+def headers() -> tuple[ViewHeader, ...]:
     """Return the header of every view, ordered by layer as in ``SHOWN`` and by name within a layer."""
     found = [_header(view.layer, view.query) for view in all_views()]
     return tuple(sorted(found, key=lambda each: (SHOWN.index(each.layer), each.view)))
@@ -66,7 +65,7 @@ def print_views(connection: "duckdb.DuckDBPyConnection", wanted: str, form: str,
         print_rows([row for each in chosen for row in _rows(each)], COLUMNS, form, out)
 
 
-def _header(layer: str, query: str) -> Header:
+def _header(layer: str, query: str) -> ViewHeader:
     """Parse the header of a query. A line that starts neither a key nor a column continues the previous one.
 
     A line of names alone stands for columns that the glossary describes.
@@ -89,7 +88,7 @@ def _header(layer: str, query: str) -> Header:
         else:
             texts[key] += " " + line.removeprefix("--").strip()
     kept = {name: texts[name] for name in _KEYS if name not in ("inputs", "outputs")}
-    return Header(layer=layer, columns=tuple(Column(*column) for column in columns), **kept)
+    return ViewHeader(layer=layer, columns=tuple(Column(*column) for column in columns), **kept)
 
 
 @cache
@@ -99,7 +98,7 @@ def _glossary() -> dict[str, tuple[str, str]]:
     return {name: (kind.removesuffix(":"), meaning) for name, kind, meaning in (line.split(" ", 2) for line in lines)}
 
 
-def _others(connection: "duckdb.DuckDBPyConnection") -> list[Header]:
+def _others(connection: "duckdb.DuckDBPyConnection") -> list[ViewHeader]:
     """Describe the views and tables that have no SQL file: the events, and what a user created at the prompt."""
     ours = {each.view for each in headers()}
     columns: dict[str, list[Column]] = {}
@@ -110,7 +109,7 @@ def _others(connection: "duckdb.DuckDBPyConnection") -> list[Header]:
             short = sql_type if len(sql_type) <= _LONGEST_TYPE else sql_type.partition("(")[0] + "(…)"
             columns.setdefault(view, []).append(Column(column, short, ""))
     return [
-        Header(
+        ViewHeader(
             view=view,
             layer="events" if view in _RAW else "made here",
             grain="",
@@ -123,7 +122,7 @@ def _others(connection: "duckdb.DuckDBPyConnection") -> list[Header]:
     ]
 
 
-def _paragraph(header: Header) -> str:
+def _paragraph(header: ViewHeader) -> str:
     width = max((len(column.name) for column in header.columns), default=0)
     types = max((len(column.sql_type) for column in header.columns), default=0)
     grain = f": a row per {header.grain}" if header.grain else ""
@@ -141,6 +140,6 @@ def _filled(label: str, text: str) -> Sequence[str]:
     return wrap(text, 120, initial_indent=label, subsequent_indent=" " * len(label))
 
 
-def _rows(header: Header) -> list[dict[str, str]]:
+def _rows(header: ViewHeader) -> list[dict[str, str]]:
     shared = {"view": header.view, "layer": header.layer, "grain": header.grain, "source": header.source}
     return [{**shared, "column": each.name, "type": each.sql_type, "meaning": each.meaning} for each in header.columns]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 
 from lhaw_record.analytics.errors import BadParameter, UnknownName
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.events.trial import EndedBy
+from lhaw_record.recorder.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
@@ -19,16 +19,15 @@ if TYPE_CHECKING:
 Setting = str | int | float | bool | None
 
 
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+class AnalysisParameter(msgspec.Struct, frozen=True, kw_only=True):
     """One analysis parameter.
 
-    ``allowed`` lists the possible values, or is empty if the values are not a closed list. A number must be between
+    ``allowed`` lists the possible texts, or is empty if they are not a closed list. A number must be between
     ``low`` and ``high``, both included. A list (``is_list``) is a text with commas; ``parts`` are what may be in it.
     """
 
     name: str
     default: Setting
-    sql_type: str
     meaning: str
     source: str
     allowed: tuple[Setting, ...] = ()
@@ -37,286 +36,259 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     is_list: bool = False
     parts: tuple[str, ...] = ()
 
+    @property
+    def sql_type(self) -> str:
+        """The type of its values, which is that of the default. A default that is unset is a text."""
+        kinds: dict[type, str] = {bool: "boolean", int: "bigint", float: "double"}
+        return kinds.get(type(self.default), "varchar")
 
-PARAMETERS: tuple[Parameter, ...] = (
-    Parameter(
+    @property
+    def choices(self) -> tuple[Setting, ...]:
+        """The values that it allows, if they are a closed list."""
+        return (False, True) if isinstance(self.default, bool) else self.allowed
+
+
+PARAMETERS: tuple[AnalysisParameter, ...] = (
+    AnalysisParameter(
         name="k",
         default=3,
-        sql_type="integer",
         low=1,
         high=1000,
         meaning="trials drawn in pass@k and pass^k",
         source="docs/metrics.md 2",
     ),
-    Parameter(
+    AnalysisParameter(
         name="reading",
         default="default",
-        sql_type="varchar",
         allowed=("default", "paper", "readme", "complete_cases", "pass_at_k", "primary_dimension"),
         meaning="a name for several choices at once; a parameter that is set itself wins over its reading",
         source="docs/metrics.md 5 and 7",
     ),
-    Parameter(
+    AnalysisParameter(
         name="class_rule",
         default="paper",
-        sql_type="varchar",
         allowed=("paper", "readme"),
         meaning="c = n with several terminal states: divergent (paper) or benign (readme)",
         source="docs/metrics.md 2",
     ),
-    Parameter(
+    AnalysisParameter(
         name="classifier_agent",
         default=None,
-        sql_type="varchar",
         meaning="agent whose trials and selections give the class of unlabelled variants; unset: the only classifier; "
         "vote: what most classifiers say",
         source="docs/metrics.md 2",
     ),
-    Parameter(
+    AnalysisParameter(
         name="classifier_experiment",
         default=None,
-        sql_type="varchar",
         meaning="experiment whose classifier trials count; unset: every experiment",
         source="docs/metrics.md 2",
     ),
-    Parameter(
+    AnalysisParameter(
         name="reuse_classifying_trials",
         default=False,
-        sql_type="boolean",
-        allowed=(False, True),
         meaning="use the trials that gave the class in the evaluated tables, too",
         source="docs/metrics.md 2",
     ),
-    Parameter(
+    AnalysisParameter(
         name="keep_flagged",
         default=False,
-        sql_type="boolean",
-        allowed=(False, True),
         meaning="keep trials whose injected message did not reach the agent (flag injection_lost)",
         source="docs/metrics.md 1",
     ),
-    Parameter(
+    AnalysisParameter(
         name="per",
         default="variant_dimension",
-        sql_type="varchar",
         allowed=("variant_dimension", "segment", "primary"),
         meaning="a variant counts once in each of its dimensions, once per removed segment, or in its first one only",
         source="docs/metrics.md 3 and 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="intention_to_treat",
         default=True,
-        sql_type="boolean",
-        allowed=(False, True),
         meaning="trials that ended before their injection count under the condition that was planned, or not at all",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="timing_measure",
         default="pass_at_1",
-        sql_type="varchar",
         allowed=("pass_at_1", "checkpoint_progress", "pass_at_k"),
         meaning="the value that gains from injections, points of no return and windows are about",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="voi_cases",
         default="available",
-        sql_type="varchar",
         allowed=("complete", "available"),
         meaning="units with the oracle and all five injections, or every unit that a cell has",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="kendall_cells",
         default="injected",
-        sql_type="varchar",
         allowed=("injected", "all"),
         meaning="cells over which agents are ranked: variants under inject_p, or under full and underspecified too",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="cluster",
         default="task",
-        sql_type="varchar",
         allowed=("task", "domain"),
         meaning="what intervals and tests take as independent: tasks, or all tasks of a domain as one (the repository "
         "in swebench_pro)",
         source="docs/metrics.md 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="pooled",
         default="tasks",
-        sql_type="varchar",
         allowed=("tasks", "units"),
         meaning="in rows of agent all, the mean of agents within a task and then of tasks, or of all (variant, agent)",
         source="docs/metrics.md 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="flipped",
         default="tasks",
-        sql_type="varchar",
         allowed=("tasks", "units"),
         meaning="point of no return: whole tasks change their signs, Holm, the end of the unbroken run of significant "
         "timings; or every unit its own, Bonferroni, the latest significant timing",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="ask_scale",
         default="budget",
-        sql_type="varchar",
         allowed=("budget", "own_length"),
         meaning="the scale on which a first question lies in the optimal window: the unit's budget, as for injections, "
         "or the trial's own actions",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="window_pp",
         default=5.0,
-        sql_type="double",
         low=0,
         high=100,
         meaning="percentage points below inject_10 at which the optimal window still lasts",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="wasted_match",
         default="arguments",
-        sql_type="varchar",
         allowed=("arguments", "name"),
         meaning="two actions are the same by name and canonical arguments, or by name only",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="wasted_supply",
         default="max",
-        sql_type="varchar",
         allowed=("max", "set", "single", "sum"),
         meaning="how often an oracle action can be a counterpart: most in one trace, always, first trace, all traces",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="wasted_uninjected",
         default=False,
-        sql_type="boolean",
-        allowed=(False, True),
         meaning="in wasted compute, a trial that ended before its injection counts with all its actions, or not at all",
         source="docs/metrics.md 4",
     ),
-    Parameter(
+    AnalysisParameter(
         name="experiment",
         default=None,
-        sql_type="varchar",
         meaning="only trials of this experiment; unset: the whole store",
         source="ours",
     ),
-    Parameter(
+    AnalysisParameter(
         name="user_simulator",
         default=None,
-        sql_type="varchar",
         meaning="of the trials that could ask, only those with this simulator; unset: all",
         source="ours",
     ),
-    Parameter(
+    AnalysisParameter(
         name="settings",
         default=None,
-        sql_type="varchar",
         is_list=True,
         meaning="of agents with several settings, only these: six digits after a # in an agent's name, separated by "
         "commas; unset: all, side by side",
         source="docs/metrics.md 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="exclude_endings",
         default=None,
-        sql_type="varchar",
         is_list=True,
         parts=get_args(EndedBy),
         meaning="endings (see docs/metrics.md 1) whose trials count nowhere, separated by commas; unset: none",
         source="docs/metrics.md 1",
     ),
-    Parameter(
+    AnalysisParameter(
         name="judge",
         default=None,
-        sql_type="varchar",
         meaning="judge whose verdicts count, by its model's name; unset: the last verdict on each thing",
         source="docs/judging.md",
     ),
-    Parameter(
+    AnalysisParameter(
         name="confidence",
         default=0.95,
-        sql_type="double",
         low=0.5,
         high=0.999,
         meaning="coverage of every interval; a test's level is 1 - confidence",
         source="docs/metrics.md 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="draws",
         default=2000,
-        sql_type="integer",
         low=100,
         high=100_000,
         meaning="bootstrap draws",
         source="docs/metrics.md 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="seed",
         default=20260210,
-        sql_type="bigint",
         low=0,
         high=2**31,
         meaning="seed of everything that is drawn for intervals and tests",
         source="docs/metrics.md 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="permutations",
         default=10_000,
-        sql_type="integer",
         low=100,
         high=1_000_000,
         meaning="most sign choices that a permutation test looks at: all of them, or so many drawn ones",
         source="docs/metrics.md 4 and 5",
     ),
-    Parameter(
+    AnalysisParameter(
         name="over_clarifier_pct",
         default=40.0,
-        sql_type="double",
         low=0,
         high=100,
         meaning="an agent that asks in at least this share of its trials is an over-clarifier",
         source="docs/metrics.md 3",
     ),
-    Parameter(
+    AnalysisParameter(
         name="under_clarifier_pct",
         default=10.0,
-        sql_type="double",
         low=0,
         high=100,
         meaning="an agent that asks in less than this share of its trials is an under-clarifier",
         source="docs/metrics.md 3",
     ),
-    Parameter(
+    AnalysisParameter(
         name="reference_agents",
         default=None,
-        sql_type="varchar",
         is_list=True,
         meaning="agents whose full trials select tasks, separated by commas; unset: all evaluated agents",
         source="docs/metrics.md 6",
     ),
-    Parameter(
+    AnalysisParameter(
         name="selection_progress_pct",
         default=50.0,
-        sql_type="double",
         low=0,
         high=100,
         meaning="mean progress of the reference agents from which on a task is selected",
         source="docs/metrics.md 6",
     ),
-    Parameter(
+    AnalysisParameter(
         name="trial",
         default=None,
-        sql_type="varchar",
         meaning="id of the trial that the table trajectory shows; unset: none",
         source="docs/metrics.md 6",
     ),
@@ -363,8 +335,8 @@ def values_of(chosen: Mapping[str, Setting]) -> dict[str, Setting]:
 def check(name: str, value: Setting) -> None:
     """Check that a parameter exists and that it allows a value."""
     parameter = _parameter(name)
-    if parameter.allowed and value not in parameter.allowed:
-        choices = ", ".join(str(choice) for choice in parameter.allowed)
+    if parameter.choices and value not in parameter.choices:
+        choices = ", ".join(map(str, parameter.choices))
         raise BadParameter(f"{name} = {value!r} is not possible; choose one of: {choices}")
     if parameter.parts and (unknown := [part for part in _parts(value) if part not in parameter.parts]):
         hint = did_you_mean(unknown[0], parameter.parts)
@@ -410,12 +382,13 @@ def _typed(name: str, text: str) -> Setting:
     try:
         if sql_type == "boolean":
             return {"true": True, "false": False}[text.lower()]
-        return int(text) if sql_type in ("integer", "bigint") else float(text) if sql_type == "double" else text
+        return int(text) if sql_type == "bigint" else float(text) if sql_type == "double" else text
     except (KeyError, ValueError):
-        raise BadParameter(f"{name} takes a value of type {sql_type}, not {text!r}") from None
+        wanted = {"boolean": "true or false", "bigint": "a whole number", "double": "a number"}[sql_type]
+        raise BadParameter(f"{name} takes {wanted}, not {text!r}") from None
 
 
-def _parameter(name: str) -> Parameter:
+def _parameter(name: str) -> AnalysisParameter:
     if name not in _BY_NAME:
         raise UnknownName(f"there is no parameter {name!r}{did_you_mean(name, _BY_NAME)}; known: {', '.join(_BY_NAME)}")
     return _BY_NAME[name]

@@ -1,27 +1,17 @@
-"""Open a store in DuckDB, with the event stream as one view and all other views on top of it."""
+"""Open a store in DuckDB, with every parameter and function of the analysis, and check the claims about it."""
 
-import re
-import resource
-import weakref
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
+import msgspec
 
-from lhaw_record.analytics.views.build_order import create_macros, create_views, empty_database
+from lhaw_record.analytics.views.at_once import at_once
+from lhaw_record.analytics.views.build_order import all_views, query_of
+from lhaw_record.analytics.views.database import database_of
 from lhaw_record.analytics.views.functions import register
 from lhaw_record.analytics.views.parameters import Setting, set_parameters
-from lhaw_record.recorder.files.layout import MARKER
 from lhaw_record.recorder.reading.reader import Snapshot, read_snapshot
-from lhaw_record.recorder.storage.manifest_check import check_manifest
-from lhaw_record.recorder.storage.segments import where_now
-from lhaw_record.recorder.storage.store import Store
-
-_OPEN_FILES = Path("/proc/self/fd")
-_SMALL_BYTES, _SMALL_ROWS = 1_500_000, 20_000
-"""Segments of up to so many bytes, or up to so many open rows, are loaded into memory; of both, a share of each."""
 
 
 def open(  # noqa: A001 - reads as stores.open
@@ -59,92 +49,34 @@ def connect(
         BadParameter: A parameter does not allow the given value.
         DamagedStore: A file of the store is missing or changed, so its numbers would be wrong.
     """
-    if (snapshot.store / MARKER).exists():  # a snapshot in memory has none
-        check_manifest(Store(snapshot.store))
-    connection = empty_database()
-    try:
+
+    def prepare(connection: duckdb.DuckDBPyConnection) -> None:
         register(connection)
         set_parameters(connection, parameters)
-        connection.execute("set parquet_metadata_cache = true").fetchall()
-        parts = _create_events(connection, snapshot)
-        _load(connection, "live_streams", _live_streams(snapshot))
-        create_macros(connection)
-        create_views(connection, only, parts)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+
+    return database_of(snapshot, prepare, only)
 
 
-def _create_events(connection: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> tuple[str, ...]:
-    """Create ``events`` and return the names of the parts that hold its rows, from which staging views read.
+class BrokenClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim that does not hold, with the rows that break it."""
 
-    A small store is loaded once and read by one thread: to open its files, bind their types and start threads for every
-    query takes most of the time of its tables.
-    """
-    segments = _held_open(connection, snapshot.segments)
-    connection.register("open_rows", snapshot.open_rows)
-    all_events = "from sealed_events union all by name from open_rows"
-    sealed_bytes = sum(path.stat().st_size for path in segments)
-    if sealed_bytes / _SMALL_BYTES + snapshot.open_rows.num_rows / _SMALL_ROWS <= 1:
-        connection.execute("set threads = 1").fetchall()
-        sealed = _sealed_query(snapshot, segments)
-        connection.execute(f"create table events as with sealed_events as ({sealed}) {all_events}").fetchall()
-        return ("events",)
-    connection.unregister("open_rows")
-    _load(connection, "open_rows", snapshot.open_rows)
-    connection.execute(f"create view sealed_events as {_sealed_query(snapshot, segments)}").fetchall()
-    connection.execute(f"create view events as {all_events}").fetchall()
-    return ("sealed_events", "open_rows") if snapshot.open_rows.num_rows else ("sealed_events",)
+    claim: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
 
 
-def _held_open(connection: duckdb.DuckDBPyConnection, segments: Sequence[Path]) -> list[Path]:
-    """Return paths of the segments that stay readable as long as the connection exists.
-
-    DuckDB opens the files by path for every query, but compaction may replace the files in between. If the system has
-    /proc, this function keeps the files open and returns paths of their descriptors. Otherwise, or if the process may
-    not open enough files, it returns the ordinary paths.
-    """
-    paths = [where_now(path) for path in segments]
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if not _OPEN_FILES.is_dir() or (most != resource.RLIM_INFINITY and 2 * len(paths) > most):
-        return paths
-    with ExitStack() as opened:
-        files = [opened.enter_context(path.open("rb")) for path in paths]
-        weakref.finalize(connection, opened.pop_all().close)
-    return [_OPEN_FILES / str(file.fileno()) for file in files]
+def claims() -> tuple[str, ...]:
+    """Return the names of all claims, in alphabetical order."""
+    return tuple(sorted(view.name for view in all_views() if view.layer == "checks"))
 
 
-def _load(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
-    """Create a table, which all connections of the database see; a registered one is its connection's own."""
-    connection.register("loaded", rows)
-    connection.execute(f"create table {name} as from loaded").fetchall()
-    connection.unregister("loaded")
+def checks(connection: duckdb.DuckDBPyConnection) -> tuple[BrokenClaim, ...]:
+    """Check every claim and return those that do not hold, with the rows that break them."""
+    checked = at_once(connection, dict.fromkeys(claims(), ()), _check)
+    return tuple(checked[claim] for claim in claims() if checked[claim].rows)
 
 
-def _sealed_query(snapshot: Snapshot, paths: Sequence[Path]) -> str:
-    if not paths:
-        return "from open_rows limit 0"
-    files = ", ".join(_file_literal(path) for path in paths)
-    sealed = f"from read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
-    if not snapshot.separations:
-        return sealed
-    cases = " ".join(
-        f"when (experiment_id, stream_id, writer_id) = ({', '.join(map(_literal, key))}) then {_literal(own_id)}"
-        for key, own_id in snapshot.separations.items()
-    )
-    return f"select * replace (case {cases} else stream_id end as stream_id) {sealed}"
-
-
-def _file_literal(path: Path) -> str:
-    """Quote a path as an SQL string and escape its wildcard characters."""
-    escaped = re.sub(r"([\[*?])", r"[\1]", str(path))
-    return _literal(escaped)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _live_streams(snapshot: Snapshot) -> pa.Table:
-    return pa.table({"stream_id": pa.array(sorted(snapshot.live_streams), pa.string())})
+def _check(connection: duckdb.DuckDBPyConnection, claim: str) -> BrokenClaim:
+    result = connection.execute(f"from ({query_of(claim)}) order by all")
+    columns = tuple(column[0] for column in result.description or ())
+    return BrokenClaim(claim=claim, columns=columns, rows=tuple(tuple(row) for row in result.fetchall()))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from lhaw_record.generators.cli.generation_options import (
     GENERATION_ARGUMENTS,
-    RULES,
     GenerationMethods,
     done,
     grounding_of,
@@ -19,13 +18,14 @@ from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.recorder.cli.arguments import FORMAT, store_option
 from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.cli.model_options import say_failures, say_how_to_go_on
 
 if TYPE_CHECKING:
     from lhaw_record.generators.generation.generate import Generation
     from lhaw_record.generators.generation.removals import RemovalSettings
+    from lhaw_record.generators.generation.variant_plan import VariantKinds
     from lhaw_record.generators.protocol import SourceTask
 
 COLUMNS = ("task_id", "segments", "not_taken", "planned", "variants", "given_up", "owed", "why_given_up")
@@ -50,11 +50,10 @@ def generate_command(options: argparse.Namespace) -> int:
 async def generate(options: argparse.Namespace, name: str, tasks: Sequence["SourceTask"]) -> "Generation":
     """Run generation over the given tasks with the command's options, and return the finished generation."""
     from lhaw_record.generators.generation.generate import Generation, GenerationSettings
-    from lhaw_record.generators.generation.variant_plan import VariantKinds
     from lhaw_record.recorder.storage.creation import create_store
 
     makers, grounding, wanted = GenerationMethods(options), grounding_of(options), removal_settings(options)
-    extras = VariantKinds(has_chains=options.chains, has_controls=options.controls, has_environment=options.environment)
+    extras = variant_kinds(options)
     store = create_store(options.store)
     settings = GenerationSettings(
         **paid_settings(options, name, store, makers.models),
@@ -76,12 +75,23 @@ async def generate(options: argparse.Namespace, name: str, tasks: Sequence["Sour
     return await done("extractions and rewritings", partial(Generation, store, tasks, settings))
 
 
+def variant_kinds(options: argparse.Namespace) -> "VariantKinds":
+    from lhaw_record.generators.generation.variant_plan import VariantKinds
+
+    return VariantKinds(
+        has_chains=options.chains,
+        has_controls=options.controls,
+        has_environment=options.environment,
+        has_written=options.extractor is None and options.rewriter is None,
+    )
+
+
 def removal_settings(options: argparse.Namespace) -> "RemovalSettings":
     """Return the settings for choosing removals."""
     from lhaw_record.generators.generation.removals import RemovalSettings
 
     return RemovalSettings(
-        sizes=options.segments or ((1, 2) if options.rewriter == RULES else (1,)),
+        sizes=options.segments or ((1, 2) if options.rewriter is None else (1,)),
         severities=tuple(dict.fromkeys(options.severity or ("delete",))),
         max_per_task=options.per_task,
         min_priority=options.min_priority,
@@ -100,7 +110,7 @@ def chosen_tasks(
     if is_competent:
         from lhaw_record.generators.selection import competent_tasks
 
-        verdicts = competent_tasks(options.store, benchmark, tasks=[source.task for source in chosen])
+        verdicts = competent_tasks(options.store, benchmark, [source.task for source in chosen])
         for verdict in verdicts:
             if not verdict.is_chosen:
                 say(f"  left out: {verdict.task_id}: {verdict.reason}")
@@ -108,12 +118,29 @@ def chosen_tasks(
         chosen = [source for source in chosen if source.task.task_id in within_reach]
     if not chosen:
         raise GeneratorError("no task is left to make variants of")
-    if options.environment and not any(source.changed_workspaces for source in chosen):
+    if options.environment and not any(each.environment_change for source in chosen for each in source.variants):
         raise GeneratorError(
             f"--environment: {benchmark} has no changed workspaces for these tasks; leave the option out, or see "
             "docs/own-tasks.md for how to add some"
         )
+    _check_makers(chosen, options, benchmark)
     return chosen
+
+
+def _check_makers(tasks: Sequence["SourceTask"], options: argparse.Namespace, benchmark: str) -> None:
+    """Check that there is something to make variants of: a text that a person wrote, or models."""
+    from lhaw_record.generators.generation.variant_plan import ready_variants
+
+    kinds = variant_kinds(options)
+    if options.extractor is None and not any(source.written or ready_variants(source, kinds) for source in tasks):
+        raise ExperimentError(
+            f"{benchmark}: nobody wrote variants of {tasks[0].task.task_id}{' and others' * (len(tasks) > 1)}; write "
+            "them in variants.toml beside the task (docs/own-tasks.md), or name models with --extractor and --rewriter"
+        )
+    if options.extractor is not None and options.rewriter is None and set(options.severity or ()) != {"decoy"}:
+        raise ExperimentError(
+            "--extractor needs --rewriter MODEL, to remove the segments that it finds; only --severity decoy needs none"
+        )
 
 
 def generation_rows(generation: "Generation") -> list[dict[str, Any]]:
@@ -149,7 +176,7 @@ def conclude(generation: "Generation", options: argparse.Namespace, name: str) -
     owed = len(generation.owed_extractions()) + len(generation.owed_variants())
     work = generation.work
     say(
-        f"{place_of(options.store)}: {made} variants of {len(generation.sources)} tasks; {owed} extractions and "
+        f"{store_name(options.store)}: {made} variants of {len(generation.sources)} tasks; {owed} extractions and "
         f"rewritings left; {work.spent}"
     )
     say_failures(work)

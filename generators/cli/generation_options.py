@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lhaw_record.recorder.cli.arguments import positive
 from lhaw_record.recorder.cli.command import ArgumentGroup, argument, flag
 from lhaw_record.recorder.cli.output import say
-from lhaw_record.recorder.cli.progress import Progress
+from lhaw_record.recorder.cli.terminal import Progress
 from lhaw_record.runners.cli.model_options import (
     MODEL_OPTIONS,
     model_parameters,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lhaw_record.generators.generation.generate import Generation
     from lhaw_record.generators.generation.judge_calibration import JudgeCalibration
     from lhaw_record.generators.generation.paid_run import CallerOf
-    from lhaw_record.generators.protocol import Extractor, Grounding, Rewriter
+    from lhaw_record.generators.protocol import Grounding
     from lhaw_record.recorder.storage.store import Store
     from lhaw_record.recorder.writing.stream import Stream
     from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from lhaw_record.runners.models.recorded_replies import RecordedReplies
 
 R = TypeVar("R", "Generation", "JudgeCalibration")
-RULES = "rules"
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -69,8 +68,14 @@ GENERATION_ARGUMENTS = (
     ArgumentGroup(
         "segments and variants",
         (
-            argument("--extractor", default=RULES, metavar="MODEL", help="what finds segments: rules, or a model"),
-            argument("--rewriter", default=RULES, metavar="MODEL", help="what removes them: rules, or a model"),
+            argument(
+                "--extractor",
+                metavar="MODEL",
+                help="the model that finds segments (default: those written with tasks)",
+            ),
+            argument(
+                "--rewriter", metavar="MODEL", help="the model that removes them (default: as written with tasks)"
+            ),
             *JUDGE_ARGUMENTS,
             flag("--no-trajectory", "do not read trajectories and recorded trials"),
             flag("--no-checkpoints", "do not read checkpoints"),
@@ -79,7 +84,7 @@ GENERATION_ARGUMENTS = (
                 "--segments",
                 type=_sizes,
                 metavar="N,N",
-                help="how many segments to remove together (default: 1; with rules 1,2)",
+                help="how many segments to remove together (default: 1; without --rewriter 1,2)",
             ),
             argument(
                 "--severity",
@@ -201,32 +206,23 @@ class GenerationMethods:
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
-        from lhaw_record.generators.extraction import RuleExtractor
         from lhaw_record.generators.llm import LlmExtractor, LlmRewriter, PromptTemplates
-        from lhaw_record.generators.rewriting import RuleRewriter
 
         self._parameters = model_parameters(options)
         self.models: dict[str, Model] = {}
         for role, name in (("extractor", options.extractor), ("rewriter", options.rewriter), ("judge", options.judge)):
-            if name is not None and (name != RULES or role == "judge"):  # no rules judge what only a model can
+            if name is not None:
                 self.models[role] = named_model(f"--{role}", name, options)
         asked_with = self._parameters, PromptTemplates(options.wordings)
-        self.extractor: Extractor = (
-            LlmExtractor(options.extractor, *asked_with) if "extractor" in self.models else RuleExtractor()
-        )
-        self.rewriter: Rewriter = (
-            LlmRewriter(options.rewriter, *asked_with) if "rewriter" in self.models else RuleRewriter()
-        )
+        self.extractor = None if options.extractor is None else LlmExtractor(options.extractor, *asked_with)
+        self.rewriter = None if options.rewriter is None else LlmRewriter(options.rewriter, *asked_with)
         self.judge = judge_of(options)
 
     def config(self) -> dict[str, Any]:
         """Return the configuration of these methods, as a run records it."""
+        named = {"extractor": self.extractor, "rewriter": self.rewriter, "judge": self.judge}
         return {
-            "extractor": self.extractor.name,
-            "extractor_digest": self.extractor.digest,
-            "rewriter": self.rewriter.name,
-            "rewriter_digest": self.rewriter.digest,
-            "judge": self.judge.name if self.judge else None,
-            "judge_digest": self.judge.digest if self.judge else None,
+            **{role: each.name if each else None for role, each in named.items()},
+            **{f"{role}_digest": each.digest if each else None for role, each in named.items()},
             "parameters": self._parameters,
         }

@@ -14,16 +14,16 @@ from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.recorder.cli.command import Command, argument
 from lhaw_record.recorder.cli.output import say
 from lhaw_record.recorder.resources import data_path
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.cli.model_options import model_parameters
 
 if TYPE_CHECKING:
     from lhaw_record.generators.generation.generate import Generation
     from lhaw_record.generators.protocol import SourceTask
-    from lhaw_record.generators.selection import Selection
+    from lhaw_record.generators.selection import BenchmarkSelection
     from lhaw_record.runners.experiment.tables import Experiment
-    from lhaw_record.runners.judging.driver import Driver
+    from lhaw_record.runners.judging.judge_run import JudgeRun
 
 TABLES = ("by_severity", "by_segments_removed", "variant_breakdown")
 CONTROLS = "controls"
@@ -39,8 +39,8 @@ def pipeline_command(options: argparse.Namespace) -> int:
     from lhaw_record.generators.pipeline import PhaseStopped
 
     source = source_of(options)
-    design, path = _design(options, source.benchmark)
     tasks = chosen_tasks(source.tasks(), options, source.benchmark)
+    design, path = _design(options, source.benchmark)
     GenerationMethods(options)  # an unknown model or a missing key must show before anything is paid for
     if options.out is not None:  # an unusable folder must show before anything is paid for
         _make_folder(_dataset_path(options, design.name).parent)
@@ -78,10 +78,12 @@ def _design_path(options: argparse.Namespace, benchmark: str) -> Path:
     raise GeneratorError(f"benchmark {benchmark} has no embedded agents; name yours with --experiment FILE")
 
 
-async def _run(options: argparse.Namespace, design: "Experiment", path: Path, tasks: "list[SourceTask]") -> "Selection":
+async def _run(
+    options: argparse.Namespace, design: "Experiment", path: Path, tasks: "list[SourceTask]"
+) -> "BenchmarkSelection":
     from lhaw_record.generators.pipeline import Pipeline
     from lhaw_record.generators.selection import VOTE, SelectionRequest
-    from lhaw_record.runners.runs.live_progress import Progress
+    from lhaw_record.runners.runs.live_progress import RunProgress
 
     made: list[Generation] = []
 
@@ -89,12 +91,12 @@ async def _run(options: argparse.Namespace, design: "Experiment", path: Path, ta
         made.append(await generate(options, design.name, chosen))
         return made[0]
 
-    async def judging() -> "Driver":
+    async def judging() -> "JudgeRun":
         spent_usd = made[0].work.spent_usd
         left_usd = None if options.max_cost_usd is None else max(0.0, options.max_cost_usd - spent_usd)
         return await _judged(options, design.name, left_usd)
 
-    with Progress(sys.stderr) as progress:
+    with RunProgress(sys.stderr) as progress:
         pipeline = Pipeline(
             root=options.store,
             design=design,
@@ -118,7 +120,7 @@ async def _run(options: argparse.Namespace, design: "Experiment", path: Path, ta
         return await pipeline.run()
 
 
-async def _judged(options: argparse.Namespace, experiment: str, left_usd: float | None) -> "Driver":
+async def _judged(options: argparse.Namespace, experiment: str, left_usd: float | None) -> "JudgeRun":
     """Have the judge look for new tasks among what the classifiers failed at, as the command ``judge`` does."""
     from lhaw_record.recorder.storage.blobs import load_blob
     from lhaw_record.runners.cli.judging_commands import run_judge
@@ -130,7 +132,7 @@ async def _judged(options: argparse.Namespace, experiment: str, left_usd: float 
     return await run_judge(argparse.Namespace(**{**vars(options), **own}), judging, parameters)
 
 
-def _write(selection: "Selection", options: argparse.Namespace, name: str) -> None:
+def _write(selection: "BenchmarkSelection", options: argparse.Namespace, name: str) -> None:
     from lhaw_record.generators.selection.publishing import write_card, write_dataset
 
     out = _dataset_path(options, name)
@@ -138,7 +140,7 @@ def _write(selection: "Selection", options: argparse.Namespace, name: str) -> No
     write_dataset(options.store, selection.event, out)
     card = out.with_suffix(".md")
     write_card(options.store, selection.event, card, out.name)
-    say(f"{place_of(options.store)}: {len(selection.chosen)} variants in {out}, its card in {card}")
+    say(f"{store_name(options.store)}: {len(selection.chosen)} variants in {out}, its card in {card}")
 
 
 def _dataset_path(options: argparse.Namespace, name: str) -> Path:

@@ -13,19 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.recorder.cli.arguments import STORE
-from lhaw_record.recorder.cli.command import Command, argument
-from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.command import Command, argument, clear_errors
 from lhaw_record.recorder.cli.output import say
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-    from lhaw_record.generators.reviewing.outcomes import Outcome, Outcomes
-    from lhaw_record.generators.reviewing.reviews import Reviewable
+    from lhaw_record.generators.prompts.diff import DiffSpan
+    from lhaw_record.generators.reviewing.reviews import Outcomes, Reviewable, VariantOutcome
     from lhaw_record.generators.reviewing.session import ReviewSession
-    from lhaw_record.generators.rewriting.diff import Span
     from lhaw_record.recorder.events import FailedCheck
     from lhaw_record.recorder.events.judging import ReviewDecision
     from lhaw_record.recorder.reading.reader import Snapshot
@@ -48,8 +46,7 @@ def review_command(options: argparse.Namespace) -> int:
 
 
 async def _review(options: argparse.Namespace) -> int:
-    from lhaw_record.generators.reviewing.outcomes import outcomes_of
-    from lhaw_record.generators.reviewing.reviews import read_decisions, reviewable, to_review
+    from lhaw_record.generators.reviewing.reviews import outcomes_of, read_decisions, reviewable, to_review
     from lhaw_record.generators.reviewing.session import review_session
 
     async with review_session(options.store, options.reviewer) as session:
@@ -58,11 +55,14 @@ async def _review(options: argparse.Namespace) -> int:
             raise GeneratorError(_nothing(session.snapshot, options))
         waiting = to_review(items, read_decisions(session.snapshot), options.reviewer)
         if not waiting:
-            say(f"{place_of(options.store)}: {len(items)} variants, none that {options.reviewer} has not decided about")
+            say(
+                f"{store_name(options.store)}: {len(items)} variants, "
+                f"none that {options.reviewer} has not decided about"
+            )
             return 0
         with _single_keys() as keys:
             decided = await Workbench(session, waiting, outcomes_of(options.store), keys).run()
-    say(f"{place_of(options.store)}: {decided} decided, {len(waiting) - decided} left for {options.reviewer}")
+    say(f"{store_name(options.store)}: {decided} decided, {len(waiting) - decided} left for {options.reviewer}")
     return 0
 
 
@@ -72,7 +72,7 @@ def _nothing(snapshot: "Snapshot", options: argparse.Namespace) -> str:
 
     benchmarks, experiments = (", ".join(names) or "none" for names in choices(snapshot))
     return (
-        f"{place_of(options.store)} has no such variants to review; benchmarks with variants: {benchmarks}; "
+        f"{store_name(options.store)} has no such variants to review; benchmarks with variants: {benchmarks}; "
         f"experiments: {experiments}"
     )
 
@@ -141,7 +141,7 @@ class Workbench:
 
     async def _decide(self, item: "Reviewable", key: str, shown_at_s: float) -> bool:
         """Record the decision that a key stands for. Return False if the reviewer took it back."""
-        from lhaw_record.generators.reviewing.messages import Decision
+        from lhaw_record.generators.reviewing.messages import DecisionRequest
 
         prompt = None
         if key == "e":
@@ -156,7 +156,7 @@ class Workbench:
         reason = None if key == "a" else await self._reason()
         if key != "a" and reason is None:
             return False
-        decision = Decision(
+        decision = DecisionRequest(
             variant_digest=item.variant_digest,
             decision=_DECISIONS[key],
             reason=reason,
@@ -205,7 +205,7 @@ class Workbench:
         )
 
 
-def panels(item: "Reviewable", outcomes: "Sequence[Outcome]", width: int) -> "Iterator[RenderableType]":
+def panels(item: "Reviewable", outcomes: "Sequence[VariantOutcome]", width: int) -> "Iterator[RenderableType]":
     """Yield what a reviewer sees of a variant: both prompts, the segments, questions, the gate's findings, trials."""
     from rich.text import Text
 
@@ -237,7 +237,7 @@ def findings(found: "Sequence[FailedCheck]", unjudged: str) -> "Iterator[Rendera
         yield Text(f" gate, {each.check}: {each.message}", style="yellow")
 
 
-def coloured(spans: "Iterable[Span]") -> "Text":
+def coloured(spans: "Iterable[DiffSpan]") -> "Text":
     """Return the text of spans, what was removed and what was added each in its colour."""
     from rich.text import Text
 
@@ -249,7 +249,7 @@ def comparison(original: str, rewritten: str, width: int) -> "Iterator[Renderabl
     from rich.table import Table
     from rich.text import Text
 
-    from lhaw_record.generators.rewriting.diff import marked
+    from lhaw_record.generators.prompts.diff import marked
 
     spans = marked(original, rewritten)
     if width < _TWO_COLUMNS:

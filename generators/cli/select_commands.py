@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lhaw_record.recorder.cli.arguments import FORMAT, positive, store_option
-from lhaw_record.recorder.cli.command import Command, argument, flag
-from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.command import Command, argument, clear_errors, flag
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 
 if TYPE_CHECKING:
-    from lhaw_record.generators.selection import Selection, SelectionRequest
+    from lhaw_record.generators.selection import BenchmarkSelection, SelectionRequest
 
 COLUMNS = ("ambiguity_class", "wanted", "available", "chosen", "shortfall")
 
@@ -21,7 +20,7 @@ def select_command(options: argparse.Namespace) -> int:
     """Select a benchmark, record the selection and write its files. With ``--dry-run``, only print the selection."""
     import anyio
 
-    from lhaw_record.generators.selection import SelectionRequest, find_selection, select_benchmark
+    from lhaw_record.generators.selection import SelectionRequest, select_benchmark
 
     request = SelectionRequest(
         name=options.name or f"{options.benchmark}-selection",
@@ -35,11 +34,9 @@ def select_command(options: argparse.Namespace) -> int:
         reviewers=options.reviewed,
     )
     with clear_errors("select from", options.store):
-        if options.dry_run:
-            selection = find_selection(options.store, request)
-        else:
-            record = partial(select_benchmark, options.store, request, experiment_id=options.experiment)
-            selection = anyio.run(record)
+        experiment_id, is_recorded = options.experiment, not options.dry_run
+        select = partial(select_benchmark, experiment_id=experiment_id, is_recorded=is_recorded)
+        selection = anyio.run(select, options.store, request)
         print_rows(selection.rows(), COLUMNS, options.format)
         _narrate(selection, options, request)
         if not options.dry_run:
@@ -47,14 +44,14 @@ def select_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _narrate(selection: "Selection", options: argparse.Namespace, request: "SelectionRequest") -> None:
+def _narrate(selection: "BenchmarkSelection", options: argparse.Namespace, request: "SelectionRequest") -> None:
     """Report what was chosen, what is missing, and what was excluded."""
     from lhaw_record.generators.selection import REASONS
 
     verb = "would be chosen" if options.dry_run else "chosen before" if selection.is_known else "chosen"
     say(
-        f"{place_of(options.store)}: {len(selection.chosen)} of {len(selection.offered.candidates)} variants {verb} as "
-        f"selection {request.name}; classes by {selection.event.classifier or 'nobody'}"
+        f"{store_name(options.store)}: {len(selection.chosen)} of {len(selection.offered.candidates)} variants {verb} "
+        f"as selection {request.name}; classes by {selection.event.classifier or 'nobody'}"
     )
     if selection.unjudged:
         say(
@@ -67,7 +64,7 @@ def _narrate(selection: "Selection", options: argparse.Namespace, request: "Sele
         say(f"warning: too few variants of some classes (short by: {short}); other classes do not make up for it")
 
 
-def _write(selection: "Selection", options: argparse.Namespace) -> None:
+def _write(selection: "BenchmarkSelection", options: argparse.Namespace) -> None:
     from lhaw_record.generators.selection.publishing import write_card, write_dataset
 
     if options.out:

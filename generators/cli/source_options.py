@@ -82,7 +82,7 @@ def source_of(options: argparse.Namespace) -> "CheckedSource":
 
         return DeskSource()
     if name == "harbor":
-        from lhaw_record.generators.sources.harbor import HarborSource
+        from lhaw_record.generators.sources.published import HarborSource
 
         return HarborSource(paths)
     if name == "mcp_atlas":
@@ -90,11 +90,11 @@ def source_of(options: argparse.Namespace) -> "CheckedSource":
 
         return McpAtlasSource(paths, options.source_data, options.source_stand_ins, options.source_own_servers)
     if name == "tac":
-        from lhaw_record.generators.sources.tac import TacSource
+        from lhaw_record.generators.sources.published import TacSource
 
         return TacSource(paths)
     if name == "swebench_pro":
-        from lhaw_record.generators.sources.swebench_pro import SwebenchProSource
+        from lhaw_record.generators.sources.published import SwebenchProSource
 
         return SwebenchProSource(paths)
     if name == "experiment":

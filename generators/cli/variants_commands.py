@@ -21,7 +21,7 @@ from lhaw_record.recorder.cli.command import Command, CommandGroup, argument, re
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.events import VariantGenerated, VariantRejected
 from lhaw_record.recorder.events.values import EnvironmentChange, Segment, Severity, Variant
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.cli.model_options import (
     MODEL_OPTIONS,
@@ -102,22 +102,27 @@ def show_command(options: argparse.Namespace) -> int:
     tasks = {task.task_id: task for task in index.tasks.values()}
     if options.task not in tasks:
         known = ", ".join(sorted(tasks)[:12]) or "none"
-        raise GeneratorError(f"{place_of(options.store)} has no task {options.task!r}; it has {known}")
+        raise GeneratorError(f"{store_name(options.store)} has no task {options.task!r}; it has {known}")
     made = [each for each in index.variants.values() if each.variant.task_id == options.task]
     _show(tasks[options.task], made, _given_up(index, options.task), options.limit)
     return 0 if made else 1
 
 
 def preview_command(options: argparse.Namespace) -> int:
-    """Print a task and the variants that generation makes without a model. The exit code is 1 if there are none."""
+    """Print a task and the variants that are written with it. The exit code is 1 if all are refused."""
     import anyio
 
-    from lhaw_record.generators.generation.preview import preview
+    from lhaw_record.generators.generation.variant_plan import preview
 
     found = {source.task.task_id: source for source in source_of(options).tasks()}
     if options.task not in found:
         raise GeneratorError(f"source {options.source} has no task {options.task!r}; it has {', '.join(found)}")
     source = found[options.task]
+    if not source.written and not source.variants:
+        raise ExperimentError(
+            f"task {options.task} has no written variants to preview; write them in a variants.toml beside it "
+            "(docs/own-tasks.md), or make some with a model: 'lhaw-record generate' with --extractor and --rewriter"
+        )
     made, refused = anyio.run(preview, source, options.limit, (*SEVERITIES, "decoy"))
     _show(source.task, made, refused, options.limit)
     return 0 if made else 1
@@ -203,7 +208,7 @@ def _show(
 
 
 def _show_variant(console: "Console", kind: str, event: VariantGenerated, task: "Task", *, has_colours: bool) -> None:
-    from lhaw_record.generators.rewriting.diff import marked, plain_marks
+    from lhaw_record.generators.prompts.diff import marked, plain_marks
 
     console.print(f"\n[{kind}] {event.variant.variant_id}")
     if event.variant.environment_change is not None:
@@ -292,7 +297,7 @@ COMMANDS = (
             ),
             Command(
                 name="preview",
-                help="print what generate would make of a task without a model, and record nothing",
+                help="print what generate would make of what is written with a task, and record nothing",
                 example="variants preview desk expense-audit",
                 arguments=(
                     *SOURCE_ARGUMENTS,

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
+from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, estimate
 from lhaw_record.generators.gate.decision import Scene, problems_of
 from lhaw_record.generators.protocol import Removal, Rewriting, SourceTask
-from lhaw_record.generators.rewriting.written import WrittenRewriter
 from lhaw_record.generators.sources.desk import DeskSource
+from lhaw_record.generators.sources.written import WrittenRewriter
 from lhaw_record.recorder.events import FailedCheck
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Severity
 from lhaw_record.recorder.resources import data_path
@@ -36,7 +36,7 @@ class Labelled(msgspec.Struct, frozen=True, kw_only=True):
         return problems_of(self.original, self.rewriting, self.removal, self.scene)
 
 
-class Rates(msgspec.Struct, frozen=True, kw_only=True):
+class GateRates(msgspec.Struct, frozen=True, kw_only=True):
     """How a judge does on one set. Intervals are 95 %, with prompts as clusters; None with fewer than five prompts.
 
     Attributes:
@@ -102,16 +102,16 @@ def labelled(name: str) -> tuple[Labelled, ...]:
 
 
 @cache
-def rates_on(name: str) -> Rates:
+def rates_on(name: str) -> GateRates:
     """Return how the rules do on one set of ``SETS``."""
     return rates_of(name, RULES, [(each, not each.problems()) for each in labelled(name)])
 
 
-def rates_of(name: str, judge: str, judged: Sequence[tuple[Labelled, bool]]) -> Rates:
+def rates_of(name: str, judge: str, judged: Sequence[tuple[Labelled, bool]]) -> GateRates:
     """Return how a judge does on one set."""
     bad = [(each.prompt_id, passes) for each, passes in judged if each.fault]
     good = [(each.prompt_id, not passes) for each, passes in judged if not each.fault]
-    return Rates(
+    return GateRates(
         set_name=name,
         judge=judge,
         prompts=len({each.prompt_id for each, _ in judged}),
@@ -133,7 +133,7 @@ def _interval(errors: Sequence[tuple[str, bool]]) -> tuple[float, float] | None:
         np.ones(len(errors)),
         np.array([clusters[prompt_id] for prompt_id, _ in errors]),
     )
-    found = estimate("level", units, Settings())
+    found = estimate("level", units, InferenceSettings())
     return None if found.low is None or found.high is None else (round(found.low, 3), round(found.high, 3))
 
 

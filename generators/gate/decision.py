@@ -1,18 +1,22 @@
 """``problems_of``: everything that the rules find against a rewriting. What they cannot judge is never passed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from lhaw_record.generators.gate.facts import added, facts_of
 from lhaw_record.generators.gate.natural import faults
-from lhaw_record.generators.gate.questions import question_faults
-from lhaw_record.generators.gate.recoverability import additions, told_by_files, values_left
+from lhaw_record.generators.gate.recoverability import additions, has_words, told_by_files, values_left
 from lhaw_record.generators.gate.single_change import collateral, put_in_place
-from lhaw_record.generators.gate.wrong_values import decoy_faults
+from lhaw_record.generators.gate.wrong_values import decoy_faults, fault_findings
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt
 from lhaw_record.generators.protocol import Removal, Rewriting
-from lhaw_record.generators.rewriting.occurrences import Prompt
 from lhaw_record.recorder.events import FailedCheck
-from lhaw_record.recorder.events.values import Segment, Severity
+from lhaw_record.recorder.events.values import Segment, Severity, Variant
+from lhaw_record.runners.users.simulated_user.answers import asked_segments
+from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
+
+_EXACT = ("number", "month", "colour")
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +47,7 @@ def problems_of(
         return (FailedCheck(check="is_changed", message="the prompt is the same as before; remove the segments"),)
     if not rewriting.prompt.strip():
         return (FailedCheck(check="is_still_a_task", message="the prompt is empty"),)
-    before, after = Prompt(original), Prompt(rewriting.prompt)
+    before, after = SearchablePrompt(original), SearchablePrompt(rewriting.prompt)
     if removal.severity == "decoy":
         return _checks(decoy_faults(before, after, removal))
     found = [
@@ -66,3 +70,83 @@ def problems_of(
 
 def _checks(found: Iterable[tuple[str, str]]) -> tuple[FailedCheck, ...]:
     return tuple(FailedCheck(check=check, message=message) for check, message in dict.fromkeys(found))
+
+
+def question_faults(before: SearchablePrompt, rewriting: Rewriting, removal: Removal) -> Iterator[tuple[str, str]]:
+    """Yield a finding for each segment without a question, and each question that tells a value or gets no answer."""
+    asked = {each.segment_id: each.questions for each in rewriting.expected_questions}
+    for segment in removal.segments:
+        if not any(question.strip() for question in asked.get(segment.segment_id, ())):
+            yield "questions_exist", f"segment {segment.segment_id} has no expected question; write one"
+    known = {segment.segment_id for segment in removal.segments}
+    knowledge = UserKnowledge(
+        full_prompt=before.text,
+        sent_prompt=rewriting.prompt,
+        removed=removal.segments,
+        expected=rewriting.expected_questions,
+    )
+    for segment_id, questions in asked.items():
+        if segment_id not in known:
+            yield "questions_exist", f"there are questions for {segment_id!r}, which is not removed; leave them out"
+            continue
+        for question in questions:
+            yield from _told(before, rewriting.prompt, question, segment_id, removal)
+            if question.strip() and segment_id not in asked_segments(question, "", knowledge):
+                yield "questions_are_answered", f"no user would answer {question!r} with {segment_id}; ask for it"
+
+
+def _told(
+    before: SearchablePrompt, rewritten: str, question: str, segment_id: str, removal: Removal
+) -> Iterator[tuple[str, str]]:
+    new, asked = added(rewritten, question), facts_of("x " + question)
+    said = SearchablePrompt(question)
+    for segment in removal.segments:
+        concrete = [each for each in facts_of("x " + segment.value) if each.is_hard and each.kind != "code"]
+        is_number = segment.segment_id == segment_id and any(
+            each.kind in ("number", "month", "colour") for each in concrete
+        )
+        tells = any(each.is_hard and any(each.key == one.key for one in concrete) for each in new) or any(
+            (each.kind, each.key) == (one.kind, one.key)
+            for each in asked
+            for one in concrete
+            if one.kind in ("number", "colour")
+        )
+        is_said = said.occurrences(segment, before) or (
+            has_words(segment.value, question) and not has_words(segment.value, rewritten)
+        )
+        if tells or is_said or (is_number and any(each.kind in _EXACT for each in new)):
+            yield (
+                "questions_keep_the_secret",
+                f"the question {question!r} tells the value of {segment.segment_id}; ask without it",
+            )
+            return
+
+
+def why_unjudged(found: Sequence[FailedCheck], *, is_written: bool) -> str:
+    """Return why findings against a variant say nothing about it; an empty text if they do.
+
+    What a person wrote with the task was judged together with the passages that belong to its segments.
+    """
+    return "the store does not have the passages that belong to the segments" if found and is_written else ""
+
+
+def findings_against(variant: Variant, original: str, others: Iterable[Variant]) -> tuple[FailedCheck, ...]:
+    """Return what the gate's rules find against a variant. They do not see the environment's files, which no
+    store has.
+    """
+    if variant.fault is not None:
+        found = dict.fromkeys(fault_findings(variant, original))
+        return tuple(FailedCheck(check=check, message=message) for check, message in found)
+    values = [segment.value for segment in variant.segments]
+    siblings = {
+        other.severity: other.prompt
+        for other in others
+        if other.task_id == variant.task_id
+        and other.severity not in (None, "decoy", variant.severity)
+        and [segment.value for segment in other.segments] == values
+    }
+    rewriting = Rewriting(
+        prompt=variant.prompt, expected_questions=variant.expected_questions, failure_mode=variant.failure_mode or ""
+    )
+    removal = Removal(segments=variant.segments, severity=variant.severity or "delete")
+    return problems_of(original, rewriting, removal, Scene(siblings=siblings))

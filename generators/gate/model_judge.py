@@ -8,17 +8,16 @@ from typing import Any, Protocol
 import msgspec
 
 from lhaw_record.generators.gate.recoverability import is_told
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt
 from lhaw_record.generators.protocol import Removal, Rewriting
-from lhaw_record.generators.rewriting.occurrences import Prompt
 from lhaw_record.recorder.events import FailedCheck, GateJudgement
 from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Severity
 from lhaw_record.runners.base.errors import UnusableReply
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.llm_jobs.json_replies import json_object
-from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate
+from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate, cut, shortened
 from lhaw_record.runners.models.llm_jobs.question import ask
-from lhaw_record.runners.models.llm_jobs.truncation import cut, shortened
 from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema
 
 VERSION = 6
@@ -57,7 +56,7 @@ _POINTS = (
     READINGS,
     QUESTIONS,
 )
-"""What an editor may object to, by the names of the findings. Of a decoy only the first three count."""
+"""What an editor may object to, by the names of the findings. Only the first three count for a decoy."""
 _OF_THE_TEXT = 3
 _FAULT = {"point": {"type": "string", "enum": list(_POINTS)}, "quote": {"type": "string"}, "reason": {"type": "string"}}
 _FAULTS_FORM = ReplyForm(
@@ -149,7 +148,7 @@ class ModelJudge:
         read = partial(_read_values, segments=removal.segments)
         with caller.asking({"temperature": _SAMPLING_TEMPERATURE}, None) if is_fixed else nullcontext():
             values = await ask(caller, self._guessing, user, read, wanted="guess", form=_VALUES_FORM)
-        before = Prompt(original)
+        before = SearchablePrompt(original)
         return tuple(
             (segment.segment_id, guess)
             for segment in removal.segments
@@ -179,7 +178,7 @@ class ModelJudge:
 
 
 def unjudged_by(record: GateJudgement | None, severity: Severity | None) -> tuple[str, ...]:
-    """Return what nobody judged about a rewriting, of what no rule can judge. Of a decoy only the text is judged.
+    """Return the points that need a judge and that nobody judged. For a decoy, only the text is judged.
 
     Whether the files tell a value is unjudged, too, if no file was there to look at: the environment may have more.
     """

@@ -7,7 +7,7 @@ from datetime import date
 from fractions import Fraction
 from functools import cache
 
-from lhaw_record.generators.gate.words import words
+from lhaw_record.generators.gate.facts import words
 
 _SIDE = re.compile(
     r"\b(?:past|last|next|coming|upcoming|following|previous)(?= (?:hour|day|week|fortnight|month|quarter|year)\b)"

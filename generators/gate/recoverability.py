@@ -5,12 +5,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from lhaw_record.generators.gate.facts import CODED, Fact, added, facts_of, fold, is_same_word, lost
+from lhaw_record.generators.gate.facts import CODED, TextFact, added, facts_of, fold, is_same_word, lost, words
 from lhaw_record.generators.gate.quantities import THINGS, dimensions, durations, in_base_units, quantities
-from lhaw_record.generators.gate.words import words
+from lhaw_record.generators.prompts.diff import hunks
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt, remaining
 from lhaw_record.generators.protocol import Removal
-from lhaw_record.generators.rewriting.diff import hunks
-from lhaw_record.generators.rewriting.occurrences import Prompt, remaining
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.runners.users.simulated_user.answers import reveals
 
@@ -55,7 +54,7 @@ _SHORTEST_PART_CHARS = 3
 _JOINT = re.compile(r"[_-]+")
 
 
-def values_left(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tuple[str, str]]:
+def values_left(before: SearchablePrompt, after: SearchablePrompt, removal: Removal) -> Iterator[tuple[str, str]]:
     """Yield a finding for each removed value that still stands in the prompt, whole, in part or in other words."""
     for segment_id, texts in remaining(before, after, removal.segments).items():
         shown = ", ".join(repr(text) for text in dict.fromkeys(texts))
@@ -118,11 +117,11 @@ def has_words(words_of_value: str, text: str) -> bool:
     return len(said) > 1 and any(whole[at : at + len(said)] == said for at in range(len(whole)))
 
 
-def parts_kept(value: str, gone: Sequence[Fact], new: Sequence[Fact]) -> tuple[str, ...]:
+def parts_kept(value: str, gone: Sequence[TextFact], new: Sequence[TextFact]) -> tuple[str, ...]:
     """Return the parts of a value that the rewriting did not lose, or put back in another form.
 
-    Of a value with numbers or a date, none of these may be left; of another value with a name, no part of the name; of
-    one that is mainly a path, an address or a quotation, or consists of common words, not all of it.
+    No number or date of a value may be left, and no part of a name. A value that is mainly a path, an address or a
+    quotation, or consists of common words, may be left in part.
     """
     facts = facts_of(value)
     exact = [each for each in facts if each.kind == "number" or each.text[:1].isdigit() or each.kind == "colour"]
@@ -145,7 +144,7 @@ def _is_kind(value: str, kept: tuple[str, ...], text: str) -> bool:
     return is_kind and re.search(rf"\b{re.escape(last.lower())}\b", text) is not None
 
 
-def _said_otherwise(value: str, put_in: str, around: str, new: Sequence[Fact]) -> tuple[str, ...]:
+def _said_otherwise(value: str, put_in: str, around: str, new: Sequence[TextFact]) -> tuple[str, ...]:
     """Return how what was put in says a value by its sound or its letters, or as a number of decimals."""
     core = value.strip("`\"' ./")
     said, letters = fold(put_in), "".join(filter(str.isalnum, fold(core)))
@@ -169,7 +168,7 @@ def _said_otherwise(value: str, put_in: str, around: str, new: Sequence[Fact]) -
     return tuple(each.text for each in new if fold(each.text) in told)
 
 
-def is_told(segment: Segment, guess: str, original: Prompt) -> bool:
+def is_told(segment: Segment, guess: str, original: SearchablePrompt) -> bool:
     """Return whether somebody's guess is a removed value, in any notation.
 
     Numbers, days and colours must all be there and no others, but a year may be missing; of other values every word
@@ -189,7 +188,7 @@ def is_told(segment: Segment, guess: str, original: Prompt) -> bool:
         return True
     if plain != value and plain_guess != bare:
         return _says(plain, plain_guess)  # "9 am" is not "9 pm", though the digits are the same
-    if not _exacts(value) and (reveals(guess, segment) or Prompt(guess).occurrences(segment, original)):
+    if not _exacts(value) and (reveals(guess, segment) or SearchablePrompt(guess).occurrences(segment, original)):
         return True
     return _says(value, _multiplied(guess)) or _says(value, bare) or _says(plain, plain_guess)
 
@@ -210,7 +209,7 @@ def _exacts(text: str, *, has_day: bool | None = None) -> set[str]:
     return {_exact(each) for each in facts_of("x " + text)[1:] if _is_exact(each, has_day=is_dated)}
 
 
-def _content(value: str) -> tuple[Fact, ...]:
+def _content(value: str) -> tuple[TextFact, ...]:
     """Return the facts of a value without generic words, or all if it has no others."""
     facts = facts_of("x " + value)[1:]
     return tuple(each for each in facts if fold(each.text) not in words().generic) or facts
@@ -263,7 +262,7 @@ def _listed(found: re.Match[str]) -> str:
     return ", ".join(map(str, range(first, last + 1))) if 0 < last - first <= _LONGEST_RANGE else found[0]
 
 
-def additions(before: Prompt, after: Prompt) -> Iterator[tuple[str, str]]:
+def additions(before: SearchablePrompt, after: SearchablePrompt) -> Iterator[tuple[str, str]]:
     """Yield a finding for everything concrete that the rewriting says and the original does not.
 
     A vague or generic replacement holds no number, month, colour or name of its own. One that does tells the value in
@@ -305,24 +304,24 @@ def _is_name(value: str) -> bool:
     return any(each.kind in ("name", "month") for each in content[1:]) and len(value.split()) <= _LONGEST_NAME_WORDS
 
 
-def _is_exact(fact: Fact, *, has_day: bool) -> bool:
+def _is_exact(fact: TextFact, *, has_day: bool) -> bool:
     return fact.kind in ("number", "colour") or (fact.kind == "month" and has_day)
 
 
-def _exact(fact: Fact) -> str:
+def _exact(fact: TextFact) -> str:
     """Return an exact fact in one notation: a month as its number, unless it is a day of the week."""
     return _MONTHS.get(fact.key, fact.key) if fact.kind == "month" else fact.key
 
 
-def _is_lost(fact: Fact, gone: Sequence[Fact]) -> bool:
+def _is_lost(fact: TextFact, gone: Sequence[TextFact]) -> bool:
     return any(each.key == fact.key for each in gone)
 
 
-def _is_said_again(fact: Fact, new: Sequence[Fact]) -> bool:
+def _is_said_again(fact: TextFact, new: Sequence[TextFact]) -> bool:
     return any(_is_same(fact, each) for each in new)
 
 
-def _is_same(one: Fact, other: Fact) -> bool:
+def _is_same(one: TextFact, other: TextFact) -> bool:
     if "number" in (one.kind, other.kind):
         return one.kind == other.kind and one.key == other.key
     left, right = fold(one.text), fold(other.text)

@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, starmap
 
-from lhaw_record.generators.gate.facts import LIST_NUMBER, Fact, facts_of, fold, lost
-from lhaw_record.generators.gate.leftovers import INLINE_FIELD, left_over
+from lhaw_record.generators.gate.facts import LIST_NUMBER, TextFact, facts_of, fold, lost, words
+from lhaw_record.generators.gate.natural import INLINE_FIELD, left_over
 from lhaw_record.generators.gate.recoverability import names_with
-from lhaw_record.generators.gate.words import words
+from lhaw_record.generators.prompts.diff import hunks
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt, Span, Spans
 from lhaw_record.generators.protocol import Removal
-from lhaw_record.generators.rewriting.diff import hunks
-from lhaw_record.generators.rewriting.occurrences import Prompt
-from lhaw_record.generators.spans import Span, Spans
 from lhaw_record.recorder.events.values import Segment
 
 _WRAPPED = r"\n(?![ \t]*[a-z][\w'-]*[ ,.)])"  # no line end inside a sentence
@@ -36,7 +34,11 @@ _NEGATED = re.compile(r"cannot|\w+n['\u2019]t")
 
 
 def collateral(
-    before: Prompt, after: Prompt, removal: Removal, others: Sequence[Segment], extents: Sequence[str] = ()
+    before: SearchablePrompt,
+    after: SearchablePrompt,
+    removal: Removal,
+    others: Sequence[Segment],
+    extents: Sequence[str] = (),
 ) -> Iterator[tuple[str, str]]:
     """Yield a finding for each other fact that is lost, each other change, and one if what stayed changed its order.
 
@@ -47,7 +49,7 @@ def collateral(
     places = [
         place
         for segment in removal.segments
-        for place in (*_places(before, segment), *names_with(segment.value, before.text))
+        for place in (*before.occurrences(segment), *names_with(segment.value, before.text))
     ]
     synonyms = [each for segment in removal.segments for each in segment.synonyms if not _is_part(each, segment.value)]
     extent_places = [
@@ -85,7 +87,9 @@ def collateral(
     removed = {segment.segment_id for segment in removal.segments}
     for segment in others:
         facts = facts_of(segment.value)
-        stays = segment.segment_id not in removed and not any(starmap(value_places.touches, _places(before, segment)))
+        stays = segment.segment_id not in removed and not any(
+            starmap(value_places.touches, before.occurrences(segment))
+        )
         is_lost = stays and not after.occurrences(segment, before)
         if is_lost and facts and all(any(each.key == fact.key for each in gone) for fact in facts):
             yield (
@@ -103,14 +107,14 @@ def collateral(
         yield "nothing_else_changed", "what stayed stands in another order; keep the order"
 
 
-def put_in_place(before: Prompt, after: Prompt, removal: Removal) -> Iterator[tuple[str, str]]:
+def put_in_place(before: SearchablePrompt, after: SearchablePrompt, removal: Removal) -> Iterator[tuple[str, str]]:
     """Yield a finding for each change that puts words in the place of a deleted value: that is another severity.
 
     Words of the sentence that the prompt has no oftener than before were moved and not put in.
     """
     if removal.severity != "delete":
         return
-    places = [place for segment in removal.segments for place in _places(before, segment)]
+    places = [place for segment in removal.segments for place in before.occurrences(segment)]
     yield from _halves_left(before.text, after.text, places)
     cover = Spans(places)
     then, now = (Counter(each.lower() for each in _WORD.findall(text)) for text in (before.text, after.text))
@@ -170,7 +174,7 @@ def _turned(before: str, after: str, allowed: Sequence[Span]) -> Iterator[tuple[
             yield "nothing_else_changed", f"{_change(old, new)}, which turns what is asked for; leave it as it was"
 
 
-def _points_at_value(text: str, fact: Fact, places: Sequence[Span]) -> bool:
+def _points_at_value(text: str, fact: TextFact, places: Sequence[Span]) -> bool:
     """Return whether a word announces a value in the same sentence: "the following", "three" before three items."""
     for start, end in places:
         between = text[fact.start : start]
@@ -208,8 +212,8 @@ def _logic(text: str, lead: str) -> list[str]:
     return [each for each in found if each in words().logic]
 
 
-def _gone(before: str, after: str, *spans: Sequence[Span]) -> list[Fact]:
-    """Return what was lost. Of several equal facts, the one in the first spans counts, then the one in the second."""
+def _gone(before: str, after: str, *spans: Sequence[Span]) -> list[TextFact]:
+    """Return the lost facts. Among equal ones, the one in the first spans is lost first, then that in the second."""
     covers = list(map(Spans, spans))
     numbers: dict[str, int] = {}
     for each in lost(before, after):
@@ -238,15 +242,11 @@ def _is_reordered(before: str, after: str, places: Sequence[Span]) -> bool:
     return False
 
 
-def _once_in_both(one: str, other: str) -> list[Fact]:
+def _once_in_both(one: str, other: str) -> list[TextFact]:
     """Return the concrete facts that two texts hold once each, as they stand in the first."""
     left, right = ([each for each in facts_of(text) if each.is_hard] for text in (one, other))
     here, there = (Counter(each.key for each in facts) for facts in (left, right))
     return [each for each in left if here[each.key] == there[each.key] == 1]
-
-
-def _places(prompt: Prompt, segment: Segment) -> list[Span]:
-    return [(each.start, each.end) for each in prompt.occurrences(segment)]
 
 
 def _is_part(synonym: str, value: str) -> bool:
@@ -295,7 +295,7 @@ def _sentences(text: str, places: Sequence[Span]) -> Iterator[Span]:
             yield first, last
 
 
-def _dependent(text: str, clauses: Sequence[Span], own: Sequence[Span], gone: Sequence[Fact]) -> Iterator[Span]:
+def _dependent(text: str, clauses: Sequence[Span], own: Sequence[Span], gone: Sequence[TextFact]) -> Iterator[Span]:
     """Yield the subordinate clauses beside a value's clause, in the same sentence, that went as a whole."""
     known = facts_of(text)
     starts, lost_starts = [each.start for each in known], {each.start for each in gone}

@@ -14,7 +14,6 @@ import msgspec
 
 from lhaw_record.generators.gate import Judgement, ModelJudge
 from lhaw_record.generators.generation.generation_index import ExtractionKey, GenerationIndex, load_generation_index
-from lhaw_record.generators.generation.makers import extractor_for, rewriter_for
 from lhaw_record.generators.generation.paid_run import Callers, PaidRun, PaidSettings
 from lhaw_record.generators.generation.recorded_trials import RecordedTask, grounded, recorded_tasks, with_golden
 from lhaw_record.generators.generation.removals import RemovalSettings
@@ -26,25 +25,26 @@ from lhaw_record.generators.generation.variant_plan import (
     ready_variants,
 )
 from lhaw_record.generators.protocol import Extractor, Grounding, Rewriter, Rewriting, SourceTask
+from lhaw_record.generators.sources.written import WrittenExtractor, WrittenRewriter
 from lhaw_record.recorder.events import SegmentsExtracted, TaskRegistered, VariantGenerated, VariantRejected
-from lhaw_record.recorder.events.values import Severity, Variant
+from lhaw_record.recorder.events.values import Severity
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.stream import Stream
-from lhaw_record.runners.models.call_events import NO_USAGE
+from lhaw_record.runners.models.costs import NO_USAGE
 from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
-from lhaw_record.runners.runs.supplementary_run import held
+from lhaw_record.runners.runs.run_record import held
 
 
 class GenerationSettings(PaidSettings, frozen=True, kw_only=True):
     """How variants are made.
 
-    ``rewrite_attempts`` is the most attempts that a model gets at one removal. Rules get one attempt. Where a person
-    labelled and rewrote a task, that stands in place of the rules. Without ``judge``, what no rule can judge stays
-    unjudged.
+    Without ``extractor`` a task has the segments that its author labelled, and without ``rewriter`` the author's
+    rewritings. ``rewrite_attempts`` is the most attempts that a model gets at one removal. Without ``judge``, what no
+    rule can judge stays unjudged.
     """
 
-    extractor: Extractor
-    rewriter: Rewriter
+    extractor: Extractor | None = None
+    rewriter: Rewriter | None = None
     grounding: Grounding = Grounding()
     candidates: RemovalSettings = RemovalSettings()
     extras: VariantKinds = VariantKinds()
@@ -52,12 +52,10 @@ class GenerationSettings(PaidSettings, frozen=True, kw_only=True):
     judge: ModelJudge | None = None
 
     def extractor_of(self, source: SourceTask) -> Extractor:
-        """Return what finds the segments of a task."""
-        return extractor_for(source, self.extractor)
+        return self.extractor or WrittenExtractor(source)
 
     def rewriter_of(self, source: SourceTask) -> Rewriter:
-        """Return what removes segments from a task. It knows only the segments that its own author labelled."""
-        return rewriter_for(source, self.extractor, self.rewriter)
+        return self.rewriter or WrittenRewriter(source)
 
 
 class Generation(PaidRun):
@@ -129,17 +127,12 @@ class Generation(PaidRun):
         unjudged = {each.variant.variant_id for each in self.index.variants.values() if each.judgement is None}
         return [planned for planned in self.planned if self.settings.judge and planned.variant_id in unjudged]
 
-    def owed_ready(self) -> list[tuple[SourceTask, Variant]]:
-        """Return the variants that need no rewriting and are not registered yet, each with its task."""
-        made = self.index.variant_ids
-        return [
-            (source, variant)
-            for source in self.sources
-            for variant in self.ready_of(source)
-            if variant.variant_id not in made
-        ]
+    def owed_ready(self) -> list[VariantGenerated]:
+        """Return the variants that need no rewriting and are not registered yet."""
+        ready = (event for source in self.sources for event in self.ready_of(source))
+        return [event for event in ready if event.variant.variant_id not in self.index.variant_ids]
 
-    def ready_of(self, source: SourceTask) -> list[Variant]:
+    def ready_of(self, source: SourceTask) -> list[VariantGenerated]:
         """Return the variants of a task that need no rewriting."""
         return ready_variants(source, self.settings.extras)
 
@@ -170,12 +163,7 @@ class Generation(PaidRun):
     async def _register(self, stream: Stream) -> None:
         unknown = [source.task for source in self.sources if source.task.task_digest not in self.index.tasks]
         await stream.append(*(TaskRegistered(task=task, task_digest=task.task_digest) for task in unknown))
-        ready = [
-            VariantGenerated(
-                variant=variant, variant_digest=variant.variant_digest, task_digest=source.task.task_digest
-            )
-            for source, variant in self.owed_ready()
-        ]
+        ready = self.owed_ready()
         await stream.append(*ready)
         for event in ready:
             self.index.add(event)

@@ -77,7 +77,7 @@ class GenerationIndex(msgspec.Struct, kw_only=True):
 def load_generation_index(snapshot: Snapshot, experiment_id: str | None = None) -> GenerationIndex:
     """Build the index of one experiment, or of the whole store if ``experiment_id`` is None.
 
-    Of a whole store, what one experiment withdrew is left out where another made the same variant and keeps it.
+    In a whole store, a variant that one experiment withdrew still counts if another made the same one and keeps it.
     """
     index = GenerationIndex()
     types = (TaskRegistered, SegmentsExtracted, VariantGenerated, VariantRejected)

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 
 from lhaw_record.generators.gate import ModelJudge
-from lhaw_record.generators.gate.calibration import RULES, Labelled, Rates, labelled, rates_of
+from lhaw_record.generators.gate.calibration import RULES, GateRates, Labelled, labelled, rates_of
 from lhaw_record.generators.generation.paid_run import Callers, PaidRun, PaidSettings
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
-from lhaw_record.runners.runs.supplementary_run import held
+from lhaw_record.runners.runs.run_record import held
 
 
 class CalibrationSettings(PaidSettings, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class JudgeCalibration(PaidRun):
                     for number, each in enumerate(labelled(name))
                 )
 
-    def rates(self) -> list[Rates]:
+    def rates(self) -> list[GateRates]:
         """Return for each set how the rules, the model, and both do on what the model has judged."""
         found = []
         for name in self._settings.sets:

@@ -13,10 +13,10 @@ from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.base.errors import ModelBoundaryError
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.llm_jobs.paid_work import Job, PaidWork
-from lhaw_record.runners.runs.supplementary_run import Counts, recorded_run
+from lhaw_record.runners.runs.run_record import WorkCounts, recorded_run
 
 CallerOf = Callable[[Stream, str, str], ModelCaller | None]
-"""Returns the model caller for a stream, a role and a thread id, or None if rules do the work."""
+"""Returns the model caller for a stream, a role and a thread id, or None if no model does the work."""
 
 
 class PaidSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Callers:
         self._made: list[ModelCaller] = []
 
     def of(self, role: str, thread_id: str) -> ModelCaller | None:
-        """Return a new caller, or None if rules do the work of the role."""
+        """Return a new caller, or None if no model has the role."""
         caller = self._caller_of(self.stream, role, thread_id)
         self._made += [caller] if caller else []
         return caller
@@ -111,7 +111,7 @@ class PaidRun:
     @asynccontextmanager
     async def recorded(self, kind: str, to_do: int, left: Callable[[], int]) -> AsyncIterator[Stream]:
         """Record the run, and how it ended if the block does. The caller holds the experiment's lock."""
-        paid, counts = self._paid, Counts(to_do)
+        paid, counts = self._paid, WorkCounts(to_do)
         async with recorded_run(
             self._store, paid.experiment_id, kind, paid.config, counts, redactor=paid.redactor
         ) as stream:

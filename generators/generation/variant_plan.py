@@ -6,14 +6,14 @@ from typing import Literal
 
 import msgspec
 
-from lhaw_record.generators.decoys.chains import chain_pairs
-from lhaw_record.generators.decoys.decoy_rewriter import DecoyRewriter, with_decoys
 from lhaw_record.generators.errors import NotRemovable, RewritingFailed
 from lhaw_record.generators.gate import Judgement, Scene, problems_of
-from lhaw_record.generators.generation.removals import RemovalSettings, choose_removals
+from lhaw_record.generators.generation.decoys import DecoyRewriter, with_decoys
+from lhaw_record.generators.generation.generation_index import GenerationIndex
+from lhaw_record.generators.generation.removals import RemovalSettings, chain_pairs, choose_removals
+from lhaw_record.generators.prompts.diff import prompt_diff
 from lhaw_record.generators.protocol import Removal, Rewriter, Rewriting, SourceTask
-from lhaw_record.generators.rewriting.diff import prompt_diff
-from lhaw_record.generators.rewriting.written import WrittenRewriter
+from lhaw_record.generators.sources.written import WRITTEN, WrittenRewriter
 from lhaw_record.recorder.events import FailedCheck, GateJudgement, VariantGenerated, VariantRejected
 from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
 from lhaw_record.recorder.events.values import Segment, Severity, Variant
@@ -32,11 +32,13 @@ class VariantKinds(msgspec.Struct, frozen=True, kw_only=True):
         has_chains: Pairs of segments of which an agent can ask for the second only once it knows the first.
         has_controls: The unmodified prompt, and removals of segments that nobody needs.
         has_environment: The benchmark's own variants that change the environment but not the prompt.
+        has_written: The prompts that a person wrote with the task.
     """
 
     has_chains: bool = False
     has_controls: bool = False
     has_environment: bool = False
+    has_written: bool = False
 
 
 class VariantPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,21 +65,10 @@ class VariantPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def problems(self, rewriting: Rewriting, siblings: Mapping[Severity, str]) -> tuple[FailedCheck, ...]:
         """Return everything that the gate finds against a rewriting."""
-        source, extents = self.source, self._declared_passages()
+        source = self.source
+        extents = self.rewriter.passages(self.removal) if isinstance(self.rewriter, WrittenRewriter) else ()
         scene = Scene(segments=self.segments, files=source.files, extents=extents, siblings=siblings)
         return problems_of(source.task.prompt, rewriting, self.removal, scene)
-
-    def _declared_passages(self) -> tuple[str, ...]:
-        """Return the passages that a person declared to belong to the removed segments."""
-        if not isinstance(self.rewriter, WrittenRewriter):
-            return ()
-        removed = {segment.segment_id for segment in self.removal.segments}
-        return tuple(
-            passage.text
-            for written in self.source.written
-            if written.segment.segment_id in removed
-            for passage in written.passages
-        )
 
     async def rewritten(
         self, caller: ModelCaller | None = None, problems: Sequence[str] = ()
@@ -197,10 +188,38 @@ def plan_variants(
     return plans
 
 
-def ready_variants(source: SourceTask, extras: VariantKinds) -> list[Variant]:
-    """Return the variants of a task that need no rewriting because they keep the task's prompt."""
+def ready_variants(source: SourceTask, extras: VariantKinds) -> list[VariantGenerated]:
+    """Return the events of the variants that come with a task, or keep its prompt, and need no rewriting."""
     ready = [unmodified(source)] if extras.has_controls else []
-    return ready + (list(source.changed_workspaces) if extras.has_environment else [])
+    ready += (
+        variant
+        for variant in source.variants
+        if (extras.has_written if variant.environment_change is None else extras.has_environment)
+    )
+    return [_ready(source, variant) for variant in ready]
+
+
+def _ready(source: SourceTask, variant: Variant) -> VariantGenerated:
+    task, digest = source.task, variant.variant_digest
+    event = VariantGenerated(variant=variant, variant_digest=digest, task_digest=task.task_digest)
+    if variant.prompt == task.prompt:
+        return event
+    diff = prompt_diff(task.prompt, variant.prompt)
+    return msgspec.structs.replace(event, rewriter=WRITTEN, rewriter_digest=digest, diff=diff)
+
+
+async def preview(
+    source: SourceTask, removals: int, severities: Sequence[Severity]
+) -> tuple[list[VariantGenerated], list[VariantRejected]]:
+    """Return the variants that ``generate`` makes from what is written with a task, and those that are refused."""
+    index = GenerationIndex()
+    for ready in ready_variants(source, VariantKinds(has_written=True)):
+        index.add(ready)
+    segments = tuple(each.segment for each in source.written)
+    settings = RemovalSettings(severities=tuple(severities), max_per_task=removals)
+    for planned in plan_variants(source, segments, settings, WrittenRewriter(source), VariantKinds()):
+        index.add(planned.decided(await planned.rewritten(), index.siblings(source.task.task_digest, planned.removal)))
+    return list(index.variants.values()), list(index.rejected.values())
 
 
 def unmodified(source: SourceTask) -> Variant:

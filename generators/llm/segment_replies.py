@@ -21,7 +21,7 @@ _SCORES = (0.0, 0.5, 1.0)
 _LONGEST_VALUE = 300
 _UNNAMED = "unspecified"
 MOST_SEGMENTS = 10
-"""Of a reply, those of the highest priority are taken. Ties go to the one proposed first."""
+"""The most segments taken from a reply, by priority. Ties go to the segment proposed first."""
 
 
 _SCORE = {"type": "number", "enum": list(_SCORES)}

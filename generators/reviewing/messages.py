@@ -4,46 +4,46 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from lhaw_record.generators.reviewing.outcomes import Outcome
+from lhaw_record.generators.reviewing.reviews import VariantOutcome
 from lhaw_record.recorder.events import FailedCheck
 from lhaw_record.recorder.events.judging import ReviewDecision
-from lhaw_record.runners.runs.daemon.messages import Message
+from lhaw_record.runners.runs.daemon.messages import ApiMessage
 
 NoNegative = Annotated[float, msgspec.Meta(ge=0)]
 
 
-class Opening(Message, frozen=True):
+class ReviewRequest(ApiMessage, frozen=True):
     """Which variants a reviewer wants to see: of one benchmark, or registered in one experiment. Null is all."""
 
     benchmark: str | None = None
     experiment: str | None = None
 
 
-class Nothing(Message, frozen=True):
+class Nothing(ApiMessage, frozen=True):
     """An empty object."""
 
 
-class Listed(Message, frozen=True):
+class Listed(ApiMessage, frozen=True):
     """A variant to review, and the reviewer's own decision about it, if there is one."""
 
     variant_digest: str
     decision: ReviewDecision | None
 
 
-class ReviewList(Message, frozen=True):
+class ReviewList(ApiMessage, frozen=True):
     """The variants that a reviewer may decide about, in the order that is the same for all reviewers."""
 
     variants: tuple[Listed, ...]
 
 
-class Question(Message, frozen=True):
+class ComparisonRequest(ApiMessage, frozen=True):
     """A variant to compare with its full prompt, or a prompt that the reviewer would write in its place."""
 
     variant_digest: str
     prompt: str | None = None
 
 
-class Piece(Message, frozen=True):
+class Piece(ApiMessage, frozen=True):
     """A piece of text from one or both prompts. ``segment`` is the number of the segment whose value it belongs to."""
 
     kind: Literal["same", "removed", "added"]
@@ -51,7 +51,7 @@ class Piece(Message, frozen=True):
     segment: int | None = None
 
 
-class RemovedSegment(Message, frozen=True):
+class RemovedSegment(ApiMessage, frozen=True):
     """A segment that the variant lacks, with the wrong value that stands in its place, if it has a decoy."""
 
     dimension: str
@@ -60,7 +60,7 @@ class RemovedSegment(Message, frozen=True):
     decoy: str | None
 
 
-class Own(Message, frozen=True):
+class Own(ApiMessage, frozen=True):
     """The reviewer's decision about a variant that counts."""
 
     decision: ReviewDecision
@@ -68,7 +68,7 @@ class Own(Message, frozen=True):
     note: str | None
 
 
-class Comparison(Message, frozen=True):
+class Comparison(ApiMessage, frozen=True):
     """What a reviewer sees of a variant.
 
     ``pieces`` are both prompts in one, ``unjudged`` says why the gate's rules cannot judge the variant, and ``own`` is
@@ -85,11 +85,11 @@ class Comparison(Message, frozen=True):
     questions: tuple[str, ...]
     findings: tuple[FailedCheck, ...]
     unjudged: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[VariantOutcome, ...]
     own: Own | None
 
 
-class Decision(Message, frozen=True):
+class DecisionRequest(ApiMessage, frozen=True):
     """A decision about a variant.
 
     ``reason`` is one of those in docs/selection.md, ``prompt`` what the reviewer wrote in place of the variant,

@@ -1,18 +1,20 @@
 """Which variants are there to review, and what has been decided about them."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from lhaw_record.generators.errors import GeneratorError
-from lhaw_record.generators.gate.made_variants import findings_against, why_unjudged
-from lhaw_record.generators.rewriting.written import NAME as WRITTEN
+from lhaw_record.generators.gate.decision import findings_against, why_unjudged
+from lhaw_record.generators.sources.written import WRITTEN
 from lhaw_record.recorder.events import FailedCheck, VariantReviewed
 from lhaw_record.recorder.events.canonical_json import short_digest
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.reading.registrations import Registrations
 from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
+from lhaw_record.runners.runs.daemon.messages import ApiMessage
 
 REASONS: Mapping[str, str] = {
     "unnatural": "does not read as a person would write it",
@@ -23,6 +25,13 @@ REASONS: Mapping[str, str] = {
     "segment": "the segment is badly chosen: nobody would ask for it",
 }
 """Why a variant is rejected or edited."""
+_OUTCOMES = """
+    select variant_digest, agent, condition, count(*)::bigint as trials, count(*) filter (where is_success) as successes
+    from trials
+    where trial_state = 'valid' and variant_digest is not null
+    group by all
+    order by all
+"""
 
 
 class Decisions(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,3 +152,29 @@ def edited(item: Reviewable, prompt: str) -> Variant:
         ambiguity_class=None,
         classified_by=None,
     )
+
+
+class VariantOutcome(ApiMessage, frozen=True):
+    """How many of the valid trials of one agent with a variant under one condition succeeded."""
+
+    agent: str
+    condition: str
+    trials: int
+    successes: int
+
+
+Outcomes = Mapping[str, Sequence[VariantOutcome]]
+"""What the trials of each variant showed, by variant digest."""
+
+
+def outcomes_of(store: Path) -> Outcomes:
+    """Return what the valid trials of each variant in a store showed."""
+    from lhaw_record.analytics.views.rows import rows_of
+    from lhaw_record.analytics.views.store import open as open_store
+
+    with open_store(store, only={"trials"}) as connection:
+        rows = rows_of(connection, _OUTCOMES)
+    found: dict[str, list[VariantOutcome]] = {}
+    for row in rows:
+        found.setdefault(row.pop("variant_digest"), []).append(VariantOutcome(**row))
+    return found

@@ -1,6 +1,5 @@
 """Records what a reviewer decides. A decision is durable before the next variant is shown."""
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -8,16 +7,15 @@ from pathlib import Path
 import anyio.to_thread
 
 from lhaw_record.generators.errors import GeneratorError
-from lhaw_record.generators.reviewing.messages import Decision
+from lhaw_record.generators.reviewing.messages import DecisionRequest
 from lhaw_record.generators.reviewing.reviews import REASONS, Reviewable, edited
 from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.events import VariantGenerated, VariantReviewed
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
-from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.recorder.writing.stream import Stream
-from lhaw_record.runners.runs.supplementary_run import Counts, held, recorded_run
+from lhaw_record.runners.runs.run_record import WorkCounts, held, recorded_run
 
 
 class ReviewSession:
@@ -30,13 +28,13 @@ class ReviewSession:
         counts: The number of decisions, which the session updates.
     """
 
-    def __init__(self, stream: Stream, reviewer: str, snapshot: Snapshot, counts: Counts) -> None:
+    def __init__(self, stream: Stream, reviewer: str, snapshot: Snapshot, counts: WorkCounts) -> None:
         self.reviewer = reviewer
         self.snapshot = snapshot
         self._stream = stream
         self._counts = counts
 
-    async def decide(self, item: Reviewable, decision: Decision) -> VariantReviewed:
+    async def decide(self, item: Reviewable, decision: DecisionRequest) -> VariantReviewed:
         """Record a decision about a variant. Return its event. A prompt in its place is registered as a variant."""
         _check(item, decision)
         registered = [] if decision.prompt is None else [self._registered(item, decision.prompt)]
@@ -58,7 +56,7 @@ class ReviewSession:
         return reviewed
 
     def _registered(self, item: Reviewable, prompt: str) -> VariantGenerated:
-        from lhaw_record.generators.rewriting.diff import prompt_diff
+        from lhaw_record.generators.prompts.diff import prompt_diff
 
         variant = edited(item, prompt)
         return VariantGenerated(
@@ -71,7 +69,7 @@ class ReviewSession:
         )
 
 
-def _check(item: Reviewable, decision: Decision) -> None:
+def _check(item: Reviewable, decision: DecisionRequest) -> None:
     if (decision.reason is None) != (decision.decision == "accepted"):
         raise GeneratorError("a rejected or edited variant needs a reason, and an accepted one has none")
     if decision.reason is not None and decision.reason not in REASONS:
@@ -109,9 +107,7 @@ async def review_session(store: Path, reviewer: str) -> AsyncIterator[ReviewSess
             return opened, stack.enter_context(held(opened, (experiment_id,)))
 
         opened, snapshot = await anyio.to_thread.run_sync(hold)
-        counts = Counts(0)
-        redactor = Redactor(secrets_of(os.environ))
-        config = {"reviewer": reviewer}
-        async with recorded_run(opened, experiment_id, "review", config, counts, redactor=redactor) as stream:
+        counts = WorkCounts(0)
+        async with recorded_run(opened, experiment_id, "review", {"reviewer": reviewer}, counts) as stream:
             yield ReviewSession(stream, reviewer, snapshot, counts)
             counts.outcome = "completed"

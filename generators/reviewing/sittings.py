@@ -12,9 +12,17 @@ import anyio.abc
 import anyio.to_thread
 import msgspec
 
-from lhaw_record.generators.reviewing.messages import Decision
-from lhaw_record.generators.reviewing.outcomes import Outcome, Outcomes, outcomes_of
-from lhaw_record.generators.reviewing.reviews import Reviewable, edited, read_decisions, reviewable, to_review
+from lhaw_record.generators.reviewing.messages import DecisionRequest
+from lhaw_record.generators.reviewing.reviews import (
+    Outcomes,
+    Reviewable,
+    VariantOutcome,
+    edited,
+    outcomes_of,
+    read_decisions,
+    reviewable,
+    to_review,
+)
 from lhaw_record.generators.reviewing.session import ReviewSession, review_session
 from lhaw_record.recorder.errors import RecorderError, RecordingFailed
 from lhaw_record.recorder.events import VariantReviewed
@@ -69,13 +77,15 @@ class Sitting:
             self._reading = await anyio.to_thread.run_sync(self._read, benchmark, experiment_id)
             return self._reading
 
-    async def find(self, variant_digest: str) -> tuple[Reviewable | None, VariantReviewed | None, tuple[Outcome, ...]]:
+    async def find(
+        self, variant_digest: str
+    ) -> tuple[Reviewable | None, VariantReviewed | None, tuple[VariantOutcome, ...]]:
         """Return a variant, the reviewer's decision about it and what its trials showed. None if there is none."""
         reading = self._reading or await self.read()
         outcomes = tuple(reading.outcomes.get(variant_digest, ()))
         return reading.items.get(variant_digest), reading.own.get(variant_digest), outcomes
 
-    async def decide(self, item: Reviewable, decision: Decision) -> VariantReviewed | None:
+    async def decide(self, item: Reviewable, decision: DecisionRequest) -> VariantReviewed | None:
         """Record a decision, and return the one that counts now.
 
         Return None without recording it if the reviewer has meanwhile decided otherwise, on another page. The decision
@@ -130,7 +140,7 @@ class Sitting:
         )
 
 
-def _is_same(decision: Decision, recorded: VariantReviewed, item: Reviewable) -> bool:
+def _is_same(decision: DecisionRequest, recorded: VariantReviewed, item: Reviewable) -> bool:
     edited_digest = None if decision.prompt is None else edited(item, decision.prompt).variant_digest
     given = decision.decision, decision.reason, decision.note, edited_digest
     return given == (recorded.decision, recorded.reason, recorded.note, recorded.edited_digest)

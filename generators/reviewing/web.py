@@ -10,24 +10,23 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
 from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.generators.prompts.diff import marked
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt
 from lhaw_record.generators.reviewing.messages import (
     Comparison,
-    Decision,
+    ComparisonRequest,
+    DecisionRequest,
     Listed,
     Nothing,
-    Opening,
     Own,
     Piece,
-    Question,
     RemovedSegment,
     ReviewList,
+    ReviewRequest,
 )
-from lhaw_record.generators.reviewing.outcomes import Outcome
-from lhaw_record.generators.reviewing.reviews import REASONS, Reviewable, choices
+from lhaw_record.generators.reviewing.reviews import REASONS, Reviewable, VariantOutcome, choices
 from lhaw_record.generators.reviewing.session import experiment_of
 from lhaw_record.generators.reviewing.sittings import Sitting, Sittings
-from lhaw_record.generators.rewriting.diff import marked
-from lhaw_record.generators.rewriting.occurrences import Prompt
 from lhaw_record.recorder.errors import RecordingFailed, StoreInUse
 from lhaw_record.recorder.events import VariantReviewed
 from lhaw_record.recorder.events.values import Segment
@@ -36,8 +35,8 @@ from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ungrouped
 from lhaw_record.runners.runs.daemon.daemon import Daemon
-from lhaw_record.runners.runs.daemon.endpoints import Endpoint, Extension
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
+from lhaw_record.runners.runs.daemon.endpoints import ApiEndpoint, Extension
+from lhaw_record.runners.runs.daemon.messages import DaemonRefusal
 from lhaw_record.runners.runs.daemon.pages import shown
 
 
@@ -71,7 +70,7 @@ async def _sitting(sittings: Sittings, reviewer: str) -> AsyncIterator[Sitting]:
         raise DaemonRefusal(str(error), kind="bad_decision", status=422) from error
 
 
-async def _open(sittings: Sittings, reviewer: str, wanted: Opening) -> ReviewList:
+async def _open(sittings: Sittings, reviewer: str, wanted: ReviewRequest) -> ReviewList:
     async with _sitting(sittings, reviewer) as sitting:
         reading = await sitting.read(wanted.benchmark, wanted.experiment)
     own = {digest: each.decision for digest, each in reading.own.items()}
@@ -80,7 +79,7 @@ async def _open(sittings: Sittings, reviewer: str, wanted: Opening) -> ReviewLis
     )
 
 
-async def _compare(sittings: Sittings, reviewer: str, question: Question) -> Comparison:
+async def _compare(sittings: Sittings, reviewer: str, question: ComparisonRequest) -> Comparison:
     async with _sitting(sittings, reviewer) as sitting:
         item, own, outcomes = await sitting.find(question.variant_digest)
         if item is None:
@@ -88,7 +87,7 @@ async def _compare(sittings: Sittings, reviewer: str, question: Question) -> Com
         return await anyio.to_thread.run_sync(comparison, item, question.prompt, own, outcomes)
 
 
-async def _decide(sittings: Sittings, reviewer: str, decision: Decision) -> Own:
+async def _decide(sittings: Sittings, reviewer: str, decision: DecisionRequest) -> Own:
     async with _sitting(sittings, reviewer) as sitting:
         item, _, _ = await sitting.find(decision.variant_digest)
         if item is None:
@@ -106,7 +105,7 @@ async def _close(sittings: Sittings, reviewer: str, _: Nothing) -> Nothing:
 
 
 def comparison(
-    item: Reviewable, prompt: str | None, own: VariantReviewed | None, outcomes: Sequence[Outcome]
+    item: Reviewable, prompt: str | None, own: VariantReviewed | None, outcomes: Sequence[VariantOutcome]
 ) -> Comparison:
     """Return what a reviewer sees of a variant."""
     variant = item.variant
@@ -132,11 +131,9 @@ def comparison(
 
 def _pieces(original: str, prompt: str, segments: Sequence[Segment]) -> Iterator[Piece]:
     """Yield both prompts in one, cut where something was changed and where the value of a segment begins or ends."""
-    searched = Prompt(original)
+    searched = SearchablePrompt(original)
     places = sorted(
-        (found.start, found.end, number)
-        for number, segment in enumerate(segments)
-        for found in searched.occurrences(segment)
+        (*span, number) for number, segment in enumerate(segments) for span in searched.occurrences(segment)
     )
     at = 0
     for span in marked(original, prompt):
@@ -162,38 +159,34 @@ def _unknown(variant_digest: str) -> DaemonRefusal:
 
 
 ENDPOINTS = (
-    Endpoint(
-        method="POST",
+    ApiEndpoint(
         path="/api/reviews/{name}",
         operation="review",
         summary="Open the sitting of a reviewer, and list the variants to decide about.",
-        request=Opening,
+        request=ReviewRequest,
         response=ReviewList,
         handler=_open,
         errors=(409, 507),
     ),
-    Endpoint(
-        method="POST",
+    ApiEndpoint(
         path="/api/reviews/{name}/comparison",
         operation="compare",
         summary="What a reviewer sees of a variant, or of another prompt in its place, with what the gate finds.",
-        request=Question,
+        request=ComparisonRequest,
         response=Comparison,
         handler=_compare,
         errors=(404, 409, 507),
     ),
-    Endpoint(
-        method="POST",
+    ApiEndpoint(
         path="/api/reviews/{name}/decisions",
         operation="decide",
         summary="Accept, reject or edit a variant. The same decision again changes nothing.",
-        request=Decision,
+        request=DecisionRequest,
         response=Own,
         handler=_decide,
         errors=(404, 409, 507),
     ),
-    Endpoint(
-        method="POST",
+    ApiEndpoint(
         path="/api/reviews/{name}/close",
         operation="close",
         summary="Close the sitting of a reviewer, so that it can go on in another process.",

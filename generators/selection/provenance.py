@@ -12,8 +12,8 @@ import msgspec
 from lhaw_record.analytics.views.rows import rows_of
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.generators.errors import GeneratorError
-from lhaw_record.generators.rewriting.written import NAME as WRITTEN
 from lhaw_record.generators.selection.selection import SelectionRequest
+from lhaw_record.generators.sources.written import WRITTEN
 from lhaw_record.recorder.events import BenchmarkSelected, GateJudgement, VariantGenerated
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.reading.reader import read_snapshot

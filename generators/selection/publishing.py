@@ -49,8 +49,7 @@ def _dataset(store: Path, event: BenchmarkSelected) -> ExportDocument:
 def _figure(event: BenchmarkSelected, chosen: Sequence[ChosenVariant], form: str) -> bytes:
     """Draw the distribution of the selected variants and return the image file in the given format."""
     from lhaw_record.analytics.figures import to_bytes
-    from lhaw_record.analytics.figures.drawing import FigureSpec
-    from lhaw_record.analytics.figures.style import styled
+    from lhaw_record.analytics.figures.drawing import FigureSpec, styled
     from lhaw_record.analytics.figures.variants import benchmark_distribution
 
     spec = FigureSpec(

@@ -1,6 +1,5 @@
 """Selects a benchmark from a store: finds eligible variants, chooses by quotas and records the choice in one event."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,8 +16,7 @@ from lhaw_record.recorder.reading.reader import Snapshot, read_snapshot
 from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
-from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
-from lhaw_record.runners.runs.supplementary_run import Counts, held, recorded_run
+from lhaw_record.runners.runs.run_record import WorkCounts, held, recorded_run
 
 
 class SelectionRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +45,7 @@ class SelectionRequest(msgspec.Struct, frozen=True, kw_only=True):
     reviewers: int = 0
 
 
-class Selection(msgspec.Struct, frozen=True, kw_only=True):
+class BenchmarkSelection(msgspec.Struct, frozen=True, kw_only=True):
     """A selection and the variants it was made from.
 
     ``is_known`` tells whether the store already records the same selection.
@@ -85,13 +83,35 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-def find_selection(store: Path, request: SelectionRequest) -> Selection:
-    """Return what a request selects from the store in its present state, without recording it.
+async def select_benchmark(
+    store: Path, request: SelectionRequest, *, experiment_id: str | None = None, is_recorded: bool = True
+) -> BenchmarkSelection:
+    """Select variants. The selection is recorded, unless ``is_recorded`` is false or the store already has the same.
 
-    The result is deterministic.
+    In one state of a store, a request always selects the same variants.
     """
-    check_experiment_id(request.name)
+    experiment_id = experiment_id or request.name
+    for name in (request.name, experiment_id):
+        check_experiment_id(name)
     _check(request)
+    Store(store)  # a mistyped name must not create a store
+    if not is_recorded:
+        return await anyio.to_thread.run_sync(_selection, store, request)
+    opened = create_store(store)
+    with held(opened, (experiment_id,)):
+        selection = await anyio.to_thread.run_sync(_selection, store, request)
+        if not selection.chosen:
+            raise GeneratorError(f"{opened.name} has no variant that can be chosen{_why(selection.offered)}")
+        if not selection.is_known:
+            config = msgspec.to_builtins(request)
+            counts = WorkCounts(1)
+            async with recorded_run(opened, experiment_id, "select", config, counts) as stream:
+                await stream.append(selection.event)
+                counts.done, counts.outcome = 1, "completed"
+    return selection
+
+
+def _selection(store: Path, request: SelectionRequest) -> BenchmarkSelection:
     offered = eligible_variants(
         store,
         request.benchmark,
@@ -119,27 +139,7 @@ def find_selection(store: Path, request: SelectionRequest) -> Selection:
         excluded=tuple(Excluded(reason=name, count=count) for name, count in offered.excluded.items()),
     )
     known = latest_selections(read_snapshot(store)).get((request.benchmark, request.name))
-    return Selection(event=event, offered=offered, chosen=chosen, is_known=known == event)
-
-
-async def select_benchmark(store: Path, request: SelectionRequest, *, experiment_id: str | None = None) -> Selection:
-    """Select variants and record the selection, unless the store already has the same one."""
-    Store(store)  # a mistyped name must not create a store
-    experiment_id = experiment_id or request.name
-    check_experiment_id(experiment_id)
-    opened = create_store(store)
-    with held(opened, (experiment_id,)):
-        selection = await anyio.to_thread.run_sync(find_selection, store, request)
-        if not selection.chosen:
-            raise GeneratorError(f"{opened.name} has no variant that can be chosen{_why(selection.offered)}")
-        if not selection.is_known:
-            config = msgspec.to_builtins(request)
-            redactor = Redactor(secrets_of(os.environ))
-            counts = Counts(1)
-            async with recorded_run(opened, experiment_id, "select", config, counts, redactor=redactor) as stream:
-                await stream.append(selection.event)
-                counts.done, counts.outcome = 1, "completed"
-    return selection
+    return BenchmarkSelection(event=event, offered=offered, chosen=chosen, is_known=known == event)
 
 
 def latest_selections(snapshot: Snapshot) -> dict[tuple[str, str], BenchmarkSelected]:

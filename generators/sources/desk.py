@@ -3,14 +3,12 @@
 from collections.abc import Iterable
 
 from lhaw_record.generators.protocol import SourceTask, WrittenPassage, WrittenSegment
-from lhaw_record.generators.sources.changed_workspaces import changed_workspaces
 from lhaw_record.generators.sources.environment_files import sheets_text
 from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTask
 from lhaw_record.recorder.events.values import Severity
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-from lhaw_record.runners.environments.benchmarks.desk.rewrites import PassageEntry, read_rewrites
-from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import segment_of
+from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks, environment_variants
+from lhaw_record.runners.environments.benchmarks.variants_file import PassageEntry, segment_of
 
 
 class DeskSource(CheckedSource):
@@ -21,30 +19,27 @@ class DeskSource(CheckedSource):
     def found(self) -> Iterable[LocatedTask]:
         """Yield the tasks, sorted by name."""
         templates = {template.task_id: template for template in desk_tasks()}
-        benchmark = DeskBenchmark()
-        tasks = benchmark.tasks()
-        changed = changed_workspaces(benchmark, tasks)
-        for task in tasks:
+        for task in DeskBenchmark().tasks():
             template = templates[task.task_id]
             source = SourceTask(
                 task=task,
                 files=_texts(template),
-                changed_workspaces=changed[task.task_id],
+                variants=environment_variants(template),
                 written=_written(template),
             )
             yield LocatedTask(source, f"desk task {task.task_id}")
 
 
 def _written(template: DeskTask) -> tuple[WrittenSegment, ...]:
-    """Return the segments of a task with what its ``rewrites.toml`` puts in the place of each."""
+    """Return the segments of a task with what its ``variants.toml`` puts in the place of each."""
     return tuple(
         WrittenSegment(
-            segment=segment_of(template, f"S{number}", entry),
+            segment=segment_of(entry, f"S{number}", template.fill),
             passages=tuple(_passage(template, passage) for passage in entry.passages),
             questions=entry.expected_questions,
             failure_mode=entry.failure_mode,
         )
-        for number, entry in enumerate(read_rewrites(template), start=1)
+        for number, entry in enumerate(template.variants_file().segments, start=1)
     )
 
 

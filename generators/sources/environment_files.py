@@ -115,7 +115,7 @@ def _workbook_text(content: bytes) -> str:
                 return ""
         book = openpyxl.load_workbook(io.BytesIO(content), data_only=True)
         return sheets_text({sheet.title: list(sheet.iter_rows(values_only=True)) for sheet in book.worksheets})
-    except Exception:  # noqa: BLE001 - openpyxl raises whatever a broken part of the archive causes: it is no text
+    except Exception:  # noqa: BLE001 - openpyxl raises whatever a broken archive causes; such a file has no text
         return ""
 
 

@@ -5,11 +5,10 @@ from pathlib import Path
 
 from lhaw_record.generators.protocol import SourceTask, TrajectoryStep
 from lhaw_record.generators.sources.environment_files import files_below, texts_of
-from lhaw_record.generators.sources.reading import Finding, error, warning
-from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTask
+from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTask, SourceFinding, error, warning
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Task
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import Place
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import AtlasInstallation
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import DATA_MOUNT
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.own_servers import read_own_servers, with_own
@@ -42,7 +41,7 @@ class McpAtlasSource(CheckedSource):
         self._stand_ins = tuple(stand_ins)
         self._own_servers = own_servers
 
-    def found(self) -> Iterator[LocatedTask | Finding]:
+    def found(self) -> Iterator[LocatedTask | SourceFinding]:
         """Yield the tasks in the order of the rows, also those that cannot run here. A broken row leaves no tasks."""
         try:
             rows = read_rows(self._paths)
@@ -56,7 +55,7 @@ class McpAtlasSource(CheckedSource):
             source = SourceTask(task=task, files=files, trajectory=_trajectory(row))
             yield LocatedTask(source, f"{row.source}, task {row.task_id}")
 
-    def _environment(self) -> tuple[dict[str, str], list[Finding]]:
+    def _environment(self) -> tuple[dict[str, str], list[SourceFinding]]:
         """Return the text of each data file by its path on the servers, and findings. All tasks share these files."""
         if self._data is None:
             return {}, [warning("no --data: nothing is known of the files, and trials of these tasks are not found")]
@@ -69,18 +68,18 @@ class McpAtlasSource(CheckedSource):
         findings += [warning(f"data {name} is too large to be read") for name in texts.too_large]
         return {f"{DATA_MOUNT}/{name}": text for name, text in texts.files.items()}, findings
 
-    def _recorded(self, rows: Sequence[Row]) -> tuple[list[Task], list[Finding]]:
+    def _recorded(self, rows: Sequence[Row]) -> tuple[list[Task], list[SourceFinding]]:
         """Return the tasks as the benchmark records them, and a warning for each task that cannot run here."""
         if self._data is None:
             return [task_of(row, environment_digest="") for row in rows], []
         own = read_own_servers(self._own_servers) if self._own_servers else ()
         known, servers = with_own(catalog(), own), servers_directory()
-        place = Place(data=self._data, servers=servers, stand_ins=self._stand_ins, catalog=known)
+        place = AtlasInstallation(data=self._data, servers=servers, stand_ins=self._stand_ins, catalog=known)
         benchmark = McpAtlasBenchmark(rows, place)
         return list(benchmark.every_task()), list(_not_runnable(benchmark, rows))
 
 
-def _not_runnable(benchmark: McpAtlasBenchmark, rows: Sequence[Row]) -> Iterator[Finding]:
+def _not_runnable(benchmark: McpAtlasBenchmark, rows: Sequence[Row]) -> Iterator[SourceFinding]:
     for row in rows:
         reason = benchmark.why_not(row.task_id)
         if reason is not None:

@@ -5,19 +5,39 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from lhaw_record.generators.errors import SourceError
 from lhaw_record.generators.protocol import Source, SourceTask
-from lhaw_record.generators.sources.reading import Finding, SourceReport, error, warning
 
 _BYTE_ORDER_MARK = "\ufeff"
 _ODD_IN_ID = re.compile(r"[^\w.:@+-]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _MOST_CHARACTERS = 100_000  # a longer prompt gives a warning
+
+
+class SourceFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """An error, which makes the source unusable, or a warning.
+
+    ``task_id`` is None if the finding is not about one task. ``message`` names the file and place, if there is one.
+    """
+
+    is_error: bool
+    message: str
+    task_id: str | None = None
+
+
+class SourceReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The readable tasks in a fixed order, and the findings in order of discovery."""
+
+    tasks: tuple[SourceTask, ...]
+    findings: tuple[SourceFinding, ...] = ()
+
+    @property
+    def errors(self) -> tuple[SourceFinding, ...]:
+        return tuple(finding for finding in self.findings if finding.is_error)
 
 
 class LocatedTask(msgspec.Struct, frozen=True):
@@ -30,15 +50,15 @@ class LocatedTask(msgspec.Struct, frozen=True):
 class CheckedSource(Source, Protocol):
     """A source that checks its tasks, and can report all its errors at once. It says itself what it finds."""
 
-    def found(self) -> Iterable[LocatedTask | Finding]:
+    def found(self) -> Iterable[LocatedTask | SourceFinding]:
         """Yield the tasks in a fixed order, and what is wrong. Faults in the files never raise an exception."""
         ...
 
     def read(self) -> SourceReport:
-        """Return all readable tasks and all errors and warnings, those of the source before those of the checks."""
+        """Return all readable tasks, and the findings of the source before the findings of the checks."""
         found = list(self.found())
         placed = [each for each in found if isinstance(each, LocatedTask)]
-        own = [each for each in found if isinstance(each, Finding)]
+        own = [each for each in found if isinstance(each, SourceFinding)]
         checked = [finding for each in placed for finding in _findings(each)]
         return SourceReport(
             tasks=tuple(each.source for each in placed), findings=(*own, *checked, *_across(placed, own))
@@ -58,15 +78,12 @@ class CheckedSource(Source, Protocol):
         raise SourceError(f"{first.message}{more}")
 
 
-class PublishedSource(CheckedSource):
-    """A source that reads published tasks.
+def error(message: str, task_id: str | None = None) -> SourceFinding:
+    return SourceFinding(is_error=True, message=message, task_id=task_id)
 
-    Args:
-        paths: The files, or the folders that are tasks or contain tasks, in order.
-    """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._paths = paths
+def warning(message: str, task_id: str | None = None) -> SourceFinding:
+    return SourceFinding(is_error=False, message=message, task_id=task_id)
 
 
 def is_blank(text: str) -> bool:
@@ -74,7 +91,7 @@ def is_blank(text: str) -> bool:
     return not text.replace(_BYTE_ORDER_MARK, "").strip()
 
 
-def _across(placed: Sequence[LocatedTask], findings: Sequence[Finding]) -> Iterator[Finding]:
+def _across(placed: Sequence[LocatedTask], findings: Sequence[SourceFinding]) -> Iterator[SourceFinding]:
     """Yield findings about the tasks as a whole: no tasks at all, repeated ids, repeated prompts."""
     if not placed and not any(finding.is_error for finding in findings):
         yield error("there is no task; name files or folders with tasks")
@@ -93,7 +110,7 @@ def _across(placed: Sequence[LocatedTask], findings: Sequence[Finding]) -> Itera
             yield warning(f"{each.place}: its prompt is that of task {other!r}", task.task_id)
 
 
-def _findings(placed: LocatedTask) -> Iterator[Finding]:
+def _findings(placed: LocatedTask) -> Iterator[SourceFinding]:
     source, task_id = placed.source, placed.source.task.task_id
     for message in (*_id_errors(task_id), *_prompt_errors(source), *_checkpoint_errors(source), *_step_errors(source)):
         yield error(f"{placed.place}: {message}", task_id)

@@ -1,13 +1,20 @@
-"""Declares commands. Each layer lists its commands, and ``lhaw_record.py`` builds one argparse program from them."""
+"""Declares commands, and translates library and system errors into errors that name the store and the next step.
+
+Each layer lists its commands, and ``lhaw_record.py`` builds one argparse program from them.
+"""
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
 
-from lhaw_record.recorder.cli.suggestions import did_you_mean
+from lhaw_record.recorder.errors import DamagedStore, StoreError
+from lhaw_record.recorder.sharing.address import store_name
+from lhaw_record.recorder.wording import did_you_mean
 
 PROGRAM = "lhaw-record"
 
@@ -174,3 +181,25 @@ def flag(name: str, help_text: str) -> Argument:
 def repeatable(name: str, metavar: str, help_text: str, **keywords: Any) -> Argument:
     """Declare an option that may be given several times. Its value is a list."""
     return argument(name, action="append", default=[], metavar=metavar, help=help_text, **keywords)
+
+
+@contextmanager
+def clear_errors(doing: str, root: Path) -> Iterator[None]:
+    """Translate library and system errors raised in a ``with`` block into recorder errors."""
+    import pyarrow as pa
+
+    if root.is_file():
+        raise StoreError(f"{root} is a file, not a store; name the store's directory")
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except pa.ArrowException as error:
+        advice = "'lhaw-record log verify' names the file"
+        raise DamagedStore(f"cannot {doing} {store_name(root)} ({error}); {advice}") from error
+    except OSError as error:
+        what = f"{error.filename}: " if error.filename else ""
+        raise StoreError(
+            f"cannot {doing} {store_name(root)}: {what}{error.strerror or error}. No recorded data is lost; "
+            "fix this, then run the same command again"
+        ) from error

@@ -12,13 +12,11 @@ import msgspec
 
 from lhaw_record.recorder.cli import transfer_commands, upkeep_commands
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE, event_count, format_option
-from lhaw_record.recorder.cli.command import Command, CommandGroup, argument
-from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.command import Command, CommandGroup, argument, clear_errors
 from lhaw_record.recorder.cli.output import print_json, print_rows, say
-from lhaw_record.recorder.cli.progress import Progress
-from lhaw_record.recorder.cli.terminal import visible
+from lhaw_record.recorder.cli.terminal import Progress, visible
 from lhaw_record.recorder.errors import StoreError
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 
 if TYPE_CHECKING:
     from lhaw_record.recorder.inspection.stat import Stat
@@ -37,7 +35,9 @@ def tail_command(options: argparse.Namespace) -> int:
         rows = [line.row() for line in tail.last(options.events)]
         if not options.follow:
             if options.stream and not rows and options.events:
-                raise StoreError(f"{place_of(options.store)} has no stream {options.stream!r}; 'log tail' shows names")
+                raise StoreError(
+                    f"{store_name(options.store)} has no stream {options.stream!r}; 'log tail' shows names"
+                )
             print_rows(rows, TAIL_COLUMNS, options.format)
             return 0
         header_lines = 0
@@ -109,10 +109,10 @@ def verify_command(options: argparse.Namespace) -> int:
             [msgspec.to_builtins(found) for found in report.findings], ("file", "row", "problem"), options.format
         )
     if not report.has_manifest:
-        say(f"{place_of(options.store)} has no manifest: a missing file would go unnoticed")
+        say(f"{store_name(options.store)} has no manifest: a missing file would go unnoticed")
     verdict = f"{len(report.findings)} problems" if report.findings else "all good"
     say(
-        f"{place_of(options.store)}: {report.events} events in {report.streams} streams, {report.segments} segments "
+        f"{store_name(options.store)}: {report.events} events in {report.streams} streams, {report.segments} segments "
         f"and {report.journals} journals; {report.open_streams} streams are open; {verdict}"
     )
     return 3 if report.findings else 0

@@ -1,16 +1,24 @@
-"""Output of commands: data go to standard output in the chosen ``--format``, messages for people to standard error."""
+"""Prints what commands say and the rows that they report, as a table, CSV or JSON.
 
+Much of a store's text was written by agents under test. A CSV cell that begins with ``=``, ``+``, ``-``, ``@``, a tab
+or a line end runs as a formula when a spreadsheet opens the file (OWASP, CSV Injection). Such text gets an apostrophe
+in front, which spreadsheets hide; numbers stay numbers.
+"""
+
+import csv
+import io
 import json
+import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, TextIO
 
 import msgspec
 
-from lhaw_record.recorder.cli.csv_cells import write_csv
 from lhaw_record.recorder.cli.terminal import BOLD, QUIET, fitting_widths, painted, shortened, terminal_width, visible
 
 FORMATS = ("table", "csv", "json")
@@ -112,3 +120,30 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return str(value).replace("\n", " ")
+
+
+_BLANK = r"[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]"
+"""Blanks of Python and of JavaScript, as the report's page has them too."""
+_FORMULA = re.compile(rf"{_BLANK}*[=+\-@＝＋－＠]|[\t\r\n]")  # noqa: RUF001 - some spreadsheets take the wide ones too
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|nan)")
+
+
+def write_csv(out: TextIO, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a header and rows. None becomes an empty cell."""
+    line = io.StringIO()
+    writer = csv.writer(line, lineterminator="\r\n")  # so that the writer quotes a carriage return in a cell
+    for row in chain([columns], rows):
+        writer.writerow([inert(value) for value in row])
+        out.write(line.getvalue().removesuffix("\r\n") + "\n")
+        line.seek(0)
+        line.truncate()
+
+
+def inert(value: Any) -> Any:
+    """Return a value as a cell that no spreadsheet runs as a formula."""
+    if value is None:
+        return ""
+    if isinstance(value, bool | int | float):
+        return value
+    text = str(value)
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text

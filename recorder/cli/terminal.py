@@ -1,10 +1,13 @@
-"""What a terminal can show: its width, whether it takes colours, and lines that fit. Files and pipes get all of it."""
+"""What a terminal can show: its width and colours, lines that fit, and the progress of long work."""
 
 import os
 import re
 import shutil
+import sys
+import time
 from collections.abc import Sequence
-from typing import TextIO
+from types import TracebackType
+from typing import Self, TextIO
 
 BOLD, QUIET, RED = "1", "2", "31"
 _LEAST_WIDTH = 40
@@ -12,7 +15,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def terminal_width(out: TextIO) -> int | None:
-    """Return the number of characters in a line of a terminal, or None if ``out`` is no terminal."""
+    """Return the number of characters in a line of a terminal, or None if ``out`` is not a terminal."""
     if not out.isatty():
         return None
     return max(_LEAST_WIDTH, shutil.get_terminal_size((80, 24)).columns)
@@ -56,3 +59,48 @@ def fitting_widths(widths: Sequence[int], width: int, *, narrowest: int = 10) ->
         step = max(1, min(widest - second, -(-excess // count)))
         shown = [each - step if each == widest else each for each in shown]
     return shown, len(widths) - len(shown)
+
+
+SECONDS_BEFORE_LINE = 1.0
+SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_BETWEEN_PAINTS = 0.2
+_CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """A context manager that shows progress. It prints nothing if the work ends quickly.
+
+    Args:
+        what: What is counted, for example ``events checked``.
+        out: Where to print. None means standard error.
+    """
+
+    def __init__(self, what: str, out: TextIO | None = None) -> None:
+        self._what = what
+        self._out = out or sys.stderr
+        self._is_terminal = self._out.isatty()
+        self._began = time.monotonic()
+        self._due = self._began + (SECONDS_BEFORE_LINE if self._is_terminal else SECONDS_BETWEEN_LINES)
+        self._is_painted = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_painted:
+            self._out.write(_CLEAR)
+            self._out.flush()
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """Show how much is done. ``total`` is None if the total is unknown."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        of_all = f" of {total:,} ({done / total:.0%})" if total else ""
+        line = f"{now - self._began:.0f} s  {done:,}{of_all} {self._what}"
+        self._is_painted = self._is_terminal
+        self._due = now + (_SECONDS_BETWEEN_PAINTS if self._is_terminal else SECONDS_BETWEEN_LINES)
+        self._out.write(f"{_CLEAR}{line}" if self._is_terminal else f"{line}\n")
+        self._out.flush()

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lhaw_record.recorder.cli.arguments import FORMAT, OUTPUT, STORE, TARGET_STORE
-from lhaw_record.recorder.cli.command import Command, argument, flag
-from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.command import Command, argument, clear_errors, flag
 from lhaw_record.recorder.cli.output import STANDARD_STREAM, open_output, print_json, print_rows, say
-from lhaw_record.recorder.cli.progress import Progress
+from lhaw_record.recorder.cli.terminal import Progress
 from lhaw_record.recorder.errors import StoreError
-from lhaw_record.recorder.sharing.address import place_of, store_address
+from lhaw_record.recorder.sharing.address import store_address, store_name
 
 if TYPE_CHECKING:
     from lhaw_record.recorder.events import Envelope
@@ -35,15 +34,15 @@ def export_command(options: argparse.Namespace) -> int:
     """Write events and artifacts into one file."""
     from lhaw_record.recorder.storage.store import Store
     from lhaw_record.recorder.transfer.export import contents, write_export
-    from lhaw_record.recorder.transfer.whole_streams import Selection
+    from lhaw_record.recorder.transfer.whole_streams import StreamSelection
 
-    selection = Selection(experiment_id=options.experiment, trial_id=options.trial, stream_id=options.stream)
+    selection = StreamSelection(experiment_id=options.experiment, trial_id=options.trial, stream_id=options.stream)
     with clear_errors("export", options.store), Progress("events exported") as progress:
         store = Store(options.store)
         source = contents(store, selection, has_blobs=not options.no_blobs, on_progress=progress)
         with open_output(options.output) as out:
             end = write_export(source, out)
-            if not end.events and selection != Selection():
+            if not end.events and selection != StreamSelection():
                 raise StoreError(
                     f"{store.name} has no such events; 'lhaw-record log stat' and 'log tail' show what is there"
                 )
@@ -73,7 +72,7 @@ def import_command(options: argparse.Namespace) -> int:
         "has not ended and was left out; import it when it has", [name for each in done for name in each.open_streams]
     )
     conflicts = [name for each in done for name in each.conflicts]
-    _name(f"is in {place_of(options.store)} with other events; nothing was changed there", conflicts)
+    _name(f"is in {store_name(options.store)} with other events; nothing was changed there", conflicts)
     if missing := sum(each.missing_blobs for each in done):
         say(f"{missing} artifacts are neither in the import nor in the store")
     return 1 if conflicts else 0

@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE
-from lhaw_record.recorder.cli.command import Command, argument, flag
-from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.command import Command, argument, clear_errors, flag
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.cli.progress import Progress
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.cli.terminal import Progress
+from lhaw_record.recorder.sharing.address import store_name
 
 if TYPE_CHECKING:
     from lhaw_record.recorder.storage.store import Store
 
 RECOVER_COLUMNS = ("journal", "action", "records", "torn_bytes", "closed_streams")
-REPAIR_COLUMNS = ("action", "experiment_id", "stream_id", "writer_id", "events", "own_id")
 COMPACT_COLUMNS = ("action", "experiment_id", "segments", "records", "path")
 
 
@@ -34,19 +32,14 @@ def recover_command(options: argparse.Namespace) -> int:
 
 
 def repair_command(options: argparse.Namespace) -> int:
-    """Separate streams that share a name, or accept the loss of files."""
-    from lhaw_record.recorder.recovery.repair import repair
-    from lhaw_record.recorder.storage.manifest_check import accept_loss, find_problems
+    """Accept the loss of files."""
+    from lhaw_record.recorder.recovery.loss import accept_loss
+    from lhaw_record.recorder.storage.manifest_check import find_problems
     from lhaw_record.recorder.storage.store import Store
 
-    if options.accept_loss:
-        with clear_errors("repair", options.store):
-            lost = find_problems(Store(options.store)) if options.dry_run else accept_loss(_for_writing(options))
-        print_rows([msgspec.to_builtins(each) for each in lost], ("file", "text"), options.format)
-        return 0
     with clear_errors("repair", options.store):
-        reports = repair(Store(options.store) if options.dry_run else _for_writing(options), is_dry_run=options.dry_run)
-    print_rows([msgspec.to_builtins(report) for report in reports], REPAIR_COLUMNS, options.format)
+        lost = find_problems(Store(options.store)) if options.dry_run else accept_loss(_for_writing(options))
+    print_rows([msgspec.to_builtins(each) for each in lost], ("file", "text"), options.format)
     return 0
 
 
@@ -60,7 +53,7 @@ def compact_command(options: argparse.Namespace) -> int:
         done = compact(store, experiment_id=options.experiment, is_dry_run=options.dry_run, on_progress=progress)
     if done is None:
         say(
-            f"lhaw-record: another process is compacting {place_of(options.store)}; "
+            f"lhaw-record: another process is compacting {store_name(options.store)}; "
             "run the same command again when it has ended"
         )
         return 1
@@ -90,16 +83,14 @@ COMMANDS = (
     ),
     Command(
         name="repair",
-        help="separate streams that an earlier version started twice under one name",
-        description="Separate recordings to which an earlier version gave the same name after an error. Recovers "
-        "the store "
-        "first, then appends events; it changes no stored byte.",
-        example="log repair stores/demo --dry-run",
+        help="accept that files of a store are lost",
+        description="Accept that files are missing or journals were cut, print what they contained, and close the "
+        "streams that they leave unfinished, so that their trials can run again.",
+        example="log repair stores/demo --accept-loss --dry-run",
         arguments=(
             STORE,
-            flag(
-                "--accept-loss",
-                "instead, accept that files are missing or journals were cut, and print what they contained",
+            argument(
+                "--accept-loss", action="store_true", required=True, help="confirm that the data will not come back"
             ),
             _DRY_RUN,
             FORMAT,

@@ -2,19 +2,6 @@
 
 import msgspec
 
-from lhaw_record.recorder.events._base import Event
-from lhaw_record.recorder.events.action import ActionFinished, ActionStarted
-from lhaw_record.recorder.events.control import (
-    CONTROL,
-    CONTROL_EXPERIMENT,
-    NOTES_EXPERIMENT,
-    ExperimentCancelled,
-    ExperimentPaused,
-    ExperimentRequeued,
-    ExperimentResumed,
-    ExperimentRetuned,
-    ExperimentSubmitted,
-)
 from lhaw_record.recorder.events.generation import (
     BenchmarkSelected,
     Excluded,
@@ -24,12 +11,22 @@ from lhaw_record.recorder.events.generation import (
     RejectedSegment,
     SegmentsExtracted,
     SelectedVariant,
+    TaskRegistered,
+    VariantGenerated,
     VariantRejected,
 )
-from lhaw_record.recorder.events.grading import ArtifactStored, CheckpointScored
 from lhaw_record.recorder.events.identifiers import Attempt, ExperimentId, Microseconds, Name, Nanoseconds, Sequence
-from lhaw_record.recorder.events.importing import ImportRecorded, Skipped, Understood
-from lhaw_record.recorder.events.injection import AnchorLost, ClarificationInjected, InjectionReapplied
+from lhaw_record.recorder.events.interaction import (
+    ActionFinished,
+    ActionStarted,
+    AnchorLost,
+    ClarificationInjected,
+    InjectionReapplied,
+    QuestionAnswered,
+    QuestionAsked,
+    RejectedAnswer,
+    RevealedSegment,
+)
 from lhaw_record.recorder.events.judging import (
     JudgedFlag,
     NewTaskJudged,
@@ -40,20 +37,40 @@ from lhaw_record.recorder.events.judging import (
     VariantReviewed,
 )
 from lhaw_record.recorder.events.model import (
-    CallDetails,
     ModelCalled,
     ModelFailed,
     ModelResponded,
     Reasoning,
     RepliedToolCall,
-    UsageDetails,
     Wire,
 )
-from lhaw_record.recorder.events.question import QuestionAnswered, QuestionAsked, RejectedAnswer, RevealedSegment
-from lhaw_record.recorder.events.run import OracleBudgetSet, Package, RunFinished, RunStarted
-from lhaw_record.recorder.events.task import TaskRegistered, VariantGenerated
-from lhaw_record.recorder.events.threads import TrialFlagged
-from lhaw_record.recorder.events.trial import TrialFailed, TrialFinished, TrialStarted
+from lhaw_record.recorder.events.run import (
+    CONTROL,
+    CONTROL_EXPERIMENT,
+    NOTES_EXPERIMENT,
+    ExperimentCancelled,
+    ExperimentPaused,
+    ExperimentRequeued,
+    ExperimentResumed,
+    ExperimentRetuned,
+    ExperimentSubmitted,
+    ImportRecorded,
+    OracleBudgetSet,
+    Package,
+    RunFinished,
+    RunStarted,
+    Skipped,
+    Understood,
+)
+from lhaw_record.recorder.events.trial import (
+    ArtifactStored,
+    CheckpointScored,
+    TrialFailed,
+    TrialFinished,
+    TrialFlagged,
+    TrialStarted,
+)
+from lhaw_record.recorder.events.values import Event, Usage
 
 AnyEvent = (
     RunStarted
@@ -140,7 +157,6 @@ __all__ = [
     "AnyEvent",
     "ArtifactStored",
     "BenchmarkSelected",
-    "CallDetails",
     "CheckpointScored",
     "ClarificationInjected",
     "Envelope",
@@ -186,7 +202,7 @@ __all__ = [
     "TrialsDiscarded",
     "TrialsNoted",
     "Understood",
-    "UsageDetails",
+    "Usage",
     "VariantGenerated",
     "VariantRejected",
     "VariantReviewed",

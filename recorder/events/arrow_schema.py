@@ -5,7 +5,7 @@ back without loss.
 """
 
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -84,27 +84,6 @@ def from_row(row: Mapping[str, Any]) -> Envelope:
     envelope = {field.name: row[field.name] for field in ENVELOPE_FIELDS if field.name != "type"}
     event = _known(row[row["type"]], _shapes().get(row["type"], _Shape(frozenset(), {})))
     return msgspec.convert({**envelope, "event": {"type": row["type"], **event}}, Envelope)
-
-
-def unknown_columns(schema: pa.Schema) -> list[str]:
-    """Return the columns and fields in a segment's schema that this version does not know, as dotted paths."""
-    ours = event_schema()
-    found = [name for name in schema.names if name not in ours.names]
-    for name in set(schema.names) & set(ours.names):
-        found += [f"{name}.{path}" for path in _unknown_fields(schema.field(name).type, ours.field(name).type)]
-    return sorted(found)
-
-
-def _unknown_fields(theirs: pa.DataType, ours: pa.DataType) -> Iterator[str]:
-    if pa.types.is_list(theirs) and pa.types.is_list(ours):
-        theirs, ours = theirs.value_type, ours.value_type
-    if pa.types.is_struct(theirs) and pa.types.is_struct(ours):
-        known = {field.name: field.type for field in ours}
-        for field in theirs:
-            if field.name not in known:
-                yield field.name
-            else:
-                yield from (f"{field.name}.{path}" for path in _unknown_fields(field.type, known[field.name]))
 
 
 class _Shape(NamedTuple):

@@ -1,7 +1,6 @@
-"""Events of benchmark generation: extracted segments, rejected variants and the selected set."""
+"""Events that generate a benchmark, and those that register tasks and variants when a run first uses them."""
 
-from lhaw_record.recorder.events._base import Event
-from lhaw_record.recorder.events.values import Segment, Usage, Value
+from lhaw_record.recorder.events.values import Event, Segment, Task, Usage, Value, Variant
 
 
 class RejectedSegment(Value, frozen=True):
@@ -42,7 +41,7 @@ class GateJudgement(Value, frozen=True):
 
     ``judge`` is the model's name. ``judge_digest`` covers the prompts, the parameters and the number of guesses.
     ``judged`` names what was asked. ``guesses`` counts the tries to get a removed value back, and ``hits`` those that
-    did; a try without a usable value is no hit.
+    did; a try without a usable value does not count as one.
     """
 
     judge: str
@@ -112,3 +111,29 @@ class BenchmarkSelected(Event, frozen=True, tag="benchmark_selected"):
     quotas: tuple[Quota, ...]
     variants: tuple[SelectedVariant, ...]
     excluded: tuple[Excluded, ...] = ()
+
+
+class TaskRegistered(Event, frozen=True, tag="task_registered"):
+    """A run used a task. The task's checkpoints are in the order of the terminal state."""
+
+    task: Task
+    task_digest: str
+
+
+class VariantGenerated(Event, frozen=True, tag="variant_generated"):
+    """A run used a variant. ``variant.origin`` says where the variant came from.
+
+    If this program generated the variant, ``rewriter`` is ``rules/N`` or the name of a model. ``rewriter_digest``
+    covers the rules, or the prompt and the parameters. ``diff`` is a unified diff of the words of the two prompts.
+    ``terminal_states`` are the distinct terminal states behind an imported label whose trials were not imported.
+    ``judgement`` is None if no model judged the prompt.
+    """
+
+    variant: Variant
+    variant_digest: str
+    task_digest: str | None = None
+    rewriter: str | None = None
+    rewriter_digest: str | None = None
+    diff: str | None = None
+    terminal_states: tuple[tuple[int, ...], ...] | None = None
+    judgement: GateJudgement | None = None

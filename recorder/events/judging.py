@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from lhaw_record.recorder.events._base import Event
-from lhaw_record.recorder.events.values import Value
+from lhaw_record.recorder.events.values import Event, Value
 
 FlagVerdict = Literal["yes", "no", "not_applicable"]
 

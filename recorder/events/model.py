@@ -4,9 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from lhaw_record.recorder.events._base import Event
 from lhaw_record.recorder.events.identifiers import Sha256
-from lhaw_record.recorder.events.values import Usage, Value
+from lhaw_record.recorder.events.values import Event, Usage, Value
 
 Role = Literal["agent", "user_simulator", "grader", "judge", "extractor", "rewriter"]
 CallKind = Literal["main", "sub_agent", "side", "retry"]
@@ -21,21 +20,6 @@ class RepliedToolCall(Value, frozen=True):
     arguments_json: str
 
 
-class CallDetails(Value, frozen=True):
-    """Further facts of a request.
-
-    ``thread_change`` says what else happened to its thread: it was recognised as one that goes on (``promoted``), or
-    lost earlier replies (``compacted``), its history (``restarted``) or its end (``rewound``). ``form_known_by`` is set
-    if a reply of a given form was wanted: it says how it was known whether the model takes a JSON schema (``listed``,
-    ``tried``, ``unlisted``, ``refused``, ``parameter``). The schema, if it was sent, is among the parameters.
-    ``cache_marks`` are the messages at whose end the request was marked for the provider's cache, counted from 0.
-    """
-
-    thread_change: ThreadChange | None = None
-    form_known_by: str | None = None
-    cache_marks: tuple[int, ...] = ()
-
-
 class ModelCalled(Event, frozen=True, tag="model_called"):
     """A request was sent to a model. Its conversation is stored as a delta to the parent call.
 
@@ -47,6 +31,12 @@ class ModelCalled(Event, frozen=True, tag="model_called"):
     canonical JSON. ``tools_json`` is set in the first call of a thread and whenever the tools changed.
     ``parameters_json`` is None if the parameters are unknown. ``kind_reason`` says how the kind of a call behind a
     gateway was recognised.
+
+    ``thread_change`` says what else happened to its thread: it was recognised as one that goes on (``promoted``), or
+    lost earlier replies (``compacted``), its history (``restarted``) or its end (``rewound``). ``form_known_by`` is set
+    if a reply of a given form was wanted: it says how it was known whether the model takes a JSON schema (``listed``,
+    ``tried``, ``unlisted``, ``refused``, ``parameter``). The schema, if it was sent, is among the parameters.
+    ``cache_marks`` are the messages at whose end the request was marked for the provider's cache, counted from 0.
     """
 
     call_id: str
@@ -62,29 +52,20 @@ class ModelCalled(Event, frozen=True, tag="model_called"):
     parent_call_id: str | None = None
     tools_json: str | None = None
     kind_reason: str | None = None
-    details: CallDetails | None = None
+    thread_change: ThreadChange | None = None
+    form_known_by: str | None = None
+    cache_marks: tuple[int, ...] = ()
 
 
 class Reasoning(Value, frozen=True):
-    """The reasoning in a reply: the ``text`` that the provider shows and its number of ``tokens``, None if unknown.
+    """The reasoning in a reply: the ``text`` that the provider shows, None if it shows none.
 
     ``provider_state_json`` is what the provider wants back unchanged with the next request, such as signed thinking,
     reasoning items or thought signatures. It is the ``provider_state`` of the canonical message.
     """
 
     text: str | None = None
-    tokens: int | None = None
     provider_state_json: str | None = None
-
-
-class UsageDetails(Value, frozen=True):
-    """Further usage of a reply. None if the provider does not report it.
-
-    They are the input tokens written to a cache, and the cost in USD that the provider itself reported.
-    """
-
-    cache_write_tokens: int | None = None
-    provider_cost_usd: float | None = None
 
 
 _TOO_LATE = (408, 504)
@@ -110,7 +91,6 @@ class ModelResponded(Event, frozen=True, tag="model_responded"):
     """A model replied to a call. Token counts are those of the provider. ``cost_usd`` is None if the price is unknown.
 
     The token counts, the latency and the finish reason are None if the source of an imported trial lacks them.
-    ``output_tokens`` include those of reasoning, ``input_tokens`` those read from a cache and those written to it.
     """
 
     call_id: str
@@ -119,13 +99,9 @@ class ModelResponded(Event, frozen=True, tag="model_responded"):
     finish_reason: str | None
     latency_ms: float | None
     tool_calls: tuple[RepliedToolCall, ...] = ()
-    input_tokens: int | None = 0
-    output_tokens: int | None = 0
-    cached_input_tokens: int | None = 0
-    cost_usd: float | None = None
     served_model: str | None = None
+    usage: Usage = Usage()
     reasoning: Reasoning | None = None
-    usage: UsageDetails | None = None
     wire: Wire | None = None
 
 

@@ -1,8 +1,9 @@
-"""Events of one attempt at a trial: its complete description at the start, and how it ended."""
+"""Events of one attempt at a trial: its complete description at the start, its grading, and how it ended."""
 
 from typing import Literal
 
-from lhaw_record.recorder.events._base import Event
+from lhaw_record.recorder.events.identifiers import Sha256
+from lhaw_record.recorder.events.values import Event
 
 Boundary = Literal["model", "tool", "sandbox", "user_simulator", "grader", "recorder"]
 EndedBy = Literal[
@@ -88,8 +89,7 @@ class TrialFailed(Event, frozen=True, tag="trial_failed"):
     """Last event of an attempt that failed because of infrastructure. It means missing data, never a score of zero.
 
     ``boundary`` is None if the source of an imported trial does not say where it failed. ``charged_ms`` and
-    ``waited_ms`` are as in ``trial_finished``. If two recordings had the same stream id and were separated later,
-    ``separated_from`` is the id under which the stream's earlier events are stored.
+    ``waited_ms`` are as in ``trial_finished``.
     """
 
     boundary: Boundary | None
@@ -101,4 +101,46 @@ class TrialFailed(Event, frozen=True, tag="trial_failed"):
     stream_digest: str = ""
     charged_ms: float | None = None
     waited_ms: float | None = None
-    separated_from: str | None = None
+
+
+class CheckpointScored(Event, frozen=True, tag="checkpoint_scored"):
+    """A checkpoint got ``score`` of ``total`` points. Grading an attempt again adds results and never replaces any.
+
+    ``graded_stream_id`` names the graded attempt if the result is recorded in another stream, as in a later grading.
+    """
+
+    checkpoint_id: str
+    label: str
+    score: float
+    total: float
+    details: str
+    grader: str
+    grading_id: str
+    is_primary: bool = True
+    graded_stream_id: str | None = None
+
+
+class ArtifactStored(Event, frozen=True, tag="artifact_stored"):
+    """A file that a trial left behind was stored. The bytes were durable in ``STORE/blobs`` before this event."""
+
+    sha256: Sha256
+    media_type: str
+    size_bytes: int
+    role: str
+    name: str
+
+
+Flag = Literal["no_main_thread", "actions_uncounted", "injection_lost"]
+
+
+class TrialFlagged(Event, frozen=True, tag="trial_flagged"):
+    """A trial behind a gateway whose numbers may describe the recording instead of the agent.
+
+    ``no_main_thread`` means that no conversation was recognised as the agent's own. ``actions_uncounted`` means that
+    the agent went on acting and its actions were not counted. ``injection_lost`` means that the message was due, or had
+    been inserted, and the agent worked on without it. ``detail`` says how this was noticed. Each flag is recorded once,
+    when the program has ended.
+    """
+
+    flag: Flag
+    detail: str

@@ -54,6 +54,17 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 msgspec.structs.force_setattr(self, name, float(value))
 
 
+class Event(Value, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """A recorded fact. An event is complete when it is written and never changes.
+
+    Some values are always known to our own runner but may be missing from the source of an imported event. They are
+    then None and never invented. The check ``recorded_trials_are_known`` finds recorded trials that lack such a value.
+
+    A field added later needs a default. Defaults are not encoded, so old records keep their digests. If the field may
+    be None, its default must be None, because the field reads as null in the rows of older segments.
+    """
+
+
 @cache
 def _normalised_fields(cls: type[msgspec.Struct]) -> tuple[tuple[str, bool, object], ...]:
     """Return the fields to normalise, each as (name, whether it is a float, default)."""
@@ -61,7 +72,7 @@ def _normalised_fields(cls: type[msgspec.Struct]) -> tuple[tuple[str, bool, obje
     fields = []
     for field in msgspec.structs.fields(cls):
         is_float = hints[field.name] in (float, float | None)
-        if is_float or isinstance(field.default, str | float):
+        if is_float or isinstance(field.default, str | float | Value):
             fields.append((field.name, is_float, field.default))
     return tuple(fields)
 

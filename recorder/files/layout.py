@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-FORMAT = 1
+FORMAT = 2
 MARKER = "store.json"
 FOLDERS = ("journal", "events", "blobs", "locks", "index")
 SCHEMA_FILE = "events/experiment=_schema/schema.parquet"

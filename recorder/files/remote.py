@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.files.layout import FORMAT, MARKER, marker
-from lhaw_record.recorder.files.places import Place, open_place
+from lhaw_record.recorder.files.remote_folder import RemoteFolder, open_folder
 
 T = TypeVar("T")
 
@@ -116,9 +116,9 @@ class Remote:
             return
 
     @cached_property
-    def _place(self) -> Place:
+    def _place(self) -> RemoteFolder:
         """The place, which is opened on first use."""
-        return open_place(self.address)
+        return open_folder(self.address)
 
     def _write(self, what: str, step: Callable[[], None]) -> None:
         try:

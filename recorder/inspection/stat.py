@@ -13,17 +13,11 @@ import pyarrow.parquet as pq
 
 from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.events import type_name
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.reading.reader import consistent_read
 from lhaw_record.recorder.sealing.compaction import mergeable
 from lhaw_record.recorder.storage.journal import is_live, read_journal
-from lhaw_record.recorder.storage.segments import (
-    StoreSegment,
-    StoreSegments,
-    column_statistics,
-    list_segments,
-    readable,
-)
+from lhaw_record.recorder.storage.segments import StoreSegment, StoreSegments, list_segments, readable
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.storage.stream_index import load_index
 
@@ -32,7 +26,7 @@ _COLUMNS = ["type", "trial_id"]
 _NO_STREAMS = pa.schema({"stream_id": pa.string(), "is_closed": pa.bool_()}).empty_table()
 
 
-class Files(msgspec.Struct, frozen=True, kw_only=True):
+class FileCount(msgspec.Struct, frozen=True, kw_only=True):
     """The number of files of one kind, and their total size in bytes."""
 
     files: int
@@ -74,7 +68,7 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True):
     event_types: dict[str, int]
     experiments: tuple[ExperimentStat, ...]
     streams: Streams
-    files: dict[str, Files]
+    files: dict[str, FileCount]
     bytes_per_event: float | None
     mergeable_segments: int
     merged_segments: int
@@ -242,7 +236,7 @@ def _true_values(values: pa.ChunkedArray) -> int:
     return int(pc.sum(values).as_py() or 0)
 
 
-def _files(store: Store, segments: StoreSegments, journals: Iterable[Path]) -> dict[str, Files]:
+def _files(store: Store, segments: StoreSegments, journals: Iterable[Path]) -> dict[str, FileCount]:
     return {
         "journals": _sizes(journals),
         "segments": _sizes(segment.path for segment in segments.chosen),
@@ -252,6 +246,13 @@ def _files(store: Store, segments: StoreSegments, journals: Iterable[Path]) -> d
     }
 
 
-def _sizes(paths: Iterable[Path]) -> Files:
+def _sizes(paths: Iterable[Path]) -> FileCount:
     sizes = [path.stat().st_size for path in paths]
-    return Files(files=len(sizes), bytes=sum(sizes))
+    return FileCount(files=len(sizes), bytes=sum(sizes))
+
+
+def column_statistics(metadata: pq.FileMetaData, column: str) -> list[pq.Statistics | None]:
+    """Return the statistics of a column, one entry for each row group."""
+    names = [metadata.schema.column(place).path for place in range(len(metadata.schema))]
+    place = names.index(column)
+    return [metadata.row_group(group).column(place).statistics for group in range(metadata.num_row_groups)]

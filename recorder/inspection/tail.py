@@ -16,18 +16,19 @@ import pyarrow.parquet as pq
 
 from lhaw_record.recorder.events import Envelope, type_name
 from lhaw_record.recorder.files.layout import JournalName
+from lhaw_record.recorder.inspection.stat import column_statistics
 from lhaw_record.recorder.inspection.summaries import summary
 from lhaw_record.recorder.reading.reader import consistent_read, stream_rows
 from lhaw_record.recorder.storage.journal import read_journal
 from lhaw_record.recorder.storage.retirement import list_retired
-from lhaw_record.recorder.storage.segments import StoreSegments, column_statistics, list_segments, readable, where_now
+from lhaw_record.recorder.storage.segments import StoreSegments, list_segments, readable, where_now
 from lhaw_record.recorder.storage.store import Store
 
 _LONGEST_SUMMARY = 100
 _ORDER = ("recorded_at_us", "experiment_id", "stream_id", "sequence")
 
 
-class Line(msgspec.Struct, frozen=True, order=True):
+class TailLine(msgspec.Struct, frozen=True, order=True):
     """One event as a line: its time, its identity, its type and a summary. Lines sort in the order they are printed."""
 
     recorded_at_us: int
@@ -67,7 +68,7 @@ class _Seen(msgspec.Struct):
     sequences: dict[tuple[str, str], int] = msgspec.field(default_factory=dict)
     since_us: int = 0
 
-    def note(self, lines: Iterable[Line]) -> None:
+    def note(self, lines: Iterable[TailLine]) -> None:
         """Remember the last sequence number of each stream in the given lines."""
         for line in lines:
             key = (line.experiment_id, line.stream_id)
@@ -90,17 +91,17 @@ class Tail:
         self._stream_id = stream_id
         self._seen = _Seen()
 
-    def last(self, count: int) -> list[Line]:
+    def last(self, count: int) -> list[TailLine]:
         """Return the last events in order of time. Later events come from :meth:`new`."""
         found, self._seen = consistent_read(self._store, lambda: self._last(max(count, 1)))
         return sorted(found)[max(0, len(found) - count) :]
 
-    def new(self) -> list[Line]:
+    def new(self) -> list[TailLine]:
         """Return the events that arrived since the last call, in order of time."""
         found, self._seen = consistent_read(self._store, self._new)
         return sorted(line for line in found if self._is_wanted(line))
 
-    def _last(self, count: int) -> tuple[list[Line], _Seen]:
+    def _last(self, count: int) -> tuple[list[TailLine], _Seen]:
         seen = _Seen()
         journals = self._store.journals()
         segments = list_segments(self._store)
@@ -115,11 +116,11 @@ class Tail:
         seen.since_us = max((line.recorded_at_us for line in found), default=0)
         return found, seen
 
-    def _new(self) -> tuple[list[Line], _Seen]:
+    def _new(self) -> tuple[list[TailLine], _Seen]:
         seen = copy.deepcopy(self._seen)  # a try that a vanishing file ends must leave no trace
         journals = self._store.journals()
         segments = list_segments(self._store)
-        found: list[Line] = []
+        found: list[TailLine] = []
         replaced = (*segments.superseded, *list_retired(self._store))
         in_order = sorted((*segments.chosen, *replaced), key=lambda each: (len(each.covers), each.covers))
         for segment in in_order:  # a stream's earlier events first
@@ -132,13 +133,13 @@ class Tail:
                 found += lines
         return [*found, *_journal_lines(journals, segments, seen)], seen
 
-    def _is_wanted(self, line: Line) -> bool:
+    def _is_wanted(self, line: TailLine) -> bool:
         return self._stream_id in (None, line.stream_id)
 
 
-def _journal_lines(journals: Mapping[JournalName, Path], segments: StoreSegments, seen: _Seen) -> list[Line]:
+def _journal_lines(journals: Mapping[JournalName, Path], segments: StoreSegments, seen: _Seen) -> list[TailLine]:
     """Return the lines in open journals that have not been seen yet, and remember them in ``seen``."""
-    found: list[Line] = []
+    found: list[TailLine] = []
     for name, path in journals.items():
         size = path.stat().st_size
         if name not in segments.covered and size != seen.sizes.get(name):
@@ -151,9 +152,9 @@ def _journal_lines(journals: Mapping[JournalName, Path], segments: StoreSegments
     return found
 
 
-def _line_of(envelope: Envelope) -> Line:
+def _line_of(envelope: Envelope) -> TailLine:
     event_type = type_name(type(envelope.event))
-    return Line(
+    return TailLine(
         envelope.recorded_at_us,
         envelope.experiment_id,
         envelope.stream_id,
@@ -163,11 +164,11 @@ def _line_of(envelope: Envelope) -> Line:
     )
 
 
-def _lines_of(path: Path, rows: pa.Table) -> list[Line]:
+def _lines_of(path: Path, rows: pa.Table) -> list[TailLine]:
     """Convert rows of a segment to lines. The rows have the envelope's columns and the columns of their event types."""
     with readable(path):
         return [
-            Line(
+            TailLine(
                 **{name: row[name] for name in _ORDER},
                 type=row["type"],
                 summary=summary(row["type"], row[row["type"]], _LONGEST_SUMMARY),
@@ -183,10 +184,10 @@ class _Candidate(msgspec.Struct, frozen=True, order=True):
     path: Path | None = None
     group: int = 0
     row: int = 0
-    line: Line | None = None
+    line: TailLine | None = None
 
 
-def _last_lines(paths: Iterable[Path], found: list[Line], count: int) -> list[Line]:
+def _last_lines(paths: Iterable[Path], found: list[TailLine], count: int) -> list[TailLine]:
     """Return the last ``count`` lines of some segments and of the lines already found, in no particular order.
 
     Row groups are read from the newest to the oldest, until ``count`` lines are newer than the next group.
@@ -206,9 +207,9 @@ def _last_lines(paths: Iterable[Path], found: list[Line], count: int) -> list[Li
     return lines
 
 
-def _new_lines(path: Path, sequences: Mapping[tuple[str, str], int], since_us: int) -> list[Line]:
+def _new_lines(path: Path, sequences: Mapping[tuple[str, str], int], since_us: int) -> list[TailLine]:
     """Return the lines of a segment's events that have not been seen yet."""
-    lines: list[Line] = []
+    lines: list[TailLine] = []
     for _, _, group in _groups(path):
         keys = _read_keys(path, group).to_pylist()
         rows = [
@@ -249,7 +250,7 @@ def _read_keys(path: Path, group: int) -> pa.Table:
         return file.read_row_group(group, columns=list(_ORDER))
 
 
-def _lines_at(path: Path, group: int, rows: list[int]) -> list[Line]:
+def _lines_at(path: Path, group: int, rows: list[int]) -> list[TailLine]:
     """Return the lines for some rows of a row group. Only the columns of their event types are read."""
     with readable(path), pq.ParquetFile(where_now(path), memory_map=True) as file:
         types = set(file.read_row_group(group, columns=["type"])["type"].take(rows).to_pylist())

@@ -8,16 +8,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lhaw_record.recorder.errors import DamagedStore
-from lhaw_record.recorder.events.arrow_schema import from_row, unknown_columns
-from lhaw_record.recorder.inspection.verify_streams import Finding, Record, StreamChecks
+from lhaw_record.recorder.events.arrow_schema import from_row
+from lhaw_record.recorder.inspection.verify_streams import Record, StreamChecks, VerifyProblem
 from lhaw_record.recorder.reading.reader import consistent_read
 from lhaw_record.recorder.storage.journal import is_live, read_journal
 from lhaw_record.recorder.storage.manifest import has_manifest
 from lhaw_record.recorder.storage.manifest_check import find_problems
 from lhaw_record.recorder.storage.segments import StoreSegment, list_segments, where_now
-from lhaw_record.recorder.storage.separation import Separations, read_separations
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.storage.stream_index import index_path, index_problem
+from lhaw_record.recorder.transfer.whole_streams import unknown_columns
 
 _ROWS_AT_ONCE = 5_000
 
@@ -30,20 +30,19 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     streams: int
     open_streams: int
-    findings: tuple[Finding, ...]
+    findings: tuple[VerifyProblem, ...]
     has_manifest: bool = True
 
 
 def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda done, total: None) -> VerifyReport:
     """Check a whole store. This also works while the store is being written."""
     store = Store(root)
-    findings: list[Finding] = []
+    findings: list[VerifyProblem] = []
     checks = StreamChecks(store)
-    separations = read_separations(store)
     journals, segments = consistent_read(store, lambda: (store.journals(), list_segments(store)))
     unsealed = [path for name, path in journals.items() if name not in segments.covered]
     total = sum(segment.records for segment in segments.chosen)
-    sources = [*(_segment_records(store, segment, separations, findings) for segment in segments.chosen)]
+    sources = [*(_segment_records(store, segment, findings) for segment in segments.chosen)]
     sources += [_journal_records(path, findings) for path in unsealed]
     for source in sources:
         for record in source:
@@ -52,7 +51,7 @@ def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda d
                 on_progress(checks.events, max(total, checks.events))
     findings += checks.rest()
     damaged_files = consistent_read(store, lambda: find_problems(store))
-    findings += [Finding(file=each.file, row=None, problem=each.text) for each in damaged_files]
+    findings += [VerifyProblem(file=each.file, row=None, problem=each.text) for each in damaged_files]
     return VerifyReport(
         segments=len(segments.chosen),
         journals=len(unsealed),
@@ -64,12 +63,11 @@ def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda d
     )
 
 
-def _segment_records(
-    store: Store, segment: StoreSegment, separations: Separations, findings: list[Finding]
-) -> Iterator[Record]:
+def _segment_records(store: Store, segment: StoreSegment, findings: list[VerifyProblem]) -> Iterator[Record]:
     """Yield every record of a segment and check its page checksums. Then check the order of its rows and its index."""
     row = 0
-    order = _RowOrder(frozenset(stream_id for _, stream_id, _ in separations))
+    last = ("", -1)
+    unsorted_row: int | None = None
     indexed: list[pa.RecordBatch] = []
     try:
         with pq.ParquetFile(where_now(segment.path), page_checksum_verification=True) as file:
@@ -77,46 +75,24 @@ def _segment_records(
             for batch in file.iter_batches(_ROWS_AT_ONCE):
                 indexed.append(batch.select(["stream_id", "type"]))
                 for item in batch.to_pylist():
-                    order.add(item["stream_id"], item["sequence"])
-                    key = item["experiment_id"], item["stream_id"], item["writer_id"]
-                    item["stream_id"] = separations.get(key, item["stream_id"])
+                    key = (item["stream_id"], item["sequence"])
+                    if key <= last and unsorted_row is None:
+                        unsorted_row = row
+                    last = key
                     yield Record(segment.path, row, from_row(item), segment.experiment_id)
                     row += 1
     except (OSError, ArithmeticError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
-        findings.append(Finding(file=str(segment.path), row=row, problem=f"cannot be read: {error}"))
+        findings.append(VerifyProblem(file=str(segment.path), row=row, problem=f"cannot be read: {error}"))
         return
     if row != segment.records:  # then the index is right and the segment is not
         problem = f"ends after {row} of {segment.records} rows"
-        findings.append(Finding(file=str(segment.path), row=row, problem=problem))
-    elif order.unsorted_row is not None:
+        findings.append(VerifyProblem(file=str(segment.path), row=row, problem=problem))
+    elif unsorted_row is not None:
         problem = "rows are not sorted by stream and sequence"
-        findings.append(Finding(file=str(segment.path), row=order.unsorted_row, problem=problem))
+        findings.append(VerifyProblem(file=str(segment.path), row=unsorted_row, problem=problem))
     elif indexed and (wrong := index_problem(store, segment.path, pa.Table.from_batches(indexed))):
         problem = f"{wrong}; remove this file, it is derived and nothing is lost with it"
-        findings.append(Finding(file=str(index_path(store, segment.path)), row=None, problem=problem))
-
-
-class _RowOrder:
-    """Checks that rows are sorted by stream and sequence number.
-
-    Args:
-        shared_ids: Stream ids that two recordings used. The rows of the two recordings may alternate.
-    """
-
-    def __init__(self, shared_ids: frozenset[str]) -> None:
-        self.unsorted_row: int | None = None
-        self._shared_ids = shared_ids
-        self._last = ("", -1)
-        self._rows = 0
-
-    def add(self, stream_id: str, sequence: int) -> None:
-        """Check the next row."""
-        key = (stream_id, sequence)
-        is_sorted = key > self._last or (key == self._last and stream_id in self._shared_ids)
-        if not is_sorted and self.unsorted_row is None:
-            self.unsorted_row = self._rows
-        self._last = key
-        self._rows += 1
+        findings.append(VerifyProblem(file=str(index_path(store, segment.path)), row=None, problem=problem))
 
 
 def _refuse_unknown(schema: pa.Schema) -> None:
@@ -124,25 +100,25 @@ def _refuse_unknown(schema: pa.Schema) -> None:
         raise ValueError(f"a newer version has added {unknown[0]}; verify with the newest lhaw-record that wrote here")
 
 
-def _journal_records(path: Path, findings: list[Finding]) -> Iterator[Record]:
+def _journal_records(path: Path, findings: list[VerifyProblem]) -> Iterator[Record]:
     try:
         live = is_live(path)
         content = read_journal(path, path.read_bytes())
     except FileNotFoundError:
         return  # sealed meanwhile
     except (DamagedStore, OSError) as error:
-        findings.append(Finding(file=str(path), row=None, problem=str(error)))
+        findings.append(VerifyProblem(file=str(path), row=None, problem=str(error)))
         return
     if content is None:
         return
     if content.tail.torn_bytes and not live:
         problem = f"{content.tail.torn_bytes} bytes of an unfinished commit; 'lhaw-record log recover' cuts them"
-        findings.append(Finding(file=str(path), row=len(content.payloads), problem=problem))
+        findings.append(VerifyProblem(file=str(path), row=len(content.payloads), problem=problem))
     if content.footer is not None and content.footer.records != len(content.payloads):
         problem = f"the footer counts {content.footer.records} records, there are {len(content.payloads)}"
-        findings.append(Finding(file=str(path), row=None, problem=problem))
+        findings.append(VerifyProblem(file=str(path), row=None, problem=problem))
     try:
         for row, envelope in enumerate(content.envelopes()):
             yield Record(path, row, envelope, content.header.experiment_id)
     except msgspec.MsgspecError as error:
-        findings.append(Finding(file=str(path), row=None, problem=f"a record does not decode: {error}"))
+        findings.append(VerifyProblem(file=str(path), row=None, problem=f"a record does not decode: {error}"))

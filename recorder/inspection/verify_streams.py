@@ -9,12 +9,12 @@ import msgspec
 
 from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.events import ArtifactStored, Envelope
-from lhaw_record.recorder.events.stream_digest import CLOSING, covered
+from lhaw_record.recorder.events.closing import CLOSING, covered
 from lhaw_record.recorder.storage.blobs import load_blob
 from lhaw_record.recorder.storage.store import Store
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class VerifyProblem(msgspec.Struct, frozen=True, kw_only=True):
     """One problem in a file. ``row`` counts from 0 in the file, and is None if the problem concerns the whole file."""
 
     file: str
@@ -67,7 +67,7 @@ class StreamChecks:
         """The number of streams seen so far that have no closing event."""
         return sum(state.chain is not None for state in self._streams.values())
 
-    def follow(self, record: Record) -> Iterator[Finding]:
+    def follow(self, record: Record) -> Iterator[VerifyProblem]:
         """Check an event, or hold it if earlier events of its stream are missing. Files may come in any order."""
         self.events += 1
         key = (record.experiment_id, record.envelope.stream_id)
@@ -78,16 +78,16 @@ class StreamChecks:
             return
         yield from self._check(record, state)
 
-    def rest(self) -> Iterator[Finding]:
+    def rest(self) -> Iterator[VerifyProblem]:
         """Check the events that are still held after all files were read."""
         for state in self._streams.values():
             for record in sorted(state.held or (), key=lambda record: record.envelope.sequence):
                 yield from self._check(record, state)
 
-    def _check(self, record: Record, state: _StreamState) -> Iterator[Finding]:
+    def _check(self, record: Record, state: _StreamState) -> Iterator[VerifyProblem]:
         for problem in self._problems(record, state):
             where = f"stream {record.envelope.stream_id}"
-            yield Finding(file=str(record.file), row=record.row, problem=f"{where}: {problem}")
+            yield VerifyProblem(file=str(record.file), row=record.row, problem=f"{where}: {problem}")
 
     def _problems(self, record: Record, state: _StreamState) -> Iterator[str]:
         envelope = record.envelope
@@ -96,8 +96,7 @@ class StreamChecks:
         if not state.is_disordered and (state.chain is None or envelope.sequence != state.following):
             state.is_disordered = True
             where = "follows the closing event" if state.chain is None else f"is where {state.following} belongs"
-            advice = "" if envelope.sequence else "; it was begun twice, and 'lhaw-record log repair' separates the two"
-            yield f"event {envelope.sequence} {where}{advice}"
+            yield f"event {envelope.sequence} {where}"
         if state.chain is not None:
             state.chain.update(covered(envelope))
         if isinstance(envelope.event, CLOSING):

@@ -20,7 +20,8 @@ from lhaw_record.recorder.errors import DamagedStore, StoreError
 from lhaw_record.recorder.files.layout import is_segment
 from lhaw_record.recorder.files.remote import Remote
 from lhaw_record.recorder.storage.creation import check_remote
-from lhaw_record.recorder.storage.segments import StoreSegment, StoreSegments, choose, describe, expired
+from lhaw_record.recorder.storage.retirement import expired
+from lhaw_record.recorder.storage.segments import StoreSegment, StoreSegments, choose, describe
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.storage.stream_index import remove_index, write_index
 
@@ -35,7 +36,7 @@ def pull(store: Store, remote: Remote) -> StoreSegments:
     Afterwards, all chosen segments are in the working copy. Processes on one host wait for each other, so that each
     segment is fetched once.
     """
-    with store.hold_pull():
+    with store.hold("pull"):
         check_remote(store, remote)
         for look in range(_MOST_LISTINGS):
             here = store.segment_paths()  # listed before the remote: what is published meanwhile is not taken for lost

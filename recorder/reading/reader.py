@@ -14,11 +14,9 @@ import pyarrow.parquet as pq
 
 from lhaw_record.recorder.events import Envelope
 from lhaw_record.recorder.events.arrow_schema import from_row, to_table
-from lhaw_record.recorder.events.stream_digest import CLOSING
-from lhaw_record.recorder.reading.pull import pull
+from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.storage.journal import is_live, read_header, read_journal
 from lhaw_record.recorder.storage.segments import StoreSegment, list_segments, readable, where_now
-from lhaw_record.recorder.storage.separation import Separations, named, read_separations, shared_names
 from lhaw_record.recorder.storage.store import Store, retry_vanished
 from lhaw_record.recorder.storage.stream_index import find_stream, load_index
 
@@ -32,8 +30,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     ``open_rows`` holds the events that are not in segments, and has the full schema even if it is empty.
     ``live_streams`` are the streams that a living writer has not closed yet. All other open streams were interrupted.
-    ``warnings`` name the unfinished commits that were skipped at the ends of journals. ``separations`` give the new
-    stream ids of rows in segments whose stream was separated from another one.
+    ``warnings`` name the unfinished commits that were skipped at the ends of journals.
     """
 
     store: Path
@@ -41,7 +38,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     open_rows: pa.Table
     live_streams: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
-    separations: Separations = {}
 
 
 def consistent_read(store: Store, read: Callable[[], T]) -> T:
@@ -55,6 +51,8 @@ def consistent_read(store: Store, read: Callable[[], T]) -> T:
 
     def updated_read() -> T:
         if store.remote is not None:
+            from lhaw_record.recorder.reading.pull import pull  # a store of one host does without it
+
             pull(store, store.remote)
         return read()
 
@@ -117,7 +115,6 @@ def _look(store: Store) -> Snapshot:
         open_rows=to_table(envelopes),
         live_streams=_open_streams(store, envelopes, segments.chosen, live_writers),
         warnings=tuple(warnings),
-        separations=read_separations(store),
     )
 
 
@@ -150,6 +147,28 @@ def sealed_streams(store: Store, segments: Iterable[StoreSegment]) -> dict[tuple
     return found
 
 
+def names_in_use(store: Store, experiment_id: str | None = None) -> frozenset[str]:
+    """Return the ids of all streams in segments and journals on this host, whether closed or open.
+
+    The working copy of a shared store is not updated first, because stream ids in a shared store contain the writer id.
+    """
+    return retry_vanished(store, lambda: _names(store, experiment_id))
+
+
+def stream_ids(root: Path) -> frozenset[str]:
+    """Return the ids of all streams that a store holds now. For a shared store, this includes those of other hosts."""
+    store = Store(root)
+    return consistent_read(store, lambda: _names(store, None))
+
+
+def _names(store: Store, experiment_id: str | None) -> frozenset[str]:
+    segments, envelopes = sealed_and_open(store, experiment_id)
+    found = {envelope.stream_id for envelope in envelopes}
+    for segment in segments:
+        found.update(load_index(store, segment.path)["stream_id"].to_pylist())
+    return frozenset(found)
+
+
 def read_envelopes(root: Path, stream_id: str | None = None) -> list[Envelope]:
     """Return all events of a store, or only those of one stream, as records. The events of each stream are in order.
 
@@ -171,8 +190,7 @@ def _tables(store: Store, snapshot: Snapshot, stream_id: str | None) -> Iterator
     if stream_id is None:
         for path in snapshot.segments:
             with readable(path):
-                table = pq.read_table(path, partitioning=None)
-            yield named(table, snapshot.separations)
+                yield pq.read_table(path, partitioning=None)
         yield snapshot.open_rows
         return
     import pyarrow.compute as pc  # 0.04 s, which tables do not need
@@ -200,19 +218,6 @@ def stream_rows(store: Store, segment: Path, stream_id: str) -> pa.Table:
         FileNotFoundError: The segment is gone.
         DamagedStore: The segment cannot be read.
     """
-    separations = read_separations(store)
-    if not separations:
-        return _stored_rows(store, segment, stream_id)
-    import pyarrow.compute as pc
-
-    stored = (_stored_rows(store, segment, name) for name in sorted(shared_names(separations, stream_id)))
-    tables = [named(table, separations) for table in stored if table.num_rows]
-    if not tables:
-        return pa.table({})
-    return pa.concat_tables(tables, promote_options="default").filter(pc.field("stream_id") == stream_id)
-
-
-def _stored_rows(store: Store, segment: Path, stream_id: str) -> pa.Table:
     place = find_stream(store, segment, stream_id)
     if place is None:
         return pa.table({})

@@ -4,25 +4,22 @@ A journal whose lock can be taken has no living writer. Recovery cuts off an unf
 and appends closing events for its open streams: ``trial_failed`` at boundary ``recorder``, so that the trial gets a new
 attempt, or ``run_finished`` with outcome ``interrupted``. Then it writes the footer and seals the journal. If recovery
 dies, the next one finishes the same journal.
-
-Some open streams are already in segments and have no living writer. Recovery closes them from a new journal.
 """
 
 import os
 import re
 import time
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 
 import msgspec
 
 from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.events import Envelope
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events.closing import CLOSING, closing_record
+from lhaw_record.recorder.events.encoding import encoded
 from lhaw_record.recorder.files.layout import JournalName
 from lhaw_record.recorder.reading.reader import consistent_read, sealed_streams, stream_envelopes
-from lhaw_record.recorder.recovery.orphans import find_orphans, write_records
 from lhaw_record.recorder.sealing.seal import seal
 from lhaw_record.recorder.storage.journal import JournalContent, JournalFile, JournalHeader, read_journal
 from lhaw_record.recorder.storage.journal_format import record
@@ -30,10 +27,8 @@ from lhaw_record.recorder.storage.manifest_check import truncation
 from lhaw_record.recorder.storage.retirement import retire
 from lhaw_record.recorder.storage.segments import list_segments
 from lhaw_record.recorder.storage.store import Store, try_lock
-from lhaw_record.recorder.writing.closing import closing_record
 
 _LONGEST_WRITE_S = 3600.0
-_encoder = msgspec.msgpack.Encoder()
 
 
 class RecoveryAction(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,41 +44,14 @@ class RecoveryAction(msgspec.Struct, frozen=True, kw_only=True):
 def recover(store: Store, *, is_dry_run: bool = False, experiment_id: str | None = None) -> list[RecoveryAction]:
     """Recover every journal of a store whose writer is dead. Only one process at a time does this."""
     if is_dry_run:
-        planned = list(_recovered(store, experiment_id, is_dry_run=True))
-        return planned + close_orphans(store, experiment_id, is_dry_run=True)
-    with store.hold_recovery():  # all journals of a writer must hold still to show what its streams lack
-        done = [*_recovered(store, experiment_id, is_dry_run=False)]
-        done += close_orphans(store, experiment_id, is_dry_run=False)
+        return list(_recovered(store, experiment_id, is_dry_run=True))
+    with store.hold("recovery"):  # all journals of a writer must hold still to show what its streams lack
+        done = list(_recovered(store, experiment_id, is_dry_run=False))
         if store.address is None:
             # Compaction may have died between merging segments and retiring the old ones.
             retire(store, consistent_read(store, lambda: list_segments(store)).superseded)
         _remove_temporaries(store)
     return done
-
-
-def close_orphans(store: Store, experiment_id: str | None, *, is_dry_run: bool) -> list[RecoveryAction]:
-    """Close the open streams of writers that ended without closing them.
-
-    Shared stores are skipped, because the writers may be alive on another host.
-    """
-    if store.address is not None:
-        return []
-    reports = []
-    orphans = consistent_read(store, lambda: find_orphans(store, experiment_id))
-    now_us = time.time_ns() // 1000
-    for experiment, streams in groupby(orphans, key=lambda each: each[0].experiment_id):
-        closings = [closing_record(records, now_us) for records in streams]
-        name = "(a new one)" if is_dry_run else write_records(store, experiment, closings)
-        reports.append(
-            RecoveryAction(
-                journal=name,
-                records=len(closings),
-                torn_bytes=0,
-                closed_streams=tuple(closing.stream_id for closing in closings),
-                action="to close" if is_dry_run else "closed streams",
-            )
-        )
-    return reports
 
 
 def _recovered(store: Store, experiment_id: str | None, *, is_dry_run: bool) -> Iterator[RecoveryAction]:
@@ -124,7 +92,7 @@ def _recover_one(
         if content.footer is None:
             journal = JournalFile.reopen(store, path, descriptor, content)
             if closings:
-                journal.append([record(_encoder.encode(closing)) for closing in closings])
+                journal.append([record(encoded(closing)) for closing in closings])
             journal.write_footer()
         seal(store, path)
     return RecoveryAction(
@@ -199,7 +167,7 @@ def _remove_temporaries(store: Store) -> None:
     patterns = ("*.tmp", "journal/*.tmp", "events/*/*.tmp", "index/*.tmp", "blobs/*/*.tmp")
     found = [path for pattern in patterns for path in store.root.glob(pattern)]
     busy = {str(name) for name in store.journals()}  # listed after the files, whose journals existed before them
-    with store.hold_compaction() as is_held:
+    with store.try_to_hold("compaction") as is_held:
         for path in found:
             if re.match(r"w.*\.(parquet|arrow)", path.name):
                 is_dead = not any(path.name.startswith(name) for name in busy)

@@ -19,9 +19,9 @@ from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.events.arrow_schema import event_schema
 from lhaw_record.recorder.reading.pull import pull
 from lhaw_record.recorder.reading.reader import consistent_read
-from lhaw_record.recorder.storage.retirement import over_age, retire, retired_segment
+from lhaw_record.recorder.storage.retirement import GRACE_S, expired, over_age, retire, retired_segment
 from lhaw_record.recorder.storage.segment_writer import ROWS_PER_GROUP, write_segment
-from lhaw_record.recorder.storage.segments import GRACE_S, StoreSegment, StoreSegments, expired, list_segments, readable
+from lhaw_record.recorder.storage.segments import StoreSegment, StoreSegments, list_segments, readable
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.storage.stream_index import remove_index
 
@@ -57,7 +57,7 @@ def compact(
     """
     if is_dry_run:
         return consistent_read(store, lambda: _planned(store, experiment_id, small_records, grace_s))
-    with store.hold_compaction() as is_held:
+    with store.try_to_hold("compaction") as is_held:
         if not is_held:
             return None
         groups = list(mergeable(_listed(store).chosen, experiment_id, small_records))

@@ -52,7 +52,7 @@ def seal(store: Store, path: Path) -> Path | None:
     segment = _write(store, content) if content.payloads else None
     name = JournalName(content.header.writer_id, content.header.number)
     if segment is None:
-        manifest.append(store, manifest.Entry(kind="empty", journals=(str(name),)))
+        manifest.append(store, manifest.ManifestEntry(kind="empty", journals=(str(name),)))
     store.disk.remove(path)
     store.mark_path(name).unlink(missing_ok=True)
     store.disk.sync_directory(path.parent)

@@ -7,30 +7,17 @@ It lowers its priority below that of the run before it loads large libraries.
 """
 
 import os
+import subprocess
 import sys
 from pathlib import Path
-from typing import Protocol
 
-from lhaw_record.recorder.sealing.own_session import start_module
+from lhaw_record.recorder.processes import refuse_pandas, start_module
 from lhaw_record.recorder.storage.journal import JournalFile
-from lhaw_record.recorder.storage.no_pandas import refuse_pandas
 from lhaw_record.recorder.storage.store import Store
 
 NICENESS = 10
 SMALL_BYTES = 1 << 20
 """Up to this size a journal is sealed in 0.06 s of CPU time. A child needs 0.3 s to start and to load pyarrow."""
-
-
-class Sealing(Protocol):
-    """A journal that is being sealed."""
-
-    def wait(self) -> int:
-        """Wait until sealing has ended.
-
-        Returns:
-            0 if the segment exists and the journal was removed. Any other value means that the journal stays.
-        """
-        ...
 
 
 class _Sealed:
@@ -41,7 +28,7 @@ class _Sealed:
         return 0
 
 
-def start_sealing(store: Store, journal: JournalFile) -> Sealing:
+def start_sealing(store: Store, journal: JournalFile) -> "_Sealed | subprocess.Popen[bytes]":
     """Seal a small closed journal in this thread, and start a child process for a large one."""
     if journal.size <= SMALL_BYTES and _is_sealed_here(store, journal.path):
         return _Sealed()
@@ -58,7 +45,7 @@ def _is_sealed_here(store: Store, journal: Path) -> bool:
     return True
 
 
-def start_child(store: Store, journal: JournalFile) -> Sealing:
+def start_child(store: Store, journal: JournalFile) -> "subprocess.Popen[bytes]":
     """Start a child process that seals a closed journal."""
     return start_module(
         "lhaw_record.recorder.sealing.seal_child", [str(store.root), str(journal.path)], journal.descriptor

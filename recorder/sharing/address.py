@@ -79,7 +79,7 @@ def opened(options: argparse.Namespace) -> argparse.Namespace:
     return options
 
 
-def place_of(root: Path) -> str:
+def store_name(root: Path) -> str:
     """Return the name of a store to show to people, which is its address or its directory."""
     try:
         return Store(root).name

@@ -24,7 +24,7 @@ def create_store(root: Path, disk: Disk | None = None) -> Store:
         disk.sync_directory(root.parent)
         if not (root / MARKER).exists():
             _refuse_other_files(root)
-            publish(disk, root / MARKER, marker(has_manifest=True))
+            publish(disk, root / MARKER, marker())
         store = Store(root, disk)
         if store.is_remote_side:
             raise StoreError(f"{root} is shared by several hosts; name it as shared:{root.resolve()}")

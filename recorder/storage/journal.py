@@ -17,7 +17,7 @@ from lhaw_record.recorder.files.layout import JournalName
 from lhaw_record.recorder.storage import manifest
 from lhaw_record.recorder.storage.journal_format import (
     MAGIC,
-    Tail,
+    JournalTail,
     commit,
     first_commit,
     payloads,
@@ -54,7 +54,7 @@ class JournalContent(msgspec.Struct, frozen=True, kw_only=True):
     header: JournalHeader
     payloads: tuple[bytes, ...]
     footer: JournalFooter | None
-    tail: Tail
+    tail: JournalTail
     seed: int
 
     def envelopes(self, start: int = 0) -> list[Envelope]:
@@ -118,7 +118,8 @@ class JournalFile:
             self._disk.rename(unborn, self.path)
             self._disk.sync_directory(store.journal_dir)
             manifest.append(
-                store, manifest.Entry(kind="journal", journals=(str(self.name),), experiment_id=header.experiment_id)
+                store,
+                manifest.ManifestEntry(kind="journal", journals=(str(self.name),), experiment_id=header.experiment_id),
             )
         except OSError as error:
             self.close()

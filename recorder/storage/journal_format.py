@@ -38,7 +38,7 @@ class Commit(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Tail(msgspec.Struct, frozen=True, kw_only=True):
+class JournalTail(msgspec.Struct, frozen=True, kw_only=True):
     """How a journal's bytes end.
 
     ``good_end`` is the offset after the last good commit. ``torn_bytes`` counts the bytes after it, which a commit left
@@ -65,7 +65,7 @@ def commit(records: Iterable[bytes], offset: int, seed: int) -> tuple[bytes, int
     return _HEAD.pack(MARK, len(body), crc) + body, crc
 
 
-def scan(data: bytes) -> tuple[list[Commit], Tail]:
+def scan(data: bytes) -> tuple[list[Commit], JournalTail]:
     """Return all commits before the first one that is incomplete or fails its CRC, and how the journal ends."""
     found: list[Commit] = []
     end = len(MAGIC)
@@ -73,9 +73,9 @@ def scan(data: bytes) -> tuple[list[Commit], Tail]:
         found.append(following)
         end = following.end
     if not found:
-        return [], Tail(good_end=0, torn_bytes=len(data), is_corrupt=data.find(MARK, len(MAGIC) + 1) >= 0)
+        return [], JournalTail(good_end=0, torn_bytes=len(data), is_corrupt=data.find(MARK, len(MAGIC) + 1) >= 0)
     is_corrupt = _has_commit_after(data, end, seed_of(found))
-    return found, Tail(good_end=end, torn_bytes=len(data) - end, is_corrupt=is_corrupt)
+    return found, JournalTail(good_end=end, torn_bytes=len(data) - end, is_corrupt=is_corrupt)
 
 
 def first_commit(data: bytes) -> bytes:

@@ -2,14 +2,12 @@
 
 ``STORE/manifest.jsonl`` has a line for each journal that was begun, each segment before it gets its name, each journal
 that was empty, and each loss that a person has accepted. A line holds a digest over itself and the line before, and is
-durable before the file it announces. A store of an earlier version gets a manifest when it is next written to.
+durable before the file it announces.
 """
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Literal
 
 import msgspec
@@ -22,7 +20,7 @@ _LONGEST_APPEND_BYTES = 1 << 16
 """More unreadable bytes than this at the end are damage, not a torn append."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of the manifest.
 
     Depending on ``kind``, ``journals`` are those that were begun, that a segment covers, that were empty, or whose loss
@@ -45,24 +43,21 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def has_manifest(store: Store) -> bool:
-    """Return whether a store has a manifest. Stores of earlier versions and working copies have none."""
+    """Return whether a store has a manifest. The working copy of a shared store has none."""
     return store.address is None and store.manifest_path.exists()
 
 
 def is_lost(store: Store) -> bool:
-    """Return whether the manifest is missing from a store that was created with one.
-
-    A store without data does not count, because its creation may have been interrupted.
-    """
-    is_expected = store.began_with_manifest and store.address is None and not store.manifest_path.exists()
-    return is_expected and bool(store.journals() or store.segment_paths())
+    """Return whether the manifest is missing from a store with data. Shared stores have no manifest."""
+    is_shared = store.address is not None or store.is_remote_side
+    return not is_shared and not store.manifest_path.exists() and bool(store.journals() or store.segment_paths())
 
 
-def append(store: Store, entry: Entry) -> None:
+def append(store: Store, entry: ManifestEntry) -> None:
     """Append one line durably if the store has a manifest. Two lines in one write could be torn apart unnoticed."""
     if not has_manifest(store):
         return
-    with _locked(store):
+    with store.hold("manifest"):
         descriptor = os.open(store.manifest_path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         try:
             data = store.manifest_path.read_bytes()
@@ -76,21 +71,21 @@ def append(store: Store, entry: Entry) -> None:
             os.close(descriptor)
 
 
-def create(store: Store, adopted: Callable[[], Iterable[Entry]]) -> None:
+def create(store: Store, adopted: Callable[[], Iterable[ManifestEntry]]) -> None:
     """Create the manifest unless it exists."""
     if store.address is not None or store.manifest_path.exists():
         return
-    with _locked(store):
+    with store.hold("manifest"):
         if not store.manifest_path.exists():
             publish(store.disk, store.manifest_path, _lines(adopted(), NO_CHAIN))
 
 
-def read_entries(store: Store) -> tuple[list[Entry], int | None]:
+def read_entries(store: Store) -> tuple[list[ManifestEntry], int | None]:
     """Return the lines before the first damaged one, and that line's number from 1, or None if no line is damaged."""
     if not store.manifest_path.is_file() and store.manifest_path.exists():  # reading a device would never end
         return [], 1
     data = store.manifest_path.read_bytes()
-    entries: list[Entry] = []
+    entries: list[ManifestEntry] = []
     chain = NO_CHAIN
     for number, line in enumerate(data[: _whole_bytes(data)].splitlines(), 1):
         entry = _entry(line)
@@ -120,33 +115,23 @@ def _start(data: bytes, end: int) -> int:
     return data.rfind(b"\n", 0, end - 1) + 1
 
 
-def _entry(line: bytes) -> Entry | None:
+def _entry(line: bytes) -> ManifestEntry | None:
     try:
-        return msgspec.json.decode(line, type=Entry)
+        return msgspec.json.decode(line, type=ManifestEntry)
     except msgspec.MsgspecError:
         return None
 
 
-def _lines(entries: Iterable[Entry], chain: str) -> bytes:
+def _lines(entries: Iterable[ManifestEntry], chain: str) -> bytes:
     return b"".join(_chained(entries, chain))
 
 
-def _chained(entries: Iterable[Entry], chain: str) -> Iterator[bytes]:
+def _chained(entries: Iterable[ManifestEntry], chain: str) -> Iterator[bytes]:
     for entry in entries:
         chain = _chain_of(entry, chain)
         yield msgspec.json.encode(msgspec.structs.replace(entry, chain=chain)) + b"\n"
 
 
-def _chain_of(entry: Entry, before: str) -> str:
+def _chain_of(entry: ManifestEntry, before: str) -> str:
     plain = msgspec.json.encode(msgspec.structs.replace(entry, chain=NO_CHAIN))
     return hashlib.sha256(before.encode() + plain).hexdigest()[:32]
-
-
-@contextmanager
-def _locked(store: Store) -> Iterator[None]:
-    descriptor = os.open(store.locks_dir / ".manifest", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -11,14 +11,14 @@ import msgspec
 from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.files.layout import JournalName
 from lhaw_record.recorder.storage.journal import read_journal, read_mark
-from lhaw_record.recorder.storage.manifest import Entry, append, create, has_manifest, is_lost, read_entries
+from lhaw_record.recorder.storage.manifest import ManifestEntry, append, create, has_manifest, is_lost, read_entries
 from lhaw_record.recorder.storage.segments import StoreSegment, list_segments, where_now
 from lhaw_record.recorder.storage.store import Store, retry_vanished
 
 _READ_BYTES = 1 << 22
 
 
-class Problem(msgspec.Struct, frozen=True):
+class FileProblem(msgspec.Struct, frozen=True):
     """A file that differs from the manifest: missing, truncated or changed."""
 
     file: str
@@ -26,12 +26,9 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def create_manifest(store: Store) -> None:
-    """Create the manifest of a store. For a store of an earlier version, it lists what the store holds now.
-
-    A lost manifest is not created again, because nobody would know what else is missing.
-    """
+    """Create the manifest of a new store. A lost one is not created again: nobody would know what else is missing."""
     if not is_lost(store):
-        create(store, lambda: _adopted(store))
+        create(store, tuple)
 
 
 def check_manifest(store: Store) -> None:
@@ -45,13 +42,13 @@ def check_manifest(store: Store) -> None:
         )
 
 
-def find_problems(store: Store) -> list[Problem]:
+def find_problems(store: Store) -> list[FileProblem]:
     """Return every file that is missing, truncated or changed. A store without a manifest has no such problems.
 
     A problem counts only if a second look confirms it, because other processes may be writing.
     """
     if is_lost(store):
-        return [Problem(str(store.manifest_path), "is gone, and with it the list of what the store must hold")]
+        return [FileProblem(str(store.manifest_path), "is gone, and with it the list of what the store must hold")]
     if not has_manifest(store):
         return []
     found = _look(store)
@@ -61,7 +58,7 @@ def find_problems(store: Store) -> list[Problem]:
     return found
 
 
-def accept_loss(store: Store) -> list[Problem]:
+def accept_loss(store: Store) -> list[FileProblem]:
     """Record that missing data will not come back, and return the problems.
 
     A changed file must be moved out of the store first.
@@ -72,7 +69,7 @@ def accept_loss(store: Store) -> list[Problem]:
     entries, _ = read_entries(store)
     lost = sorted(map(str, _missing(entries, list_segments(store).chosen, store.journals())))
     if lost:
-        append(store, Entry(kind="lost", journals=tuple(lost)))
+        append(store, ManifestEntry(kind="lost", journals=tuple(lost)))
     for name, path in store.journals().items():
         if truncation(store, name, path):
             store.mark_path(name).unlink(missing_ok=True)
@@ -99,14 +96,14 @@ def truncation(store: Store, name: JournalName, path: Path) -> str | None:
     )
 
 
-def _adopted(store: Store) -> list[Entry]:
+def _adopted(store: Store) -> list[ManifestEntry]:
     entries = [_entry_of(store, segment) for segment in list_segments(store).chosen]
-    return entries + [Entry(kind="journal", journals=(str(name),)) for name in store.journals()]
+    return entries + [ManifestEntry(kind="journal", journals=(str(name),)) for name in store.journals()]
 
 
-def _entry_of(store: Store, segment: StoreSegment) -> Entry:
+def _entry_of(store: Store, segment: StoreSegment) -> ManifestEntry:
     size, crc32 = _size_and_crc32(segment.path)
-    return Entry(
+    return ManifestEntry(
         kind="segment",
         journals=tuple(map(str, segment.covers)),
         experiment_id=segment.experiment_id,
@@ -117,16 +114,16 @@ def _entry_of(store: Store, segment: StoreSegment) -> Entry:
     )
 
 
-def _look(store: Store) -> list[Problem]:
+def _look(store: Store) -> list[FileProblem]:
     entries, bad_line = read_entries(store)
     journals = store.journals()
-    found: list[Problem] = []
+    found: list[FileProblem] = []
     if bad_line is not None:
-        found.append(Problem(str(store.manifest_path), f"is damaged at line {bad_line}; restore it"))
+        found.append(FileProblem(str(store.manifest_path), f"is damaged at line {bad_line}; restore it"))
     for name, path in journals.items():
         with suppress(FileNotFoundError):
             text = truncation(store, name, path)
-            found += [Problem(str(path), text)] if text else []
+            found += [FileProblem(str(path), text)] if text else []
     segments = list_segments(store).chosen
     segment_entries = [each for each in entries if each.kind == "segment"]
     by_file = {each.file: each for each in segment_entries}
@@ -139,11 +136,11 @@ def _look(store: Store) -> list[Problem]:
         holder = holders.get(str(name))
         file = store.root / holder.file if holder else store.journal_path(name)
         missing.setdefault(str(file), []).append(str(name))
-    return found + [Problem(file, _missing_text(names, holders.get(names[0]))) for file, names in missing.items()]
+    return found + [FileProblem(file, _missing_text(names, holders.get(names[0]))) for file, names in missing.items()]
 
 
 def _missing(
-    entries: Sequence[Entry], segments: Iterable[StoreSegment], journals: Iterable[JournalName]
+    entries: Sequence[ManifestEntry], segments: Iterable[StoreSegment], journals: Iterable[JournalName]
 ) -> list[JournalName]:
     """Return the journals that were begun and are missing.
 
@@ -156,7 +153,7 @@ def _missing(
     return [name for name in names if name not in present]
 
 
-def _missing_text(names: Sequence[str], holder: Entry | None) -> str:
+def _missing_text(names: Sequence[str], holder: ManifestEntry | None) -> str:
     writers = ", ".join(sorted({name.rpartition("-")[0] for name in names}))
     if holder is None:
         return f"is gone: a journal of writer {writers}, with an unknown number of events"
@@ -166,18 +163,18 @@ def _missing_text(names: Sequence[str], holder: Entry | None) -> str:
     )
 
 
-def _changed(store: Store, segment: StoreSegment, by_file: dict[str, Entry]) -> Problem | None:
+def _changed(store: Store, segment: StoreSegment, by_file: dict[str, ManifestEntry]) -> FileProblem | None:
     entry = by_file.get(segment.path.relative_to(store.root).as_posix())
     if entry is None:
-        return Problem(str(segment.path), "is not in the manifest: another program put it there")
+        return FileProblem(str(segment.path), "is not in the manifest: another program put it there")
     path = where_now(segment.path)
     if not path.is_file() and path.exists():  # reading a device would never end
-        return Problem(str(segment.path), "is not a regular file: another program put it there")
+        return FileProblem(str(segment.path), "is not a regular file: another program put it there")
     size, crc32 = _size_and_crc32(path)
     if size != entry.bytes:
-        return Problem(str(segment.path), f"has {size} of {entry.bytes} bytes ({entry.records} events)")
+        return FileProblem(str(segment.path), f"has {size} of {entry.bytes} bytes ({entry.records} events)")
     if crc32 != entry.crc32:
-        return Problem(
+        return FileProblem(
             str(segment.path),
             f"has other bytes than were written ({entry.records} events of {entry.trials} trials)",
         )

@@ -9,9 +9,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from lhaw_record.recorder.storage.segments import RETIRED_SUFFIX, StoreSegment, describe, retired_path
+from lhaw_record.recorder.storage.segments import RETIRED_SUFFIX, StoreSegment, StoreSegments, describe, retired_path
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.storage.stream_index import remove_index
+
+GRACE_S = 3600.0
+"""How long a replaced segment is kept for readers that have already listed it, in seconds."""
 
 
 def retire(store: Store, superseded: Iterable[StoreSegment]) -> list[StoreSegment]:
@@ -54,3 +57,14 @@ def retired_segment(path: Path) -> StoreSegment:
 def list_retired(store: Store) -> list[StoreSegment]:
     """Return the retired segments, under their old paths."""
     return [retired_segment(path) for path in sorted(store.retired_dir.glob(f"*{RETIRED_SUFFIX}"))]
+
+
+def expired(segments: StoreSegments, grace_s: float = GRACE_S) -> list[StoreSegment]:
+    """Return superseded segments whose replacement is at least ``grace_s`` seconds old, by its file time."""
+    holders = {name: segment for segment in segments.chosen for name in segment.covers}
+    now_s = time.time()
+    return [
+        segment
+        for segment in segments.superseded
+        if all(now_s - holders[name].path.stat().st_mtime >= grace_s for name in segment.covers)
+    ]

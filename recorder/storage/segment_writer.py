@@ -59,7 +59,7 @@ def write_segment(
     import pyarrow.compute as pc
 
     times = pc.min_max(rows["recorded_at_us"]).as_py()
-    announced = manifest.Entry(
+    announced = manifest.ManifestEntry(
         kind="segment",
         journals=tuple(map(str, covers)),
         experiment_id=experiment_id,

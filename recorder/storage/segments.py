@@ -4,7 +4,6 @@ A segment sealed from a journal covers that journal and has its name. A compacte
 segments it was merged from. Their names are in its metadata, so that it says what it replaces as soon as it appears.
 """
 
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -20,8 +19,6 @@ from lhaw_record.recorder.storage.store import Store
 
 COVERS_KEY = b"lhaw_record.covers"
 RETIRED_SUFFIX = ".replaced"
-GRACE_S = 3600.0
-"""How long a replaced segment is kept for readers that have already listed it, in seconds."""
 
 
 class StoreSegment(msgspec.Struct, frozen=True):
@@ -73,17 +70,6 @@ def choose(segments: Iterable[StoreSegment]) -> StoreSegments:
     return StoreSegments(tuple(order), tuple(superseded))
 
 
-def expired(segments: StoreSegments, grace_s: float = GRACE_S) -> list[StoreSegment]:
-    """Return superseded segments whose replacement is at least ``grace_s`` seconds old, by its file time."""
-    holders = {name: segment for segment in segments.chosen for name in segment.covers}
-    now_s = time.time()
-    return [
-        segment
-        for segment in segments.superseded
-        if all(now_s - holders[name].path.stat().st_mtime >= grace_s for name in segment.covers)
-    ]
-
-
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Translate errors that a library raises while it reads a segment into a DamagedStore error that names the file.
@@ -98,13 +84,6 @@ def readable(path: Path) -> Iterator[None]:
         raise DamagedStore(
             f"{path} cannot be read ({error}); restore it from a backup. 'lhaw-record log verify' shows more"
         ) from error
-
-
-def column_statistics(metadata: pq.FileMetaData, column: str) -> list[pq.Statistics | None]:
-    """Return the statistics of a column, one entry for each row group."""
-    names = [metadata.schema.column(place).path for place in range(len(metadata.schema))]
-    place = names.index(column)
-    return [metadata.row_group(group).column(place).statistics for group in range(metadata.num_row_groups)]
 
 
 def where_now(path: Path) -> Path:

@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lhaw_record.recorder.errors import StoreError, StoreInUse
 from lhaw_record.recorder.events.identifiers import is_experiment_id
 from lhaw_record.recorder.files.disk import Disk
 from lhaw_record.recorder.files.layout import FORMAT, MARKER, JournalName, is_journal, is_segment
-from lhaw_record.recorder.files.remote import Remote
+
+if TYPE_CHECKING:
+    from lhaw_record.recorder.files.remote import Remote
 
 T = TypeVar("T")
 
@@ -45,7 +47,6 @@ class Store:
         self.index_dir = root / "index"
         self.manifest_path = root / "manifest.jsonl"
         self.retired_dir = root / "retired"
-        self.repairs_dir = root / "repairs"
         path = root / MARKER
         try:
             said = json.loads(path.read_bytes())
@@ -59,7 +60,6 @@ class Store:
                 f"{root} has store format {found}, this version reads {FORMAT}; use the lhaw-record that wrote it"
             )
         self.address: str | None = said.get("address")
-        self.began_with_manifest = bool(said.get("has_manifest"))
         self.is_remote_side = bool(said.get("is_shared"))
 
     @property
@@ -68,9 +68,13 @@ class Store:
         return self.address or str(self.root)
 
     @cached_property
-    def remote(self) -> Remote | None:
-        """The place that all hosts see, or None for a store of one host."""
-        return None if self.address is None else Remote(self.address)
+    def remote(self) -> "Remote | None":
+        """The files that all hosts see, or None for a store of one host."""
+        if self.address is None:
+            return None
+        from lhaw_record.recorder.files.remote import Remote  # a store of one host does without it
+
+        return Remote(self.address)
 
     def attempt_stream(self, trial_id: str, attempt: int, writer_id: str) -> str:
         """Return the id of an attempt's stream.
@@ -115,24 +119,17 @@ class Store:
             yield
 
     @contextmanager
-    def hold_pull(self) -> Iterator[None]:
-        """Wait for and hold the lock for fetching segments into this working copy."""
-        with self._opened_lock(".pull") as descriptor:
+    def hold(self, name: str) -> Iterator[None]:
+        """Wait for and hold one of the store's own locks."""
+        with self._opened_lock(f".{name}") as descriptor:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
 
     @contextmanager
-    def hold_compaction(self) -> Iterator[bool]:
-        """Try to hold the lock for merging segments. Yield whether the lock was free."""
-        with self._opened_lock(".compaction") as descriptor:
+    def try_to_hold(self, name: str) -> Iterator[bool]:
+        """Hold one of the store's own locks if it is free. Yield whether it was free."""
+        with self._opened_lock(f".{name}") as descriptor:
             yield try_lock(descriptor)
-
-    @contextmanager
-    def hold_recovery(self) -> Iterator[None]:
-        """Wait for and hold the lock for recovering this store."""
-        with self._opened_lock(".recovery") as descriptor:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
 
     @contextmanager
     def _opened_lock(self, name: str) -> Iterator[int]:

@@ -10,13 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lhaw_record.recorder.events import type_name
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events.closing import CLOSING_TYPES
 from lhaw_record.recorder.files.disk import publish
 from lhaw_record.recorder.storage.segments import readable, where_now
 from lhaw_record.recorder.storage.store import Store
 
-_CLOSING_TYPES = [type_name(cls) for cls in CLOSING]
 _CRC_BYTES = 8  # the CRC-32 and four zero bytes, which keep the rest aligned
 _RUN = [("row", "min"), ("row", "count"), ("closes", "max")]
 _NAMES = ["stream_id", "first_row", "rows", "is_closed"]
@@ -105,7 +103,7 @@ def _index_of(rows: pa.Table) -> pa.Table:
         {
             "stream_id": rows["stream_id"],
             "row": pa.array(range(rows.num_rows), pa.int64()),
-            "closes": pc.is_in(rows["type"], pa.array(_CLOSING_TYPES)),
+            "closes": pc.is_in(rows["type"], pa.array(CLOSING_TYPES)),
         }
     )
     return numbered.group_by("stream_id").aggregate(_RUN).rename_columns(_NAMES).sort_by("stream_id").combine_chunks()

@@ -1,7 +1,7 @@
 """Exports events as JSON Lines: each stream complete and in order, its artifacts before it, and totals at the end.
 
 The lines, first to last:
-    {"export": {"format": 1}}
+    {"export": {"format": 2}}
     {"stream_id": …, "sequence": 0, …, "event": {"type": …, …}}     an event, as in a journal
     {"blob": {"sha256": …, "base64": …}}                            before the first stream that names it
     {"end": {"events": 2, "streams": 1, "blobs": 1, "sha256": …}}   SHA-256 over all bytes before this line
@@ -20,17 +20,17 @@ import pyarrow as pa
 from lhaw_record.recorder.errors import DamagedStore, StoreError
 from lhaw_record.recorder.events import ArtifactStored, Envelope
 from lhaw_record.recorder.events.identifiers import Sha256
+from lhaw_record.recorder.files.layout import FORMAT
 from lhaw_record.recorder.storage.blobs import load_blob
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.transfer.whole_streams import Selection, whole_streams
+from lhaw_record.recorder.transfer.whole_streams import StreamSelection, whole_streams
 
-FORMAT = 1
 _CODECS = {".zst": "zstd", ".gz": "gzip"}
 
 _encoder = msgspec.json.Encoder()
 
 
-class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ExportHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The first line."""
 
     format: int
@@ -43,7 +43,7 @@ class Blob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"con
     content: bytes
 
 
-class End(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ExportEnd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The last line. ``sha256`` covers all bytes before this line."""
 
     events: int
@@ -52,17 +52,17 @@ class End(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sha256: Sha256
 
 
-class Line(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class ExportLine(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A line that is not an event. Exactly one field is set."""
 
-    export: Header | None = None
+    export: ExportHeader | None = None
     blob: Blob | None = None
-    end: End | None = None
+    end: ExportEnd | None = None
 
 
 def contents(
     store: Store,
-    selection: Selection | None = None,
+    selection: StreamSelection | None = None,
     *,
     has_blobs: bool = True,
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
@@ -77,7 +77,7 @@ def contents(
         yield stream
 
 
-def write_export(source: Iterable[Blob | list[Envelope]], out: IO[bytes]) -> End:
+def write_export(source: Iterable[Blob | list[Envelope]], out: IO[bytes]) -> ExportEnd:
     """Write an export and return its last line."""
     digest = hashlib.sha256()
     events = streams = blobs = 0
@@ -86,17 +86,17 @@ def write_export(source: Iterable[Blob | list[Envelope]], out: IO[bytes]) -> End
         digest.update(encoded + b"\n")
         out.write(encoded + b"\n")
 
-    write(_encoder.encode(Line(export=Header(FORMAT))))
+    write(_encoder.encode(ExportLine(export=ExportHeader(FORMAT))))
     for each in source:
         if isinstance(each, Blob):
-            write(_encoder.encode(Line(blob=each)))
+            write(_encoder.encode(ExportLine(blob=each)))
             blobs += 1
         else:
             for envelope in each:
                 write(event_line(envelope))
             events, streams = events + len(each), streams + 1
-    end = End(events, streams, blobs, digest.hexdigest())
-    out.write(_encoder.encode(Line(end=end)) + b"\n")
+    end = ExportEnd(events, streams, blobs, digest.hexdigest())
+    out.write(_encoder.encode(ExportLine(end=end)) + b"\n")
     return end
 
 

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from lhaw_record.recorder.errors import DamagedStore, StoreError
 from lhaw_record.recorder.events import Envelope
-from lhaw_record.recorder.transfer.export import FORMAT, Blob, End, Header, Line, event_line
+from lhaw_record.recorder.files.layout import FORMAT
+from lhaw_record.recorder.transfer.export import Blob, ExportEnd, ExportHeader, ExportLine, event_line
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -24,7 +25,7 @@ _MB = 1 << 20
 _EVENT_START = b'{"stream_id":'
 
 _event_decoder = msgspec.json.Decoder(Envelope)
-_line_decoder = msgspec.json.Decoder(Line)
+_line_decoder = msgspec.json.Decoder(ExportLine)
 
 
 class ImportLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +59,7 @@ def _contents(lines: Iterable[bytes], name: str, limits: ImportLimits) -> Iterat
     digest = hashlib.sha256()
     size = _StreamSize(limits)
     counts = Counter[type]()
-    end: End | None = None
+    end: ExportEnd | None = None
     for number, line in enumerate(lines, 1):
         place = f"{name}, line {number}"
         if end is not None:
@@ -69,11 +70,11 @@ def _contents(lines: Iterable[bytes], name: str, limits: ImportLimits) -> Iterat
         counts[type(found)] += 1
         if isinstance(found, Envelope):
             size.add(found, line, place)
-        if isinstance(found, End):
+        if isinstance(found, ExportEnd):
             end = found
         else:
             digest.update(line)
-            if not isinstance(found, Header):
+            if not isinstance(found, ExportHeader):
                 yield found
     if end is None:
         raise DamagedStore(f"{name} ends early, its last line is missing; export it again")
@@ -149,7 +150,7 @@ def _bounded(file: IO[bytes] | gzip.GzipFile, name: str, limits: ImportLimits) -
         yield line
 
 
-def _decoded(line: bytes, place: str, *, is_first: bool) -> Envelope | Blob | End | Header:
+def _decoded(line: bytes, place: str, *, is_first: bool) -> Envelope | Blob | ExportEnd | ExportHeader:
     """Return the content of a line. It must be what this version would write, so that nothing gets lost."""
     content = line.removesuffix(b"\n")
     try:
@@ -164,10 +165,10 @@ def _decoded(line: bytes, place: str, *, is_first: bool) -> Envelope | Blob | En
     return envelope
 
 
-def _marker(line: Line, *, is_first: bool) -> Blob | End | Header:
+def _marker(line: ExportLine, *, is_first: bool) -> Blob | ExportEnd | ExportHeader:
     """Return the content of a line that is not an event."""
     found = line.export if is_first else line.blob or line.end
-    if found is None or (isinstance(found, Header) and found.format != FORMAT):
+    if found is None or (isinstance(found, ExportHeader) and found.format != FORMAT):
         raise msgspec.ValidationError(f"expected an export of format {FORMAT}")
     if isinstance(found, Blob) and hashlib.sha256(found.content).hexdigest() != found.sha256:
         raise msgspec.ValidationError(f"artifact {found.sha256} has other bytes than its name says")

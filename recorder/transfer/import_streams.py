@@ -7,56 +7,58 @@ nothing. An open stream is left out, because the next attempt of its trial would
 import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from pathlib import Path
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.events import ArtifactStored, Envelope
-from lhaw_record.recorder.events.stream_digest import CLOSING, covered
-from lhaw_record.recorder.reading.streams import stream_ends
+from lhaw_record.recorder.events.closing import CLOSING, CLOSING_TYPES, covered
+from lhaw_record.recorder.reading.reader import consistent_read, sealed_and_open
 from lhaw_record.recorder.storage.blobs import load_blob, store_blob
+from lhaw_record.recorder.storage.segments import readable
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
+from lhaw_record.recorder.storage.stream_index import load_index
 from lhaw_record.recorder.transfer.export import Blob
-from lhaw_record.recorder.transfer.import_writer import ImportWriter
+from lhaw_record.recorder.writing.journal_writer import JournalWriter
 
 
-class ImportedExperiment(msgspec.Struct, frozen=True, kw_only=True):
+class ImportedExperiment(msgspec.Struct, kw_only=True):
     """What was done with the streams of one experiment. ``open_streams`` and ``conflicts`` name those left out."""
 
     experiment_id: str
-    streams: int
-    events: int
-    skipped: int
-    open_streams: tuple[str, ...]
-    conflicts: tuple[str, ...]
-    missing_blobs: int
+    streams: int = 0
+    events: int = 0
+    skipped: int = 0
+    open_streams: list[str] = []
+    conflicts: list[str] = []
+    missing_blobs: int = 0
 
 
-class _Experiment:
-    """The import of one experiment: the streams that the store has, the writer, and the counts."""
+class _Target(msgspec.Struct):
+    """The experiment in the store: the ends of the streams that it has, the writer, and what was done so far."""
 
-    def __init__(self, ends: dict[str, str | None], writer: ImportWriter | None) -> None:
-        self.ends = ends
-        self.streams = self.events = self.skipped = self.missing_blobs = 0
-        self.open_streams: list[str] = []
-        self.conflicts: list[str] = []
-        self._writer = writer
+    ends: dict[str, str | None]
+    writer: JournalWriter | None
+    done: ImportedExperiment
 
     def take(self, stream: list[Envelope]) -> bool:
         """Import a checked stream unless it is open, already here or in conflict. Return whether it was imported."""
-        stream_id, end = stream[0].stream_id, _end(stream)
+        stream_id, end, done = stream[0].stream_id, _end(stream), self.done
         if end is None:
-            self.open_streams.append(stream_id)
+            done.open_streams.append(stream_id)
         elif stream_id not in self.ends:
             self.ends[stream_id] = end
-            self.streams, self.events = self.streams + 1, self.events + len(stream)
-            if self._writer is not None:
-                self._writer.write(stream)
+            done.streams, done.events = done.streams + 1, done.events + len(stream)
+            if self.writer is not None:
+                self.writer.write(stream)
             return True
         elif self.ends[stream_id] == end:
-            self.skipped += 1
+            done.skipped += 1
         else:
-            self.conflicts.append(stream_id)
+            done.conflicts.append(stream_id)
         return False
 
 
@@ -68,7 +70,7 @@ def import_streams(
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> list[ImportedExperiment]:
     """Import streams and artifacts into a store, each stream completely or not at all."""
-    experiments: dict[str, _Experiment] = {}
+    targets: dict[str, _Target] = {}
     offered: set[str] = set()
     looked_at = 0
     with ExitStack() as opened:
@@ -80,26 +82,27 @@ def import_streams(
                 continue
             _check(each)
             experiment_id = each[0].experiment_id
-            if experiment_id not in experiments:
+            if experiment_id not in targets:
                 check_experiment_id(experiment_id)
-                experiments[experiment_id] = _opened(store, experiment_id, opened, is_dry_run=is_dry_run)
-            experiment = experiments[experiment_id]
-            if experiment.take(each):
-                experiment.missing_blobs += sum(not _has_blob(store, sha256, offered) for sha256 in _blobs_of(each))
+                targets[experiment_id] = _opened(store, experiment_id, opened, is_dry_run=is_dry_run)
+            target = targets[experiment_id]
+            if target.take(each):
+                target.done.missing_blobs += sum(not _has_blob(store, sha256, offered) for sha256 in _blobs_of(each))
             looked_at += len(each)
             on_progress(looked_at, None)
-    return [_report(experiment_id, experiment) for experiment_id, experiment in sorted(experiments.items())]
+    return [target.done for _, target in sorted(targets.items())]
 
 
-def _opened(store: Store | None, experiment_id: str, opened: ExitStack, *, is_dry_run: bool) -> _Experiment:
+def _opened(store: Store | None, experiment_id: str, opened: ExitStack, *, is_dry_run: bool) -> _Target:
     """Read which streams of an experiment the store has. Unless it is a dry run, take the experiment's lock first."""
+    done = ImportedExperiment(experiment_id=experiment_id)
     if store is None:
-        return _Experiment({}, None)
+        return _Target({}, None, done)
     if is_dry_run:
-        return _Experiment(stream_ends(store, experiment_id), None)
+        return _Target(_stream_ends(store, experiment_id), None, done)
     opened.enter_context(store.hold_experiment(experiment_id))
-    ends = stream_ends(store, experiment_id)
-    return _Experiment(ends, opened.enter_context(ImportWriter(store, experiment_id)))
+    ends = _stream_ends(store, experiment_id)
+    return _Target(ends, opened.enter_context(JournalWriter(store, experiment_id)), done)
 
 
 def _check(stream: list[Envelope]) -> None:
@@ -138,13 +141,30 @@ def _has_blob(store: Store | None, sha256: str, offered: set[str]) -> bool:
         return False
 
 
-def _report(experiment_id: str, experiment: _Experiment) -> ImportedExperiment:
-    return ImportedExperiment(
-        experiment_id=experiment_id,
-        streams=experiment.streams,
-        events=experiment.events,
-        skipped=experiment.skipped,
-        open_streams=tuple(experiment.open_streams),
-        conflicts=tuple(experiment.conflicts),
-        missing_blobs=experiment.missing_blobs,
-    )
+def _stream_ends(store: Store, experiment_id: str) -> dict[str, str | None]:
+    """Return the streams of an experiment by id, with the digest in the closing event, or None for an open stream."""
+    return consistent_read(store, lambda: _ends(store, experiment_id))
+
+
+def _ends(store: Store, experiment_id: str) -> dict[str, str | None]:
+    segments, envelopes = sealed_and_open(store, experiment_id)
+    begun: dict[str, str | None] = dict.fromkeys(envelope.stream_id for envelope in envelopes)
+    ended: dict[str, str | None] = {
+        each.stream_id: each.event.stream_digest for each in envelopes if isinstance(each.event, CLOSING)
+    }
+    for segment in segments:
+        begun |= dict.fromkeys(load_index(store, segment.path)["stream_id"].to_pylist())
+        ended |= _sealed_ends(segment.path)
+    return begun | ended
+
+
+def _sealed_ends(segment: Path) -> dict[str, str | None]:
+    import pyarrow.compute as pc
+
+    with readable(segment), pq.ParquetFile(segment, memory_map=True) as file:
+        present = [name for name in CLOSING_TYPES if name in file.schema_arrow.names]
+        if not present:
+            return {}
+        rows = file.read(["stream_id", "type", *(f"{name}.stream_digest" for name in present)])
+    is_closing = pc.is_in(rows["type"], pa.array(CLOSING_TYPES))
+    return {row["stream_id"]: row[row["type"]]["stream_digest"] for row in rows.filter(is_closing).to_pylist()}

@@ -209,19 +209,12 @@ def _of_model(called: ModelCalled, end: Any) -> tuple[dict[str, Any], tuple[str,
         "gen_ai.response.model": end.served_model,
         "gen_ai.response.finish_reasons": [end.finish_reason] if end.finish_reason else None,
         "gen_ai.response.time_to_first_chunk": None if first_ms is None else first_ms / 1000,
-        "gen_ai.usage.input_tokens": end.input_tokens,
-        "gen_ai.usage.output_tokens": end.output_tokens,
-        "gen_ai.usage.cache_read.input_tokens": end.cached_input_tokens,
-        "gen_ai.usage.cache_creation.input_tokens": end.usage.cache_write_tokens if end.usage else None,
-        "gen_ai.usage.reasoning.output_tokens": end.reasoning.tokens if end.reasoning else None,
         "gen_ai.output.messages": msgspec.json.encode([_output(end)]).decode(),
-        "lhaw.cost_usd": end.cost_usd,
     }
-    return attributes, None
+    return attributes | _of_usage(end.usage), None
 
 
 def _of_usage(usage: Usage | None) -> dict[str, Any]:
-    """Return what a provider reported of a call that failed."""
     if usage is None:
         return {}
     return {

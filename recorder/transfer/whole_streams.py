@@ -16,11 +16,10 @@ import pyarrow.parquet as pq
 
 from lhaw_record.recorder.errors import DamagedStore, StoreError
 from lhaw_record.recorder.events import Envelope
-from lhaw_record.recorder.events.arrow_schema import from_row, unknown_columns
+from lhaw_record.recorder.events.arrow_schema import event_schema, from_row
 from lhaw_record.recorder.reading.reader import consistent_read, sealed_and_open, stream_rows
 from lhaw_record.recorder.storage.manifest_check import check_manifest
 from lhaw_record.recorder.storage.segments import StoreSegment, readable, where_now
-from lhaw_record.recorder.storage.separation import Separations, read_separations
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.storage.stream_index import load_index
 
@@ -28,7 +27,7 @@ _ROWS_AT_ONCE = 5_000
 _FEW_STREAMS = 50
 
 
-class Selection(msgspec.Struct, frozen=True, kw_only=True):
+class StreamSelection(msgspec.Struct, frozen=True, kw_only=True):
     """Which streams to export: those that match every field that is not None. ``trial_id`` matches as a prefix."""
 
     experiment_id: str | None = None
@@ -38,14 +37,14 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 def whole_streams(
     store: Store,
-    selection: Selection | None = None,
+    selection: StreamSelection | None = None,
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> Iterator[list[Envelope]]:
     """Yield the current events of each stream, in order. The streams of one experiment come together."""
-    selection = selection or Selection()
+    selection = selection or StreamSelection()
     check_manifest(store)
     segments, unsealed = consistent_read(store, lambda: sealed_and_open(store))
-    is_all = selection == Selection()
+    is_all = selection == StreamSelection()
     total = sum(segment.records for segment in segments) + len(unsealed) if is_all else None
     done = 0
     for experiment_id in sorted({each.experiment_id for each in segments} | {each.experiment_id for each in unsealed}):
@@ -58,18 +57,17 @@ def whole_streams(
                 yield _in_order(store, stream)
 
 
-def _takes(selection: Selection, envelope: Envelope) -> bool:
+def _takes(selection: StreamSelection, envelope: Envelope) -> bool:
     return selection.stream_id in (None, envelope.stream_id) and (
         selection.trial_id is None or (envelope.trial_id or "").startswith(selection.trial_id)
     )
 
 
 def _of_experiment(
-    store: Store, segments: Iterable[StoreSegment], unsealed: Iterable[Envelope], selection: Selection
+    store: Store, segments: Iterable[StoreSegment], unsealed: Iterable[Envelope], selection: StreamSelection
 ) -> Iterator[list[Envelope]]:
     """Yield the streams of one experiment, each as soon as the last file with a part of the stream was read."""
-    separations = read_separations(store)
-    wanted = {segment: _selected(store, segment, selection, separations) for segment in segments}
+    wanted = {segment: _selected(store, segment, selection) for segment in segments}
     journaled: dict[str, list[Envelope]] = defaultdict(list)
     for envelope in unsealed:
         journaled[envelope.stream_id].append(envelope)
@@ -85,7 +83,7 @@ def _of_experiment(
     yield from held.values()
 
 
-def _selected(store: Store, segment: StoreSegment, selection: Selection, separations: Separations) -> frozenset[str]:
+def _selected(store: Store, segment: StoreSegment, selection: StreamSelection) -> frozenset[str]:
     """Return the selected streams of a segment."""
     with _readable(store, segment.path):
         if selection.trial_id is not None:
@@ -98,26 +96,12 @@ def _selected(store: Store, segment: StoreSegment, selection: Selection, separat
             stream_ids = frozenset(rows.filter(begins)["stream_id"].to_pylist())
         else:
             stream_ids = frozenset(load_index(store, segment.path)["stream_id"].to_pylist())
-        stream_ids = _with_own_names(store, segment, stream_ids, separations)
     return stream_ids if selection.stream_id is None else stream_ids & {selection.stream_id}
-
-
-def _with_own_names(
-    store: Store, segment: StoreSegment, stored: frozenset[str], separations: Separations
-) -> frozenset[str]:
-    """Replace stored ids of separated streams by the ids that their rows have."""
-    names = set(stored)
-    for (experiment_id, stream_id, _), own_id in separations.items():
-        if experiment_id == segment.experiment_id and stream_id in stored:
-            for name in (stream_id, own_id):
-                (names.add if stream_rows(store, segment.path, name).num_rows else names.discard)(name)
-    return frozenset(names)
 
 
 def _parts(store: Store, segment: StoreSegment, wanted: frozenset[str]) -> Iterator[list[Envelope]]:
     """Yield the records of each wanted stream in a segment."""
-    is_by_stream = len(wanted) < _FEW_STREAMS or bool(read_separations(store))
-    rows = _some_rows if is_by_stream else _all_rows
+    rows = _some_rows if len(wanted) < _FEW_STREAMS else _all_rows
     with _readable(store, segment.path):
         for stream_id, part in groupby(rows(store, segment, wanted), key=lambda row: str(row["stream_id"])):
             if stream_id in wanted:
@@ -165,3 +149,24 @@ def _in_order(store: Store, stream: list[Envelope]) -> list[Envelope]:
             "'lhaw-record log verify' shows where"
         )
     return stream
+
+
+def unknown_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns and fields in a segment's schema that this version does not know, as dotted paths."""
+    ours = event_schema()
+    found = [name for name in schema.names if name not in ours.names]
+    for name in set(schema.names) & set(ours.names):
+        found += [f"{name}.{path}" for path in _unknown_fields(schema.field(name).type, ours.field(name).type)]
+    return sorted(found)
+
+
+def _unknown_fields(theirs: pa.DataType, ours: pa.DataType) -> Iterator[str]:
+    if pa.types.is_list(theirs) and pa.types.is_list(ours):
+        theirs, ours = theirs.value_type, ours.value_type
+    if pa.types.is_struct(theirs) and pa.types.is_struct(ours):
+        known = {field.name: field.type for field in ours}
+        for field in theirs:
+            if field.name not in known:
+                yield field.name
+            else:
+                yield from (f"{field.name}.{path}" for path in _unknown_fields(field.type, known[field.name]))

@@ -1,8 +1,8 @@
 """The recorder: makes events durable before ``append`` returns.
 
 Many tasks append at once. One thread writes everything that is pending and makes it durable with one ``fdatasync``
-(group commit), then wakes the waiting tasks. Journals are rotated by size and age and sealed into Parquet. A child
-process seals the large ones, so that the event loop is never blocked.
+(group commit), then wakes the waiting tasks. Journals are rotated by size and age. Redaction, sealing and uploads are
+passed in: ``recorder/writing/store_recorder.py`` does that for the product.
 """
 
 import asyncio
@@ -12,28 +12,85 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Self
+from typing import Protocol, Self, TypeVar
 
 import anyio
 import anyio.to_thread
 import msgspec
 
 from lhaw_record.recorder.errors import RecordingFailed, StoreError
-from lhaw_record.recorder.events import Envelope
+from lhaw_record.recorder.events import Envelope, Event
+from lhaw_record.recorder.events.encoding import encoded
 from lhaw_record.recorder.events.identifiers import is_name
 from lhaw_record.recorder.files.layout import JournalName
-from lhaw_record.recorder.reading.streams import names_in_use
-from lhaw_record.recorder.sealing.seal_child import Sealing, start_sealing
-from lhaw_record.recorder.sharing.publisher import Publisher
-from lhaw_record.recorder.storage.blobs import store_blob
+from lhaw_record.recorder.reading.reader import names_in_use
 from lhaw_record.recorder.storage.journal import JournalFile, new_header
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
-from lhaw_record.recorder.writing.packing import packed
-from lhaw_record.recorder.writing.redaction import Redactor, map_text
 from lhaw_record.recorder.writing.stream import Stream
 
 ROTATE_BYTES = 64 << 20
 ROTATE_SECONDS = 3600.0
+
+
+EventT = TypeVar("EventT", bound=Event)
+
+
+class Redaction(Protocol):
+    """Removes secrets from events."""
+
+    def hits(self, payload: bytes) -> bool:
+        """Return whether an encoded record may hold a secret."""
+        ...
+
+    def clean(self, event: EventT) -> EventT:
+        """Return the event with every secret replaced."""
+        ...
+
+
+class Sealing(Protocol):
+    """A closed journal that is being sealed."""
+
+    def wait(self) -> int:
+        """Wait until sealing has ended.
+
+        Returns:
+            0 if the segment exists and the journal was removed. Any other value means that the journal stays.
+        """
+        ...
+
+
+class Upload(Protocol):
+    """Uploads the journals of one writer to a shared store, in order.
+
+    Attributes:
+        failure: Why nothing more is uploaded, or None.
+    """
+
+    failure: RecordingFailed | None
+
+    def start(self, store: Store, journal: JournalFile) -> Sealing:
+        """Queue a closed journal. The caller may then release the journal."""
+        ...
+
+    async def published(self, number: int) -> None:
+        """Wait until the journal with the given number and all earlier ones are visible to every host.
+
+        Raises:
+            RecordingFailed: One of them could not be published.
+        """
+        ...
+
+    def is_due(self, number: int) -> bool:
+        """Return whether the open journal should be closed, because somebody waits for it."""
+        ...
+
+    def fail(self, failure: RecordingFailed) -> None:
+        """Upload nothing more, and pass the failure to all waiting tasks."""
+        ...
+
+    def close(self) -> None:
+        """Wait until all queued journals were handled."""
+        ...
 
 
 class Clock(msgspec.Struct, frozen=True):
@@ -49,10 +106,11 @@ class Recorder:
     Args:
         store: A store opened for writing.
         experiment_id: The experiment of all its events.
-        redactor: Removes secrets from every event.
+        redactor: Removes secrets from every event. None records events as they are.
         clock: Wall and monotonic time.
-        rotate_bytes: A journal of at least this length is closed and sealed.
-        start_sealing: Starts to seal a closed journal.
+        rotate_bytes: A journal of at least this length is closed.
+        start_sealing: Starts to seal a closed journal. None leaves journals as they are.
+        upload: Starts uploads to the shared store; it gets a function that asks for a rotation. None uploads nothing.
 
     Raises:
         RecordingFailed: The first journal cannot be created.
@@ -63,17 +121,18 @@ class Recorder:
         store: Store,
         experiment_id: str,
         *,
-        redactor: Redactor | None = None,
+        redactor: Redaction | None = None,
         clock: Clock | None = None,
         rotate_bytes: int = ROTATE_BYTES,
-        start_sealing: Callable[[Store, JournalFile], Sealing] = start_sealing,
+        start_sealing: Callable[[Store, JournalFile], Sealing] | None = None,
+        upload: Callable[[Store, Callable[[], None]], Upload] | None = None,
     ) -> None:
         self.store = store
         self.experiment_id = check_experiment_id(experiment_id)
         self.writer_id = f"w{secrets.token_hex(6)}"
         self._clock = clock or Clock()
         self._latest_us = 0
-        self._redactor = redactor or Redactor()
+        self._redactor = redactor
         self._rotate_bytes = rotate_bytes
         self._pending: list[bytes] = []
         self._waiters: list[asyncio.Future[int]] = []
@@ -82,8 +141,8 @@ class Recorder:
         self._is_closing = False
         self._is_rotation_asked = False
         self._failure: RecordingFailed | None = None
-        self._publisher = Publisher(store, self._ask_rotation) if store.address else None
-        self._start_sealing = start_sealing if self._publisher is None else self._publisher.start
+        self._upload = upload(store, self._ask_rotation) if upload is not None else None
+        self._start_sealing = start_sealing if self._upload is None else self._upload.start
         self._sealings: list[tuple[JournalName, Sealing]] = []
         self._unsealed: set[JournalName] = set()
         self._open_streams: dict[str, Stream] = {}
@@ -142,9 +201,8 @@ class Recorder:
                 raise RecordingFailed(f"{name[:100]!r} cannot name a stream or a trial; use letters, digits and '._-:'")
         if stream_id in self._names_in_use:
             raise StoreError(
-                f"{self.store.name} already has a stream {stream_id!r} of experiment {self.experiment_id!r}, and no "
-                "stream is begun twice. 'lhaw-record log recover' closes what a dead run left open, 'lhaw-record log "
-                "repair' separates streams that were begun twice; then run the same command again"
+                f"{self.store.name} already has a stream {stream_id!r} of experiment {self.experiment_id!r}. "
+                "'lhaw-record log recover' closes what a dead run left open; then run the same command again"
             )
         self._names_in_use.add(stream_id)
         stream = self._open_streams[stream_id] = Stream(self, stream_id, trial_id, attempt)
@@ -158,17 +216,6 @@ class Recorder:
         """Begin the stream of a trial's attempt."""
         stream_id = self.store.attempt_stream(trial_id, number, self.writer_id)
         return self.stream(stream_id, trial_id=trial_id, attempt=number)
-
-    def keep(self, content: bytes) -> tuple[str, int]:
-        """Store an artifact without its secrets. Return the SHA-256 and length of the stored bytes. This blocks.
-
-        Secrets are replaced before hashing: the address of an artifact is the SHA-256 of the stored bytes.
-
-        Raises:
-            RecordingFailed: The bytes cannot be written.
-        """
-        cleaned = self._redactor.clean_bytes(content)
-        return store_blob(self.store, cleaned), len(cleaned)
 
     async def commit(self, records: Sequence[bytes], *, is_decision: bool = False) -> None:
         """Make records durable in one commit. On a shared store, also publish a decision to every host.
@@ -185,8 +232,8 @@ class Recorder:
             if len(self._waiters) == 1:
                 self._wake.notify()
         journal_number = await waiter
-        if is_decision and self._publisher is not None:
-            await self._publisher.published(journal_number)
+        if is_decision and self._upload is not None:
+            await self._upload.published(journal_number)
 
     def encode(self, envelope: Envelope) -> bytes:
         """Return the bytes of an envelope, without secrets.
@@ -194,13 +241,9 @@ class Recorder:
         Raises:
             RecordingFailed: The envelope could never be sealed.
         """
-        try:
-            payload = packed(envelope)
-        except UnicodeEncodeError:  # models write lone surrogates in JSON, which UTF-8 cannot encode
-            envelope = msgspec.structs.replace(envelope, event=map_text(envelope.event, _valid_unicode))
-            payload = packed(envelope)
-        if self._redactor.hits(payload):
-            payload = packed(msgspec.structs.replace(envelope, event=self._redactor.clean(envelope.event)))
+        payload = encoded(envelope)
+        if self._redactor is not None and self._redactor.hits(payload):
+            payload = encoded(msgspec.structs.replace(envelope, event=self._redactor.clean(envelope.event)))
         return payload
 
     def _open_journal(self, number: int) -> JournalFile:
@@ -241,12 +284,12 @@ class Recorder:
                 self._failure = error
             except Exception as error:  # noqa: BLE001 - our own fault must not leave writers waiting for ever
                 self._failure = RecordingFailed(f"an internal error stopped the recorder: {error!r}")
-            if self._failure is not None and self._publisher is not None:
-                self._publisher.fail(self._failure)
+            if self._failure is not None and self._upload is not None:
+                self._upload.fail(self._failure)
 
     def _rotate_if_due(self) -> None:
         is_due = self._journal.size >= self._rotate_bytes or time.monotonic() - self._opened_at > ROTATE_SECONDS
-        is_awaited = self._publisher is not None and self._publisher.is_due(self._journal.name.number)
+        is_awaited = self._upload is not None and self._upload.is_due(self._journal.name.number)
         if not is_due and not is_awaited:
             return
         following = self._open_journal(self._journal.name.number + 1)
@@ -260,9 +303,10 @@ class Recorder:
     def _close_journal(self) -> None:
         """Close the journal and start to seal it. The sealing process holds the journal's lock meanwhile."""
         self._journal.write_footer()
-        self._unsealed.add(self._journal.name)
-        with suppress(OSError):  # no process can be started: the journal stays intact, and is reported at the end
-            self._sealings.append((self._journal.name, self._start_sealing(self.store, self._journal)))
+        if self._start_sealing is not None:
+            self._unsealed.add(self._journal.name)
+            with suppress(OSError):  # no process can be started: the journal stays intact, and is reported at the end
+                self._sealings.append((self._journal.name, self._start_sealing(self.store, self._journal)))
         self._journal.close()
 
     def _close_streams(self) -> None:
@@ -283,9 +327,9 @@ class Recorder:
         for name, sealing in self._sealings:
             if sealing.wait() == 0:
                 self._unsealed.remove(name)
-        if self._publisher is not None:
-            self._publisher.close()
-            self._failure = self._failure or self._publisher.failure
+        if self._upload is not None:
+            self._upload.close()
+            self._failure = self._failure or self._upload.failure
         if self._failure is not None:
             raise self._failure
         if self._unsealed:
@@ -303,7 +347,3 @@ def _wake_all(waiters: Iterable[asyncio.Future[int]], number: int, failure: Reco
             waiter.set_result(number)
         else:
             waiter.set_exception(failure)
-
-
-def _valid_unicode(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()

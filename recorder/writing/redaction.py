@@ -3,15 +3,15 @@
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import TypeVar
 from urllib.parse import quote, quote_plus
 
-import msgspec
 import re2
 
-from lhaw_record.recorder.events import AnyEvent, Event
+from lhaw_record.recorder.events import Event
+from lhaw_record.recorder.events.encoding import map_text
 from lhaw_record.recorder.writing.secret_patterns import SHAPES, scanner
 
 EventT = TypeVar("EventT", bound=Event)
@@ -113,38 +113,9 @@ def _forms(secret: str) -> Iterator[str]:
     yield quote_plus(secret)
     raw = secret.encode()
     for before in range(3):
-        # Of the first and last groups, only the characters that do not depend on the bytes around the value.
+        # In the first and last groups, only these characters do not depend on the bytes around the value.
         encoded = base64.b64encode(bytes(before) + raw).decode().rstrip("=")
         start = -(-before * 8 // 6)
         core = encoded[start : (before + len(raw)) * 8 // 6]
         yield core
         yield core.translate(str.maketrans("+/", "-_"))
-
-
-def map_text(event: EventT, function: Callable[[str], str]) -> EventT:
-    """Return the event with a function applied to every text in it but the words of the log itself."""
-
-    def apply(value: object) -> object:
-        if isinstance(value, str):
-            return value if value in _log_words() else function(value)
-        if isinstance(value, dict):
-            return {key: apply(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [apply(item) for item in value]
-        return value
-
-    return msgspec.convert(apply(msgspec.to_builtins(event)), type(event))
-
-
-@cache
-def _log_words() -> frozenset[str]:
-    """Return the names of event types and the values of closed choices. A key that is spelled so hides none of them."""
-    pending: list[object] = [msgspec.json.schema(AnyEvent)]
-    found: set[str] = set()
-    while pending:
-        part = pending.pop()
-        if isinstance(part, dict):
-            found.update(each for each in part.get("enum", ()) if isinstance(each, str))
-        if isinstance(part, dict | list):
-            pending += part.values() if isinstance(part, dict) else part
-    return frozenset(found)

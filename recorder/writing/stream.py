@@ -8,10 +8,8 @@ import msgspec
 
 from lhaw_record.recorder.errors import RecordingFailed
 from lhaw_record.recorder.events import AnyEvent, Envelope
-from lhaw_record.recorder.events.stream_digest import CLOSING, with_digest
-from lhaw_record.recorder.sharing.publisher import DECISIONS
+from lhaw_record.recorder.events.closing import CLOSING, DECISIONS, RECORDER_ENDED, closing_event, with_digest
 from lhaw_record.recorder.storage.journal_format import record
-from lhaw_record.recorder.writing.closing import RECORDER_ENDED, closing_event
 
 
 class Sink(Protocol):

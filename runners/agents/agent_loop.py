@@ -5,29 +5,31 @@ and endings are data, not exceptions.
 """
 
 import time
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 import anyio
 
 from lhaw_record.recorder.events import ActionFinished, ModelResponded
 from lhaw_record.recorder.events.trial import EndedBy
-from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.actions import TEXT_ACTION, Action, finished_text, tool_action
-from lhaw_record.runners.base.conversation.ending import Ending
+from lhaw_record.runners.base.conversation.ending import Ending, ended_by_failure, ended_by_reply
 from lhaw_record.runners.base.conversation.injection import PlannedInjection, injected
 from lhaw_record.runners.base.conversation.messages import (
     Message,
+    Toolbox,
     ToolCall,
     ToolDefinition,
     ToolResult,
     insert_user_turn,
 )
-from lhaw_record.runners.base.errors import ModelBoundaryError, SandboxBoundaryError
+from lhaw_record.runners.base.errors import CostLimitNotKept, ModelBoundaryError, SandboxBoundaryError
 from lhaw_record.runners.base.recording import Recording
-from lhaw_record.runners.models.calls import ModelCaller
-from lhaw_record.runners.models.costs import limit_not_kept
-from lhaw_record.runners.models.limits import ended_by_failure, ended_by_reply
+from lhaw_record.runners.models.protocol import ModelReply
+
+Result = TypeVar("Result")
 
 MAX_IDLE_TURNS = 3
 SUBMIT = ToolDefinition(
@@ -41,24 +43,39 @@ SUBMIT = ToolDefinition(
 )
 
 
-class Toolbox(Protocol):
-    """The tools of one trial: those of the environment and, if the condition includes it, ``ask_user``."""
+class RecordedModel(Protocol):
+    """The agent's model. Its calls are recorded."""
 
-    tools: tuple[ToolDefinition, ...]
-
-    async def call(self, name: str, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
-        """Execute a tool. Wrong arguments and unknown tools give error results. Raises BoundaryError."""
+    @property
+    def total_usage(self) -> Usage:
+        """Tokens and price of all calls so far."""
         ...
 
-    def follow_up(self) -> None:
-        """Let the simulated user know that the second request has been made."""
+    async def request(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = ()
+    ) -> tuple[ModelReply, ModelResponded]:
+        """Send a request, and return the reply and its event, which the agent appends before it acts on the reply.
+
+        Raises:
+            ModelBoundaryError: There is no reply.
+        """
         ...
 
-    async def next_step(self) -> str | None:
-        """Return the next request of a task of several steps, or None if this was all. Raises BoundaryError."""
+
+class AgentClock(Protocol):
+    """Measures the agent's own time."""
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether the agent has used up its own time."""
+        ...
+
+    async def bound(self, work: Callable[[], Awaitable[Result]]) -> Result | None:
+        """Do the work. Return None if the agent's own time ran out first."""
         ...
 
 
+@dataclass(kw_only=True, eq=False)
 class NativeAgent:
     """The native agent in one trial.
 
@@ -76,48 +93,49 @@ class NativeAgent:
         injection: The message to inject, or None if the condition has none.
         follow_up: The user's second request, which the agent gets when it hands in the work on the first. None if the
             user makes none.
-        trial_clock: Measures the agent's own time.
-        clock_ns: Returns monotonic nanoseconds.
+        trial_clock: Bounds the agent's own time. None for no limit.
     """
 
-    def __init__(
-        self,
-        *,
-        caller: ModelCaller,
-        toolbox: Toolbox,
-        recording: Recording,
-        opening: tuple[Message, ...],
-        ends_on_text: bool,
-        nudge: str,
-        max_turns: int,
-        max_actions: int | None = None,
-        max_cost_usd: float | None = None,
-        injection: PlannedInjection | None = None,
-        follow_up: str | None = None,
-        trial_clock: TrialClock | None = None,
-        clock_ns: Callable[[], int] = time.monotonic_ns,
-    ) -> None:
-        self._caller = caller
-        self._toolbox = toolbox
-        self._recording = recording
-        self._messages = list(opening)
-        self._tools = toolbox.tools if ends_on_text else (*toolbox.tools, SUBMIT)
-        self._ends_on_text = ends_on_text
-        self._nudge = nudge
-        self._max_turns = max_turns
-        self._max_actions = max_actions
-        self._max_cost_usd = max_cost_usd
-        self._injection = injection
-        self._follow_up = follow_up
-        self._trial_clock = trial_clock or TrialClock()
-        self._clock_ns = clock_ns
+    caller: RecordedModel
+    toolbox: Toolbox
+    recording: Recording
+    opening: tuple[Message, ...]
+    ends_on_text: bool
+    nudge: str
+    max_turns: int
+    max_actions: int | None = None
+    max_cost_usd: float | None = None
+    injection: PlannedInjection | None = None
+    follow_up: str | None = None
+    trial_clock: AgentClock | None = None
+
+    def __post_init__(self) -> None:
+        self._messages = list(self.opening)
+        self._tools = self.toolbox.tools if self.ends_on_text else (*self.toolbox.tools, SUBMIT)
         self._idle_turns = 0
         self._replied: tuple[ModelResponded, ...] = ()
         self._model_call_id = ""
         self.action_count = 0
 
+    @property
+    def total_usage(self) -> Usage:
+        """Tokens and price of all the agent's calls so far."""
+        return self.caller.total_usage
+
     async def run(self) -> Ending:
         """Run until the agent submits, gives up or reaches a limit."""
+        try:
+            ending = await (self._turns() if self.trial_clock is None else self.trial_clock.bound(self._turns))
+        except SandboxBoundaryError as error:
+            if error.is_abuse:
+                await self.skip_injection("the trial ended first (resource_abuse)")
+            raise
+        if ending is None:
+            ending = Ending(ended_by="time_limit", final_answer="")
+            await self.skip_injection("the trial ended first (time_limit)")
+        return ending
+
+    async def _turns(self) -> Ending:
         ending = None
         turns = 0
         while ending is None:
@@ -129,39 +147,41 @@ class NativeAgent:
 
     async def skip_injection(self, reason: str) -> None:
         """Record that the planned injection did not take place. Do nothing if it did, or if none was planned."""
-        planned, self._injection = self._injection, None
+        planned, self.injection = self.injection, None
         if planned is not None:
-            await self._recording.append(injected(planned, status="skipped", reason=reason))
+            await self.recording.append(injected(planned, status="skipped", reason=reason))
 
     def _limit_reached(self, turns: int) -> Ending | None:
-        if turns >= self._max_turns:
+        if turns >= self.max_turns:
             return Ending(ended_by="turn_limit", final_answer="")
         if self._has_no_action_left():
             return Ending(ended_by="action_limit", final_answer="")
-        if self._max_cost_usd is not None:
-            cost = self._caller.total_usage.cost_usd
+        if self.max_cost_usd is not None:
+            cost = self.caller.total_usage.cost_usd
             if cost is None:
-                raise limit_not_kept(self._max_cost_usd)
-            if cost >= self._max_cost_usd:
+                raise CostLimitNotKept(self.max_cost_usd)
+            if cost >= self.max_cost_usd:
                 return Ending(ended_by="cost_limit", final_answer="")
         return None
 
     def _has_no_action_left(self) -> bool:
-        return self._max_actions is not None and self.action_count >= self._max_actions
+        return self.max_actions is not None and self.action_count >= self.max_actions
 
     async def _turn(self) -> Ending | None:
         """Request one reply and execute its actions. Then, between turns, inject the message if it is due."""
         try:
-            answered, responded = await self._caller.request(self._messages, self._tools)
+            answered, responded = await self.caller.request(self._messages, self._tools)
         except ModelBoundaryError as error:
             if (ended_by := ended_by_failure(error.kind)) is None:
                 raise
             return Ending(ended_by=ended_by, final_answer="")
         self._replied, self._model_call_id = (responded,), responded.call_id
         reply = answered.message
-        if self._trial_clock.is_used_up:  # this reply used it up: it was paid for, but comes too late
+        if (
+            self.trial_clock and self.trial_clock.is_used_up
+        ):  # this reply used it up: it was paid for, but comes too late
             with anyio.CancelScope(shield=True):
-                await self._recording.append(responded)
+                await self.recording.append(responded)
             return Ending(ended_by="time_limit", final_answer="")
         self._messages.append(reply)
         if not reply.tool_calls:
@@ -181,11 +201,11 @@ class NativeAgent:
         """Return the ending, or None if the agent handed in and the user now makes another request."""
         if ending.ended_by != "submitted":
             return ending
-        request, self._follow_up = self._follow_up, None
+        request, self.follow_up = self.follow_up, None
         if request is not None:
-            self._toolbox.follow_up()
+            self.toolbox.follow_up()
         else:
-            request = await self._toolbox.next_step()
+            request = await self.toolbox.next_step()
         if request is None:
             return ending
         self._messages = insert_user_turn(self._messages, request)
@@ -198,14 +218,14 @@ class NativeAgent:
         A cut reply is no reason to stop: the next one may be shorter. What refuses or is full stays so.
         """
         index = await self._start_action(TEXT_ACTION)
-        await self._recording.append(finished_text(index))
-        if self._ends_on_text:
+        await self.recording.append(finished_text(index))
+        if self.ends_on_text:
             return await self._unless_asked_for_more(Ending(ended_by=limit or "submitted", final_answer=reply.content))
         self._idle_turns += 1
         if self._idle_turns >= MAX_IDLE_TURNS or limit in ("refused", "context_limit"):
             return Ending(ended_by=limit or "gave_up", final_answer=reply.content)
         if not await self._inject_if_due():
-            self._messages = insert_user_turn(self._messages, self._nudge)
+            self._messages = insert_user_turn(self._messages, self.nudge)
         return None
 
     async def _act(self, call: ToolCall, ending: Ending | None) -> Ending | None:
@@ -213,17 +233,17 @@ class NativeAgent:
         action = tool_action(call)
         arguments = action.arguments
         index = await self._start_action(action)
-        began_ns = self._clock_ns()
+        began_ns = time.monotonic_ns()
         if ending is not None:
             result = ToolResult(text="Not executed: the task was already submitted.", is_error=True)
         elif arguments is None:
             result = ToolResult(text="The arguments are not a JSON object. Call the tool again.", is_error=True)
-        elif call.name == SUBMIT.name and not self._ends_on_text:
+        elif call.name == SUBMIT.name and not self.ends_on_text:
             result = ToolResult(text="Submitted.")
             ending = Ending(ended_by="submitted", final_answer=str(arguments.get("answer", "")))
         else:
             result = await self._executed(call, arguments, index, began_ns)
-        await self._recording.append(_finished(index, result, self._took_ms(began_ns)))
+        await self.recording.append(_finished(index, result, self._took_ms(began_ns)))
         self._messages.append(
             Message(role="tool", content=result.text, tool_call_id=call.call_id, result_of_action=index)
         )
@@ -232,7 +252,7 @@ class NativeAgent:
     async def _executed(self, call: ToolCall, arguments: dict[str, Any], index: int, began_ns: int) -> ToolResult:
         """Execute a call. If it is cut off, for example by the time limit, record that it finished with an error."""
         try:
-            return await self._toolbox.call(call.name, arguments, call.call_id)
+            return await self.toolbox.call(call.name, arguments, call.call_id)
         except anyio.get_cancelled_exc_class():
             await self._cut_off("the trial ended first", index, began_ns)
             raise
@@ -244,18 +264,18 @@ class NativeAgent:
     async def _cut_off(self, why: str, index: int, began_ns: int) -> None:
         result = ToolResult(text=f"Not finished: {why}.", is_error=True)
         with anyio.CancelScope(shield=True):
-            await self._recording.append(_finished(index, result, self._took_ms(began_ns)))
+            await self.recording.append(_finished(index, result, self._took_ms(began_ns)))
 
     def _took_ms(self, began_ns: int) -> float:
-        return round((self._clock_ns() - began_ns) / 1e6, 3)
+        return round((time.monotonic_ns() - began_ns) / 1e6, 3)
 
     async def _inject_if_due(self) -> bool:
-        planned = self._injection
+        planned = self.injection
         if planned is None or not planned.is_due(self.action_count):
             return False
-        self._injection = None
+        self.injection = None
         self._messages = insert_user_turn(self._messages, planned.message)
-        await self._recording.append(injected(planned, status="injected", after_action=self.action_count))
+        await self.recording.append(injected(planned, status="injected", after_action=self.action_count))
         return True
 
     async def _start_action(self, action: Action) -> int:
@@ -266,7 +286,7 @@ class NativeAgent:
         self.action_count += 1
         started = action.started(self.action_count, self._model_call_id)
         replied, self._replied = self._replied, ()
-        await self._recording.append(*replied, started)
+        await self.recording.append(*replied, started)
         return self.action_count
 
 

@@ -4,8 +4,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lhaw_record.recorder.events.canonical_json import digest
-from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.scripted import ScriptedModel
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.messages import Message
@@ -14,16 +13,14 @@ from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.environments.benchmarks.protocol import AskJudge, Benchmark
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSpec
+from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.exchanges import WireRecord
 from lhaw_record.runners.models.protocol import Model
 from lhaw_record.runners.models.replay import REPLAY_MODELS
 from lhaw_record.runners.models.reply_forms import ReplyForm, whole_reply
-from lhaw_record.runners.models.retry import RetryPolicy
-from lhaw_record.runners.models.wire import WireRecord
-from lhaw_record.runners.runs.planning.plan import PlannedTrial
-from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator
-from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
-from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge, UserSimulator
+from lhaw_record.runners.users.simulated_user.llm import simulator_of
+from lhaw_record.runners.users.simulated_user.protocol import UserSimulator
 
 if TYPE_CHECKING:
     from lhaw_record.runners.models.gateway.upstream import RoutingTable, Upstream
@@ -88,7 +85,7 @@ class Services:
         return RoutingTable(own, routed)
 
     def _upstream(self, trial: PlannedTrial, spec: AgentSpec, owner: str) -> "Upstream":
-        from lhaw_record.runners.agents.scripted.foreign import ForeignModel
+        from lhaw_record.runners.agents.scripted.foreign_model import ForeignModel
         from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
         from lhaw_record.runners.models.gateway.upstream import ModelUpstream
 
@@ -101,12 +98,10 @@ class Services:
 
     def user_simulator(self, trial: PlannedTrial, recording: Recording) -> tuple[UserSimulator, ModelCaller | None]:
         """Return a trial's simulated user, and the recorded model behind it or None."""
-        spec = self._experiment.user_simulator
-        if spec.kind != "llm" or spec.llm is None:
-            return (ExactSimulator() if spec.kind == "exact" else DumpSimulator()), None
-        caller = self._side_caller(spec.llm, trial, recording, "user_simulator")
-        ask = _asking(caller, UserSimulatorError)
-        return LlmSimulator(ask, template_path=self._prompts.user_simulator_path), caller
+        spec, path = self._experiment.user_simulator, self._prompts.user_simulator_path
+        model = spec.llm if spec.kind == "llm" else None
+        caller = self._side_caller(model, trial, recording, "user_simulator") if model else None
+        return simulator_of(spec, _asking(caller, UserSimulatorError) if caller else None, path), caller
 
     def judge(self, trial: PlannedTrial, recording: Recording) -> tuple[AskJudge | None, ModelCaller | None]:
         """Return a trial's judge and the recorded model behind it. Both are None if grading needs no judge."""
@@ -115,24 +110,6 @@ class Services:
             return None, None
         caller = self._side_caller(spec, trial, recording, "judge")
         return _asking(caller, GraderError), caller
-
-    def knowledge(self, trial: PlannedTrial) -> UserKnowledge:
-        """Return what a trial's simulated user knows: the full prompt, and what was removed from it.
-
-        A user with a follow-up means what they say until they make it, and only then want what the full prompt says.
-        """
-        variant = trial.shown_variant
-        follow_up = variant.follow_up if variant else None
-        sent = variant.prompt if variant else trial.task.prompt
-        known = UserKnowledge(
-            full_prompt=trial.task.prompt,
-            sent_prompt=sent if follow_up is None else f"{sent}\n\n{follow_up}",
-            removed=variant.segments if variant else (),
-            expected=variant.expected_questions if variant else (),
-        )
-        if follow_up is None:
-            return known
-        return UserKnowledge(full_prompt=sent, sent_prompt=sent, removed=(), after_follow_up=known)
 
     def _agent_model(self, trial: PlannedTrial, spec: AgentSpec) -> Model:
         name = spec.model
@@ -188,18 +165,6 @@ class Services:
                 is_prompt_marked=is_prompt_marked,
             )
         return self._shared[owner]
-
-
-def simulator_identity(experiment: Experiment, prompts: Prompts) -> str:
-    """Return the simulated user's identity for a trial's key: its kind, and a digest of all that affects answers."""
-    spec = experiment.user_simulator
-    files = [data_path("user", name) for name in ("answers.toml", "matcher.toml")]
-    model = None
-    if spec.kind == "llm" and spec.llm is not None:
-        files.append(prompts.user_simulator_path or data_path("prompts", "user_simulator.md"))
-        files.append(data_path("user", "checks.toml"))
-        model = [spec.llm.model, spec.llm.given_parameters]
-    return f"{spec.kind}:{digest([model, *(path.read_text(encoding='utf-8') for path in files)])[:12]}"
 
 
 def _asking(caller: ModelCaller, failure: type[BoundaryError]) -> AskJudge:

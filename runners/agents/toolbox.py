@@ -1,18 +1,15 @@
 """The tools of one trial: those of its environment and, if the condition includes it, ``ask_user`` over MCP."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
 from lhaw_record.runners.base.errors import BoundaryError, GraderError, ToolBoundaryError
-from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.environments.benchmarks.protocol import Environment
-from lhaw_record.runners.users.ask_user.client import AskUserClient
-from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
-from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge, UserSimulator
+from lhaw_record.runners.users.ask_user.recorded_user import AskUserTool
 
 
 class TrialToolbox:
@@ -21,23 +18,20 @@ class TrialToolbox:
     Args:
         environment: The environment with its tools. Time in tools that are servers counts as waiting, other time as the
             agent's own.
-        user: The client of the simulated user. None if the condition has none.
+        user: The tool that asks the simulated user. None if the condition has none.
         trial_clock: Measures the waiting time.
-        recorded_user: The simulated user behind the client.
         own_tools: The tools of the environment, if not all.
     """
 
     def __init__(
         self,
         environment: Environment,
-        user: AskUserClient | None,
+        user: AskUserTool | None,
         trial_clock: TrialClock | None = None,
-        recorded_user: RecordedUser | None = None,
         own_tools: Sequence[ToolDefinition] | None = None,
     ) -> None:
         self._environment = environment
         self._user = user
-        self._recorded_user = recorded_user
         self._trial_clock = trial_clock or TrialClock()
         self.tools: tuple[ToolDefinition, ...] = (
             *(environment.tools if own_tools is None else own_tools),
@@ -63,8 +57,8 @@ class TrialToolbox:
 
     def follow_up(self) -> None:
         """Let the simulated user know that the second request has been made."""
-        if self._recorded_user is not None:
-            self._recorded_user.follow_up()
+        if self._user is not None:
+            self._user.user.follow_up()
 
     async def next_step(self) -> str | None:
         """Return the next request of a task of several steps, or None. The time is not the agent's."""
@@ -81,21 +75,3 @@ class TrialToolbox:
         if not self._environment.tools_are_servers:
             return nullcontext()
         return self._trial_clock.waiting("tool", f"the server of tool {name}")
-
-
-@asynccontextmanager
-async def open_toolbox(
-    asking: tuple[UserSimulator, UserKnowledge] | None,
-    environment: Environment,
-    recording: Recording,
-    current_action: Callable[[], int],
-    trial_clock: TrialClock | None = None,
-) -> AsyncIterator[TrialToolbox]:
-    """Open the tools of one trial and, while they are open, serve its simulated user over MCP."""
-    if asking is None:
-        yield TrialToolbox(environment, None, trial_clock)
-        return
-    simulator, knowledge = asking
-    handler = RecordedUser(simulator, knowledge, recording, trial_clock)
-    async with AskUserClient(handler, current_action) as user:
-        yield TrialToolbox(environment, user, trial_clock, handler)

@@ -8,7 +8,6 @@ from lhaw_record.recorder.events import AnyEvent, ModelCalled, ModelFailed, Mode
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.reading.typed_rows import events_of_types
 from lhaw_record.runners.base.errors import RunBudgetSpent
-from lhaw_record.runners.base.recording import Recording
 
 _GRADING = frozenset({"judge", "grader"})
 """The roles that are asked once the agent has ended. Without their calls all that it has cost would be lost."""
@@ -37,15 +36,14 @@ def cost_of(pattern: str, spent: Mapping[str, float]) -> float:
 
 def _add(spent: Counter[str], model: str, event: ModelResponded | ModelFailed) -> None:
     """Count the cost of a call. Unknown costs count 0; the scheduler stops for them."""
-    cost_usd = event.cost_usd if isinstance(event, ModelResponded) else event.usage.cost_usd if event.usage else None
-    spent[model] += cost_usd or 0.0  # type: ignore[assignment]  # the types of Counter know whole numbers only
+    spent[model] += (event.usage and event.usage.cost_usd) or 0.0  # type: ignore[assignment]  # the types of Counter know whole numbers only
 
 
 class RunBudget:
     """What an experiment has spent so far, with the running trials' requests, and its limits.
 
-    It is passed by at most the requests that are under way, of which a program may have several, and by the grading of
-    trials whose agents have ended.
+    Only the requests that are under way when a limit is reached, of which a program may have several, and the grading
+    of trials whose agents have ended may exceed it.
 
     Args:
         max_cost_usd: The limit, or None.
@@ -66,14 +64,9 @@ class RunBudget:
         self._models = models or {}
         self.spent_on = Counter(spent_on or {})
 
-    @property
-    def is_spent(self) -> bool:
-        """Whether no request may be sent any more."""
-        return self.max_cost_usd is not None and self.spent_usd >= self.max_cost_usd
-
     def check(self, model: str) -> None:
         """Refuse a further request to a model once a limit is reached."""
-        if self.max_cost_usd is not None and self.is_spent:
+        if self.max_cost_usd is not None and self.spent_usd >= self.max_cost_usd:
             raise RunBudgetSpent(self.max_cost_usd)
         for pattern, limit_usd in self._models.items():
             if fnmatchcase(model, pattern) and cost_of(pattern, self.spent_on) >= limit_usd:
@@ -85,32 +78,28 @@ class RunBudget:
         self.spent_on.update(spent)
 
 
-class BudgetedRecording:
-    """A trial's event stream that takes no further call of its agent or user once the budget is spent.
+class TrialSpending:
+    """What one trial has spent, by model in ``spent_on``. It observes events before they are appended.
 
-    It counts what all calls cost, by model in ``spent_on``. Those that grade are always taken.
+    It refuses a further call of the trial's agent or user once the run's budget is spent, but no call that grades.
 
     Args:
-        recording: The trial's event stream.
         budget: The run's budget.
     """
 
-    def __init__(self, recording: Recording, budget: RunBudget) -> None:
-        self._recording = recording
+    def __init__(self, budget: RunBudget) -> None:
         self._budget = budget
         self._models: dict[str, str] = {}
         self.spent_on: Counter[str] = Counter()
 
-    async def append(self, *events: AnyEvent) -> None:
-        """Append events in order and return when they are durable."""
-        paid: Counter[str] = Counter()
-        for event in events:
-            if isinstance(event, ModelCalled):
-                self._models[event.call_id] = event.model
-                if event.role not in _GRADING:
-                    self._budget.check(event.model)
-            elif isinstance(event, ModelResponded | ModelFailed):
-                _add(paid, self._models.get(event.call_id, ""), event)
-        self._budget.pay(paid)
-        self.spent_on.update(paid)
-        await self._recording.append(*events)
+    def observe(self, event: AnyEvent) -> None:
+        """Check a call before it is made, and count what it cost."""
+        if isinstance(event, ModelCalled):
+            self._models[event.call_id] = event.model
+            if event.role not in _GRADING:
+                self._budget.check(event.model)
+        elif isinstance(event, ModelResponded | ModelFailed):
+            paid: Counter[str] = Counter()
+            _add(paid, self._models.get(event.call_id, ""), event)
+            self._budget.pay(paid)
+            self.spent_on.update(paid)

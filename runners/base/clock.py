@@ -11,19 +11,19 @@ count as such while they last, and also when the request is given up at the door
 
 Only when a request ends is it known which clock it belongs to. The agent's clock therefore stops while a request is
 under way, and the agent is charged afterwards if the request was answered. As a result, no trial ends with
-``time_limit`` while it waits, and a slow answer still counts against the model. Overlapping intervals, such as those of
-a program with several threads, count once.
+``time_limit`` while it waits, and a slow answer still counts against the model. Overlapping intervals, as a program
+with several threads has them, count once.
 """
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TypeVar
 
 import anyio
 
-from lhaw_record.recorder.events import AnyEvent
 from lhaw_record.recorder.events.trial import Boundary
 from lhaw_record.runners.base.errors import (
     BoundaryError,
@@ -33,7 +33,6 @@ from lhaw_record.runners.base.errors import (
     ToolBoundaryError,
     UserSimulatorError,
 )
-from lhaw_record.runners.base.recording import Recording
 
 Result = TypeVar("Result")
 
@@ -44,6 +43,7 @@ _ERRORS: dict[Boundary, type[BoundaryError]] = {
 _FOREVER = float("inf")
 
 
+@dataclass(eq=False)
 class Interval:
     """An interval during which a trial waits.
 
@@ -52,19 +52,19 @@ class Interval:
         boundary: What the trial waits for. None for a model request that has not ended yet.
         what: What the trial waits for, in words, for messages.
         kind: The kind of error to report if the trial's patience ends during this interval.
-        is_exempt: Whether patience does not cover it.
+        is_exempt: Whether patience does not cover it. It never covers the recorder.
+        held_s: The seconds that a request has waited at the door of its endpoint.
     """
 
-    def __init__(
-        self, began_s: float, boundary: Boundary | None, what: str, kind: str = "timeout", *, is_exempt: bool = False
-    ) -> None:
-        self.began_s = began_s
-        self.boundary = boundary
-        self.what = what
-        self.kind = kind
-        self.is_exempt = is_exempt or boundary == "recorder"
-        self.held_s = 0.0
-        """Of a request: the seconds that it has waited at the door of its endpoint."""
+    began_s: float
+    boundary: Boundary | None
+    what: str
+    kind: str = "timeout"
+    is_exempt: bool = False
+    held_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.is_exempt = self.is_exempt or self.boundary == "recorder"
 
     @property
     def uses_patience(self) -> bool:
@@ -277,24 +277,6 @@ def held() -> Iterator[None]:
     clock, request = current
     with clock.holding(request):
         yield
-
-
-class TimedRecording:
-    """A trial's event stream that counts writing as waiting time, so a slow disk takes none of the agent's time.
-
-    Args:
-        recording: The trial's event stream.
-        trial_clock: The trial's clock.
-    """
-
-    def __init__(self, recording: Recording, trial_clock: TrialClock) -> None:
-        self._recording = recording
-        self._trial_clock = trial_clock
-
-    async def append(self, *events: AnyEvent) -> None:
-        """Append events in order and return when they are durable."""
-        with self._trial_clock.waiting("recorder", "the recorder"):
-            await self._recording.append(*events)
 
 
 def _length_s(intervals: list[tuple[float, float]]) -> float:

@@ -9,7 +9,8 @@
         ├── ModelBoundaryError     boundary "model"
         │   ├── NothingUsable      the model answered, but gave no usable reply
         │   ├── EndpointDown       the model's address does not answer anybody, so the run pauses
-        │   └── RunBudgetSpent     the run's cost limit is reached, so its running trials stop
+        │   ├── RunBudgetSpent     the run's cost limit is reached, so its running trials stop
+        │   └── CostLimitNotKept   the trial's own cost limit cannot be enforced
         ├── ToolBoundaryError      boundary "tool"
         ├── SandboxBoundaryError   boundary "sandbox"
         │   └── LeaseReturned      whoever leased a trial did not finish it, so it is owed to the next
@@ -26,6 +27,8 @@ from typing import ClassVar
 
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.recorder.events.trial import Boundary
+
+UNKNOWN_COST = "a reply came without its token counts, so its cost is unknown"
 
 
 class RunnerError(Exception):
@@ -100,6 +103,22 @@ class RunBudgetSpent(ModelBoundaryError):
         super().__init__(
             f"{key} = {limit_usd:g} is spent: the trial was stopped before its next request, and is owed again",
             kind=self.MODEL_KIND if pattern else self.KIND,
+        )
+
+
+class CostLimitNotKept(ModelBoundaryError):
+    """A trial's own cost limit cannot be enforced, because the cost of a reply is unknown.
+
+    Args:
+        limit_usd: The limit.
+    """
+
+    def __init__(self, limit_usd: float) -> None:
+        super().__init__(
+            f"budget.max_cost_usd_per_trial = {limit_usd:g} cannot be enforced: {UNKNOWN_COST}; use a server that "
+            "reports usage, or remove the limit",
+            kind="unknown_cost",
+            is_retry_owed=False,
         )
 
 

@@ -1,8 +1,13 @@
-"""The interface of a recording stream, as far as the runners need it: appending events."""
+"""Recordings: what the runners need of an event stream, and a stream whose observers are told of each event."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from lhaw_record.recorder.events import AnyEvent
+
+Observer = Callable[[AnyEvent], None]
+"""Is told of one event. What it raises before the event is appended keeps the event out of the stream."""
 
 
 class Recording(Protocol):
@@ -11,3 +16,33 @@ class Recording(Protocol):
     async def append(self, *events: AnyEvent) -> None:
         """Append events in order and return when they are durable."""
         ...
+
+
+class ObservedRecording:
+    """A recording with observers. Those in ``before`` may refuse an event; those in ``after`` see durable events only.
+
+    Args:
+        recording: Appends the events.
+        appending: Returns the context in which events are appended, for example that of a clock.
+    """
+
+    def __init__(
+        self, recording: Recording, appending: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        self.before: list[Observer] = []
+        self.after: list[Observer] = []
+        self._recording = recording
+        self._appending = appending
+
+    async def append(self, *events: AnyEvent) -> None:
+        """Append events in order and return when they are durable and every observer knows of them."""
+        _tell(self.before, events)
+        with self._appending():
+            await self._recording.append(*events)
+        _tell(self.after, events)
+
+
+def _tell(observers: list[Observer], events: tuple[AnyEvent, ...]) -> None:
+    for event in events:
+        for observe in observers:
+            observe(event)

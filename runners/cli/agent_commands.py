@@ -6,12 +6,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 import msgspec
 
 from lhaw_record.recorder.cli.arguments import FORMAT, store_option
 from lhaw_record.recorder.cli.command import Command, CommandGroup, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.events import TrialStarted
+from lhaw_record.recorder.sharing.address import store_name
+from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.base.errors import ExperimentError
 
 _COLUMNS = ("name", "wire", "ask_user", "installed", "packages", "about")
@@ -19,7 +22,6 @@ _INSTALLED_COLUMNS = ("name", "digest", "state", "entry", "packages", "folder")
 
 
 def list_command(options: argparse.Namespace) -> int:
-    """Print the ready-made agent entries, or the installed ones with ``--installed``."""
     from lhaw_record.runners.agents.programs.entries import entry_paths, load_entry
     from lhaw_record.runners.agents.programs.installation import is_installed
 
@@ -58,7 +60,6 @@ def _installed_rows() -> list[dict[str, Any]]:
 
 
 def install_command(options: argparse.Namespace) -> int:
-    """Install the packages of the named entries and print their versions."""
     from lhaw_record.runners.agents.programs.entries import entry_path, load_entry, resolved
     from lhaw_record.runners.agents.programs.installation import install_entry
 
@@ -74,25 +75,21 @@ def test_command(options: argparse.Namespace) -> int:
 
     The exit code is 0 if the trial was graded, 1 if not, 130 if interrupted.
     """
-    import anyio
-
-    from lhaw_record.recorder.events import TrialStarted
     from lhaw_record.recorder.reading.reader import read_envelopes
-    from lhaw_record.recorder.storage.store import Store
     from lhaw_record.runners.agents.programs.entries import entry_path, load_entry
     from lhaw_record.runners.agents.programs.installation import install_entry, is_installed
     from lhaw_record.runners.base.host.scratch import scratch_folder
-    from lhaw_record.runners.cli.agent_test_text import print_test
-    from lhaw_record.runners.runs.agent_test import planned_test
-    from lhaw_record.runners.runs.live_progress import Progress
+    from lhaw_record.runners.cli.attempt_details import print_test
+    from lhaw_record.runners.runs.live_progress import RunProgress
     from lhaw_record.runners.runs.run import run_experiment
+    from lhaw_record.runners.runs.single_trials import planned_test
 
     spec = load_entry(options.entry, Path())
     if not is_installed(spec):
         install_entry(spec, entry_path(options.entry, Path()), say)
     prepared = planned_test(options.entry, options.model, options.condition, options.experiment)
     with scratch_folder() as folder:
-        with Progress(sys.stderr) as progress:
+        with RunProgress(sys.stderr) as progress:
             summary = anyio.run(run_experiment, prepared, folder / "store", progress.reporter())
         events = [
             envelope.event
@@ -107,7 +104,6 @@ def test_command(options: argparse.Namespace) -> int:
 
 
 def show_command(options: argparse.Namespace) -> int:
-    """Print the file of an entry and its installed version."""
     from lhaw_record.runners.agents.programs.entries import entry_path, resolved
     from lhaw_record.runners.experiment.decoding import read_program
 
@@ -126,12 +122,10 @@ def wrap_command(options: argparse.Namespace) -> int:
 
     The exit code is 0 if the trial was recorded and graded, 1 if the infrastructure failed, 130 if interrupted.
     """
-    import anyio
-
-    from lhaw_record.runners.runs.live_progress import Progress
+    from lhaw_record.runners.runs.live_progress import RunProgress
     from lhaw_record.runners.runs.preparation import redactor_of
     from lhaw_record.runners.runs.run import run_experiment
-    from lhaw_record.runners.runs.wrapping import WrapOptions, next_trial, unseen_files
+    from lhaw_record.runners.runs.single_trials import WrapOptions, next_trial, unseen_files
 
     wrapped = WrapOptions(
         task=options.task,
@@ -148,7 +142,7 @@ def wrap_command(options: argparse.Namespace) -> int:
     )
     prepared = next_trial(wrapped, options.store)
     kinds: list[str] = []
-    with Progress(sys.stderr) as progress:
+    with RunProgress(sys.stderr) as progress:
 
         def sandbox(kind: str) -> None:
             kinds.append(kind)
@@ -175,7 +169,7 @@ def wrap_command(options: argparse.Namespace) -> int:
     if summary.left:
         return 130 if summary.outcome == "interrupted" else 1
     stream = f"{prepared.plan.trials[-1].trial_id}-1"
-    say(f"recorded; look at it with:\n  lhaw-record show {shlex.quote(place_of(options.store))} {stream}")
+    say(f"recorded; look at it with:\n  lhaw-record show {shlex.quote(store_name(options.store))} {stream}")
     return 0
 
 

@@ -18,18 +18,16 @@ from lhaw_record.recorder.events import (
     ModelFailed,
     ModelResponded,
     QuestionAnswered,
-    Reasoning,
     TrialFailed,
     TrialFinished,
     TrialFlagged,
     TrialStarted,
 )
 from lhaw_record.recorder.events.values import Segment
-from lhaw_record.recorder.reading.notes import note_line, read_notes
-from lhaw_record.recorder.reading.reader import Snapshot, read_envelopes, read_snapshot
+from lhaw_record.recorder.reading.annotations import note_line, read_notes
+from lhaw_record.recorder.reading.reader import Snapshot, read_envelopes, read_snapshot, stream_ids
 from lhaw_record.recorder.reading.registrations import Registrations
-from lhaw_record.recorder.reading.streams import stream_ids
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests, reply_message
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 
@@ -93,7 +91,9 @@ def stream_of(root: Path, prefix: str) -> str:
     found = [stream_id for stream_id in stream_ids(root) if stream_id.startswith(prefix)]
     if len(found) != 1 and prefix not in found:
         few = ", ".join(sorted(found)[:5]) or "none"
-        raise StoreError(f"{len(found)} streams of {place_of(root)} begin with {prefix!r} ({few}); give more of the id")
+        raise StoreError(
+            f"{len(found)} streams of {store_name(root)} begin with {prefix!r} ({few}); give more of the id"
+        )
     return prefix if prefix in found else found[0]
 
 
@@ -115,7 +115,6 @@ class _Style:
         self._removed = re.compile("|".join(parts), re.IGNORECASE) if parts else None
 
     def __call__(self, text: str) -> str:
-        """Return the text of a line, or of several, in its colours."""
         text = visible(text, self._out)
         start = text.lstrip("\n")
         for beginning, code in _COLOURS:
@@ -144,7 +143,6 @@ class _Style:
         return "\n".join(lines)
 
     def _code(self, code: str, language: str) -> str:
-        """Return code in its colours, indented, with the removed values marked."""
         from rich.console import Console
         from rich.syntax import Syntax
 
@@ -179,7 +177,6 @@ def _removed_segments(snapshot: Snapshot, events: Iterable[AnyEvent]) -> tuple[S
 
 
 def _conversation(events: Iterable[AnyEvent]) -> list[Message]:
-    """Return the last request of the agent's main thread, and its reply."""
     own = [event for event in events if getattr(event, "role", "agent") == "agent"]
     requests = rebuild_requests(own)
     called = [event for event in own if isinstance(event, ModelCalled)]
@@ -191,13 +188,17 @@ def _conversation(events: Iterable[AnyEvent]) -> list[Message]:
     return [*requests[last], *replies]
 
 
-def _thoughts(events: Iterable[AnyEvent]) -> dict[Message, Reasoning]:
-    """Return the reasoning of the agent's replies by their messages. Equal messages have that of the last one."""
+def _thoughts(events: Iterable[AnyEvent]) -> dict[Message, ModelResponded]:
+    """Return the agent's replies with reasoning by their messages. Equal messages have that of the last one."""
     replies = [event for event in events if isinstance(event, ModelResponded) and event.role == "agent"]
-    return {reply_message(event): event.reasoning for event in replies if event.reasoning is not None}
+    return {
+        reply_message(event): event
+        for event in replies
+        if event.reasoning is not None or event.usage.reasoning_tokens is not None
+    }
 
 
-def _message(message: Message, thoughts: dict[Message, Reasoning], *, is_whole: bool) -> Iterator[str]:
+def _message(message: Message, thoughts: dict[Message, ModelResponded], *, is_whole: bool) -> Iterator[str]:
     yield f"\n--- {message.role}" + (f" (result of {message.tool_call_id})" if message.tool_call_id else "")
     if message in thoughts:
         yield _reasoning(thoughts[message], is_whole=is_whole)
@@ -205,10 +206,11 @@ def _message(message: Message, thoughts: dict[Message, Reasoning], *, is_whole: 
         yield message.content
 
 
-def _reasoning(reasoning: Reasoning, *, is_whole: bool) -> str:
+def _reasoning(reply: ModelResponded, *, is_whole: bool) -> str:
     """Return a reply's reasoning, folded to its first line unless it is to be shown whole."""
-    text = reasoning.text or ""
-    size = "unknown tokens" if reasoning.tokens is None else f"{reasoning.tokens} tokens"
+    text = (reply.reasoning and reply.reasoning.text) or ""
+    tokens = reply.usage.reasoning_tokens
+    size = "unknown tokens" if tokens is None else f"{tokens} tokens"
     if not text:
         return f"[reasoning: {size}, hidden]"
     if is_whole:
@@ -218,7 +220,6 @@ def _reasoning(reasoning: Reasoning, *, is_whole: bool) -> str:
 
 
 def facts_of(event: AnyEvent) -> Iterator[str]:
-    """Yield the lines that describe an event outside the conversation."""
     if isinstance(event, TrialStarted):
         yield f"{event.benchmark} {event.task_id} {event.variant_id or ''} under {event.condition}"
         yield f"agent {event.agent} ({event.model}), strategy {event.strategy}, persona {event.persona}"
@@ -230,8 +231,8 @@ def facts_of(event: AnyEvent) -> Iterator[str]:
     elif isinstance(event, QuestionAnswered):
         yield f"\nanswer to {event.question_id} by {event.simulator} revealed {_revealed(event)}"
     elif isinstance(event, ClarificationInjected):
-        place = f"after action {event.after_action}" if event.after_action else f"skipped: {event.reason}"
-        yield f"\ninjection at {event.inject_percent} %, due after action {_known(event.target_action)}: {place}"
+        outcome = f"after action {event.after_action}" if event.after_action else f"skipped: {event.reason}"
+        yield f"\ninjection at {event.inject_percent} %, due after action {_known(event.target_action)}: {outcome}"
     elif isinstance(event, CheckpointScored):
         yield f"checkpoint {event.checkpoint_id}: {event.score:g} of {event.total:g} ({event.details})"
     elif isinstance(event, TrialFinished):

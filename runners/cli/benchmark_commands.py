@@ -7,11 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from lhaw_record.recorder.cli.arguments import FORMAT, port
 from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.base.text.listing import listed
+from lhaw_record.runners.base.text.fields import listed
 from lhaw_record.runners.cli.model_options import json_values
 
 _MOST_NAMED = 5
@@ -19,10 +21,8 @@ _MOST_NAMED = 5
 
 def ask_user_command(options: argparse.Namespace) -> int:
     """Serve the simulated user of one variant until the client leaves or the process is interrupted."""
-    import anyio
-
     from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-    from lhaw_record.runners.users.ask_user.standalone import serve
+    from lhaw_record.runners.users.ask_user.serving import serve
     from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator
 
     benchmark = DeskBenchmark()
@@ -41,8 +41,6 @@ def ask_user_command(options: argparse.Namespace) -> int:
 
 def mcp_atlas_command(options: argparse.Namespace) -> int:
     """Print which MCP-Atlas rows can run on this machine. The exit code is 1 if one cannot."""
-    import anyio
-
     from lhaw_record.runners.environments.benchmarks.mcp_atlas.preflight import PREFLIGHT_COLUMNS, preflight
 
     check = partial(preflight, own_servers=options.own_servers, has_network=options.network)
@@ -53,8 +51,6 @@ def mcp_atlas_command(options: argparse.Namespace) -> int:
 
 def harbor_command(options: argparse.Namespace) -> int:
     """Print which Harbor tasks are fit to be run on this machine. The exit code is 1 if one is not."""
-    import anyio
-
     from lhaw_record.runners.environments.benchmarks.harbor.benchmark import open_harbor
     from lhaw_record.runners.environments.benchmarks.harbor.check import CHECK_COLUMNS, check
     from lhaw_record.runners.experiment.tables import GraderSpec
@@ -75,7 +71,7 @@ def harbor_command(options: argparse.Namespace) -> int:
 
 
 def _summed(found: Mapping[str, bool], what: str) -> int:
-    """Say of how many it is true, and name the others. Return exit code 1 if there are any."""
+    """Report how many pass, and name the others. Return exit code 1 if there are any."""
     others = [name for name, is_true in found.items() if not is_true]
     left = f"; not: {listed(others, _MOST_NAMED)}" if others else ""
     say(f"{len(found) - len(others)} of {len(found)} {what}{left}")
@@ -83,7 +79,6 @@ def _summed(found: Mapping[str, bool], what: str) -> int:
 
 
 def new_benchmark_command(options: argparse.Namespace) -> int:
-    """Write the package of a new benchmark and say what to do next."""
     from lhaw_record.runners.environments.benchmarks.new_benchmark import write_benchmark
 
     folder = options.to or Path(options.name)
@@ -99,7 +94,7 @@ def new_benchmark_command(options: argparse.Namespace) -> int:
 
 def new_task_command(options: argparse.Namespace) -> int:
     """Write the folder of a new task, and say what to do next."""
-    from lhaw_record.runners.environments.benchmarks.harbor.new_task import write_task
+    from lhaw_record.runners.environments.benchmarks.new_benchmark import write_task
 
     has_docker = not options.without_docker
     folder, experiment = write_task(options.name, options.image, has_docker=has_docker)

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import msgspec
 
 from lhaw_record.recorder.cli.arguments import FORMAT, port, positive, store_option
@@ -17,10 +18,11 @@ from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.runners.models.costs import spent_words
 
 if TYPE_CHECKING:
-    from lhaw_record.runners.runs.daemon.messages import Detail, Overview
+    from lhaw_record.runners.runs.daemon.client import Client
+    from lhaw_record.runners.runs.daemon.messages import Overview
+    from lhaw_record.runners.runs.daemon.pages import MakeReport
     from lhaw_record.runners.runs.daemon.serve import Extend
 
-MakeReport = Callable[[Path, str | None], bytes]
 _OVERVIEW = ("name", "state", "finished", "planned", "running", "given_up", "spent_usd", "max_cost_usd", "left_s")
 _DAEMON = (
     store_option("the store of a daemon on this host", required=False),
@@ -29,16 +31,14 @@ _DAEMON = (
 _CELLS = ("agent", "condition", "finished", "planned", "running")
 
 
-def serve_command(make_report: MakeReport, extend: "Extend", options: argparse.Namespace) -> int:
+def serve_command(make_report: "MakeReport", extend: "Extend", options: argparse.Namespace) -> int:
     """Serve a store until a signal arrives. The exit code is 0 after an orderly end."""
-    import anyio
-
     from lhaw_record.runners.cli.attempt_text import print_attempt
     from lhaw_record.runners.runs.daemon.client import LEASE_TOKEN_VARIABLE, TOKEN_VARIABLE
-    from lhaw_record.runners.runs.daemon.serve import Settings, serve
+    from lhaw_record.runners.runs.daemon.serve import ServeSettings, serve
 
     token = os.environ.get(TOKEN_VARIABLE) or None
-    settings = Settings(
+    settings = ServeSettings(
         host=options.host,
         port=options.port,
         max_trials=options.max_trials,
@@ -53,29 +53,25 @@ def serve_command(make_report: MakeReport, extend: "Extend", options: argparse.N
 
 
 def submit_command(options: argparse.Namespace) -> int:
-    """Submit an experiment file to the daemon."""
     from lhaw_record.runners.experiment.decoding import experiment_text
-    from lhaw_record.runners.runs.daemon.client import client_of
     from lhaw_record.runners.runs.daemon.messages import Submission
 
     submission = Submission(
         config_toml=experiment_text(options.experiment), path=str(options.experiment.resolve()), by=_user()
     )
-    _tell(client_of(options.url, options.store).submit(submission).overview)
+    _tell(_client(options).submit(submission).overview)
     return 0
 
 
 def status_command(options: argparse.Namespace) -> int:
     """Print the status of experiments. The exit code is 1 if the named experiment cannot run or has failed trials."""
-    from lhaw_record.runners.runs.daemon.client import client_of
-
-    client = client_of(options.url, options.store)
+    client = _client(options)
     if options.name is None:
         print_rows([_row(each) for each in client.list().experiments], _OVERVIEW, options.format)
         return 0
     detail = client.status(options.name)
     if options.format == "json":
-        _print_json(detail)
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(detail), indent=1).decode() + "\n")
     else:
         _tell(detail.overview)
         print_rows([{name: getattr(cell, name) for name in _CELLS} for cell in detail.cells], _CELLS, options.format)
@@ -83,34 +79,24 @@ def status_command(options: argparse.Namespace) -> int:
 
 
 def order_command(verb: str, options: argparse.Namespace) -> int:
-    """Pause, resume or cancel an experiment."""
-    from lhaw_record.runners.runs.daemon.client import client_of
-
-    _tell(client_of(options.url, options.store).order(options.name, verb, _user()).overview)
+    _tell(_client(options).order(options.name, verb, _user()).overview)
     return 0
 
 
 def requeue_command(options: argparse.Namespace) -> int:
-    """Let the daemon retry the failed trials of an experiment."""
-    from lhaw_record.runners.runs.daemon.client import client_of
-
-    trial_ids = client_of(options.url, options.store).requeue(options.name, _user()).trial_ids
+    trial_ids = _client(options).requeue(options.name, _user()).trial_ids
     say(f"{options.name}: {len(trial_ids)} trials are attempted again")
     return 0
 
 
 def retune_command(options: argparse.Namespace) -> int:
-    """Change how many trials of an experiment run at a time."""
-    from lhaw_record.runners.runs.daemon.client import client_of
-
-    _tell(client_of(options.url, options.store).retune(options.name, options.concurrency, _user()).overview)
+    _tell(_client(options).retune(options.name, options.concurrency, _user()).overview)
     return 0
 
 
 def attach_command(options: argparse.Namespace) -> int:
     """Be the agent of one leased trial. The exit code is 0 if it was graded, 1 if not, 130 if it was given back."""
     from lhaw_record.runners.runs.daemon.attaching import AttachOptions, attach
-    from lhaw_record.runners.runs.daemon.client import client_of
 
     wanted = AttachOptions(
         experiment=options.experiment,
@@ -121,19 +107,20 @@ def attach_command(options: argparse.Namespace) -> int:
         command=options.command,
         kept_variables=options.env or (),
     )
-    return attach(client_of(options.url, options.store), wanted, say)
+    return attach(_client(options), wanted, say)
+
+
+def _client(options: argparse.Namespace) -> "Client":
+    from lhaw_record.runners.runs.daemon.client import client_of
+
+    return client_of(options.url, options.store)
 
 
 def _row(each: "Overview") -> dict[str, Any]:
     return {name: getattr(each, name) for name in _OVERVIEW}
 
 
-def _print_json(detail: "Detail") -> None:
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(detail), indent=1).decode() + "\n")
-
-
 def _tell(each: "Overview") -> None:
-    """Print the status of an experiment, and its problem if it has one."""
     trials = "not planned yet" if each.planned is None else f"{each.finished} of {each.planned} trials finished"
     spent = spent_words(each.spent_usd, each.unpriced)
     words = f"{each.name}: {each.state.replace('_', ' ')}, {trials}, {each.running} running, {spent}"
@@ -141,14 +128,13 @@ def _tell(each: "Overview") -> None:
 
 
 def _user() -> str:
-    """Return the name of the user on this host."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a user id without a name, in a container
         return f"user {os.getuid()}"
 
 
-def daemon_commands(make_report: MakeReport, extend: "Extend") -> tuple[Command, ...]:
+def daemon_commands(make_report: "MakeReport", extend: "Extend") -> tuple[Command, ...]:
     experiment = argument("name", help="the experiment")
     return (
         Command(

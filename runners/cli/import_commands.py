@@ -1,16 +1,16 @@
 """The command ``import``: converts results and datasets of other programs into events of a store."""
 
 import argparse
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lhaw_record.recorder.cli.arguments import FORMAT, TARGET_STORE
-from lhaw_record.recorder.cli.command import Argument, Command, CommandGroup, argument, flag
-from lhaw_record.recorder.cli.command_errors import clear_errors
+from lhaw_record.recorder.cli.command import Argument, Command, CommandGroup, argument, clear_errors, flag
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.events.values import CONDITIONS, CONTROL_CONDITIONS, FAULTY_CONDITIONS
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.sharing.address import store_name
 
 if TYPE_CHECKING:
     from lhaw_record.runners.imports import Import
@@ -34,34 +34,17 @@ _HELP = {
 _SHOWN = {"installed": "installed my-format"}
 _BARE = ("atif", "openhands", "mini-swe-agent", "openai-messages", "installed")
 _WITH_CONDITION = ("tac-evals", "mcp-atlas-scores", "inspect-eval", "harbor-job", *_BARE)
-_WITH_INDEX = (
-    "tac-evals",
-    "swebench-pro-results",
-    "mcp-atlas-scores",
-    "mcp-atlas-references",
-    "inspect-eval",
-    "harbor-job",
-    *_BARE,
-)
+_WITH_INDEX = ("swebench-pro-results", "mcp-atlas-references", *_WITH_CONDITION)
 
 
 def import_command(source_format: str, options: argparse.Namespace) -> int:
-    """Import a file or a folder, and print what was understood and what was skipped."""
     from lhaw_record.runners.imports import FORMATS, Options, installed_format, run_import
     from lhaw_record.runners.imports.source_files import read_instances, read_rewards
 
-    instances, rewards = getattr(options, "instances", None), getattr(options, "rewards", None)
-    given = Options(
-        agent=getattr(options, "agent", None),
-        condition=getattr(options, "condition", None),
-        trial_index=getattr(options, "trial_index", 0),
-        instances=read_instances(instances) if instances else None,
-        benchmark=getattr(options, "benchmark", None),
-        task=getattr(options, "task", None),
-        variant=getattr(options, "variant", None),
-        reward=getattr(options, "reward", None),
-        rewards=read_rewards(rewards) if rewards else None,
-    )
+    given = {name: value for name in Options.__struct_fields__ if (value := getattr(options, name, None)) is not None}
+    for key, read in (("instances", read_instances), ("rewards", read_rewards)):
+        if key in given:
+            given[key] = read(given[key])
     name = options.name if source_format == "installed" else source_format
     experiment_id = options.experiment or f"imported-{name}"
     with clear_errors("import into", options.store):
@@ -70,7 +53,7 @@ def import_command(source_format: str, options: argparse.Namespace) -> int:
             options.path,
             options.store,
             experiment_id=experiment_id,
-            options=given,
+            options=Options(**given),
             is_dry_run=options.dry_run,
         )
     print_rows(list(_rows(done)), COLUMNS, options.format)
@@ -93,7 +76,7 @@ def _rows(done: "Import") -> list[dict[str, object]]:
 
 
 def _conclude(done: "Import", options: argparse.Namespace, experiment_id: str) -> None:
-    place = place_of(options.store)
+    place = store_name(options.store)
     if done.is_known:
         text = f"{place}: {options.path} was imported before; nothing was added"
     else:
@@ -104,24 +87,20 @@ def _conclude(done: "Import", options: argparse.Namespace, experiment_id: str) -
 
 
 def _reward(text: str) -> float:
-    """Return a reward from the command line."""
     reward = float(text)
     if not 0 <= reward <= 1:
         raise ValueError("a reward is from 0 to 1")
     return reward
 
 
-def _arguments(name: str) -> list[Argument]:
-    """Return the arguments of the import command for one format, in the order of the help text."""
-    arguments = [
-        *([argument("name", help="the format's name, as the package registers it")] if name == "installed" else []),
-        argument("path", type=Path, help="a file, or a folder of such files"),
-        TARGET_STORE,
-        argument("--experiment", help=f"the experiment of the events (default: imported-{_named(name)})"),
-    ]
+def _arguments(name: str) -> Iterator[Argument]:
+    if name == "installed":
+        yield argument("name", help="the format's name, as the package registers it")
+    yield argument("path", type=Path, help="a file, or a folder of such files")
+    yield TARGET_STORE
+    yield argument("--experiment", help=f"the experiment of the events (default: imported-{_named(name)})")
     if name != "lhaw-dataset":
-        agent = "the agent's name, instead of that in the file"
-        arguments.append(argument("--agent", metavar="NAME", help=agent))
+        yield argument("--agent", metavar="NAME", help="the agent's name, instead of that in the file")
     if name in _WITH_CONDITION:
         imported = [each for each in CONDITIONS if each not in (*CONTROL_CONDITIONS, *FAULTY_CONDITIONS)]
         known = [
@@ -131,28 +110,23 @@ def _arguments(name: str) -> list[Argument]:
             and (name not in ("harbor-job", *_BARE) or not each.startswith("inject"))
         ]
         condition = "the condition of trials whose file does not name it (default: full)"
-        arguments.append(argument("--condition", choices=known, help=condition))
+        yield argument("--condition", choices=known, help=condition)
     if name in _WITH_INDEX:
         index = "the number of this repetition, from 0 (default: 0)"
-        arguments.append(argument("--trial-index", type=int, default=0, metavar="N", help=index))
+        yield argument("--trial-index", type=int, default=0, metavar="N", help=index)
     if name == "swebench-pro-results":
-        instances = "instances with their tests (.jsonl, .gz)"
-        arguments.append(argument("--instances", type=Path, metavar="FILE", help=instances))
+        yield argument("--instances", type=Path, metavar="FILE", help="instances with their tests (.jsonl, .gz)")
     if name in (*_BARE, "mcp-atlas-references"):
-        reward = "the reward of every trajectory, from 0 to 1"
-        arguments.append(argument("--reward", type=_reward, metavar="N", help=reward))
+        yield argument("--reward", type=_reward, metavar="N", help="the reward of every trajectory, from 0 to 1")
     if name in _BARE:
-        benchmark = f"the benchmark of the task (default: {_named(name)})"
-        task = "the id of the task (default: from the prompt)"
         variant = "the store's variant whose prompt the agent was given; needs --condition"
         rewards = "a JSON file with the reward of each file, from 0 to 1, by its name"
-        arguments += [
-            argument("--benchmark", metavar="NAME", help=benchmark),
-            argument("--task", metavar="ID", help=task),
-            argument("--variant", metavar="ID", help=variant),
-            argument("--rewards", type=Path, metavar="FILE", help=rewards),
-        ]
-    return [*arguments, flag("--dry-run", "only read and compare; print what would be imported"), FORMAT]
+        yield argument("--benchmark", metavar="NAME", help=f"the benchmark of the task (default: {_named(name)})")
+        yield argument("--task", metavar="ID", help="the id of the task (default: from the prompt)")
+        yield argument("--variant", metavar="ID", help=variant)
+        yield argument("--rewards", type=Path, metavar="FILE", help=rewards)
+    yield flag("--dry-run", "only read and compare; print what would be imported")
+    yield FORMAT
 
 
 def _named(name: str) -> str:

@@ -4,11 +4,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE, positive
 from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.cli.progress import Progress
-from lhaw_record.recorder.sharing.address import place_of
+from lhaw_record.recorder.cli.terminal import Progress
+from lhaw_record.recorder.sharing.address import store_name
+from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.cli.model_options import (
     MODEL_OPTIONS,
@@ -21,21 +24,17 @@ from lhaw_record.runners.cli.model_options import (
 )
 
 if TYPE_CHECKING:
-    from lhaw_record.recorder.storage.store import Store
-    from lhaw_record.runners.judging.driver import Driver, JudgeSettings
-    from lhaw_record.runners.judging.protocol import Judging
-    from lhaw_record.runners.judging.regrading.stored_claims import JudgedRegrading
+    from lhaw_record.runners.judging.judge_run import JudgeRun, JudgeSettings, Judging
+    from lhaw_record.runners.judging.regrading import Regrading
+    from lhaw_record.runners.judging.stored_claims import JudgedRegrading
 
 
 def judge_command(options: argparse.Namespace) -> int:
     """Judge the stored trials that have no judgement yet. The exit code is 1 if some are left, 130 if interrupted."""
-    import anyio
-
     from lhaw_record.recorder.reading.reader import read_snapshot
-    from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.runners.judging.judge_run import TALLY_COLUMNS, JudgingTally, of_agents
     from lhaw_record.runners.judging.stored_trials import load_stored
-    from lhaw_record.runners.judging.tally import TALLY_COLUMNS, Tally, of_agents
-    from lhaw_record.runners.runs.supplementary_run import experiments_of
+    from lhaw_record.runners.runs.run_record import experiments_of
 
     store = Store(options.store)
     parameters = model_parameters(options)
@@ -43,17 +42,19 @@ def judge_command(options: argparse.Namespace) -> int:
     if options.dry_run:
         experiments_of(store, options.experiment)
         stored = load_stored(read_snapshot(store.root), options.experiment)
-        tally = Tally(of_agents(judging.subjects(stored), tuple(options.agent)))
+        tally = JudgingTally(of_agents(judging.subjects(stored), tuple(options.agent)))
         print_rows(tally.rows(), TALLY_COLUMNS, options.format)
         return 0
     driver = anyio.run(run_judge, options, judging, parameters)
     print_rows(driver.tally.rows(), TALLY_COLUMNS, options.format)
-    return _conclude_judge(driver, options)
+    say(f"{store_name(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.work.spent}")
+    say_failures(driver.work)
+    return say_how_to_go_on(driver.work, "judgement") if driver.tally.left else 0
 
 
-async def run_judge(options: argparse.Namespace, judging: "Judging", parameters: dict[str, Any]) -> "Driver":
+async def run_judge(options: argparse.Namespace, judging: "Judging", parameters: dict[str, Any]) -> "JudgeRun":
     """Judge what has no judgement yet, with the options of ``judge``, and return the driver that did it."""
-    from lhaw_record.runners.judging.driver import Driver
+    from lhaw_record.runners.judging.judge_run import JudgeRun
     from lhaw_record.runners.models.litellm_library import close_clients
 
     config = {
@@ -63,7 +64,7 @@ async def run_judge(options: argparse.Namespace, judging: "Judging", parameters:
     }
     settings = _judge_settings(options, ("--model", options.model), "judge", parameters, config, tuple(options.agent))
     with Progress("judged") as progress:
-        driver = Driver(
+        driver = JudgeRun(
             _writable_store(options.store), judging, settings, lambda now: progress(now.tally.tried, now.tally.to_do)
         )
         try:
@@ -73,8 +74,7 @@ async def run_judge(options: argparse.Namespace, judging: "Judging", parameters:
     return driver
 
 
-def _judging(options: argparse.Namespace, store: "Store", parameters: dict[str, Any]) -> "Judging":
-    """Return the kind of judging that the options ask for, with its prompt."""
+def _judging(options: argparse.Namespace, store: Store, parameters: dict[str, Any]) -> "Judging":
     from lhaw_record.recorder.storage.blobs import load_blob
     from lhaw_record.runners.judging.failure_modes import FailureModes
     from lhaw_record.runners.judging.new_tasks import NewTasks
@@ -84,13 +84,6 @@ def _judging(options: argparse.Namespace, store: "Store", parameters: dict[str, 
     return NewTasks(options.model, parameters, lambda sha256: load_blob(store, sha256), options.prompt)
 
 
-def _conclude_judge(driver: "Driver", options: argparse.Namespace) -> int:
-    """Report how the command ended and how to continue, and return the exit code."""
-    say(f"{place_of(options.store)}: {driver.tally.tried} tried, {driver.tally.left} left; {driver.work.spent}")
-    say_failures(driver.work)
-    return say_how_to_go_on(driver.work, "judgement") if driver.tally.left else 0
-
-
 def grade_command(options: argparse.Namespace) -> int:
     """Grade stored trials again.
 
@@ -98,74 +91,56 @@ def grade_command(options: argparse.Namespace) -> int:
     """
     if (options.grader == "judge") != (options.judge_model is not None):
         raise ExperimentError("--grader judge and --judge-model MODEL belong together; give both, or neither")
-    return _grade_with_judge(options) if options.grader == "judge" else _grade_without_model(options)
-
-
-def _grade_without_model(options: argparse.Namespace) -> int:
-    import anyio
-
-    from lhaw_record.recorder.storage.store import Store
-    from lhaw_record.runners.judging.regrading.ledger import GRADE_COLUMNS
-    from lhaw_record.runners.judging.regrading.regrading import Regrading
+    from lhaw_record.runners.judging.stored_graders import GRADE_COLUMNS
 
     store = Store(options.store) if options.dry_run else _writable_store(options.store)
     with Progress("graded") as progress:
-        regrading = Regrading(store, options.experiment, options.grader, progress)
+        judged = _claim_judging(options, store, progress) if options.grader == "judge" else None
+        regrading = judged or _regrading(options, store, progress)
         if options.dry_run:
             regrading.look()
         else:
-            anyio.run(regrading.record)
+            anyio.run(_run_regrading, regrading)
     print_rows(regrading.ledger.rows(), GRADE_COLUMNS, options.format)
     for line in regrading.ledger.summary():
         say(line)
-    if regrading.is_stopped:
+    if judged is not None and options.dry_run:
+        return 0
+    if judged is not None:
+        left = judged.ledger.total["left"]
+        say(f"{store_name(options.store)}: {left} trials left, with {judged.claims_left} claims; {judged.work.spent}")
+        say_failures(judged.work)
+        if left:
+            return say_how_to_go_on(judged.work, "trial")
+    elif regrading.work.stop_reason is not None:
         return 130
     return 1 if regrading.ledger.has_refused else 0
 
 
-def _grade_with_judge(options: argparse.Namespace) -> int:
-    import anyio
+def _regrading(options: argparse.Namespace, store: Store, progress: Progress) -> "Regrading":
+    from lhaw_record.runners.judging.regrading import Regrading
 
-    from lhaw_record.runners.judging.regrading.ledger import GRADE_COLUMNS
+    return Regrading(store, options.experiment, options.grader, progress)
+
+
+def _claim_judging(options: argparse.Namespace, store: Store, progress: Progress) -> "JudgedRegrading":
+    from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
+    from lhaw_record.runners.judging.stored_claims import JudgedRegrading
 
     parameters = model_parameters(options)
-    regrading = anyio.run(_run_claim_judge, options, parameters)
-    print_rows(regrading.ledger.rows(), GRADE_COLUMNS, options.format)
-    for line in regrading.ledger.summary():
-        say(line)
-    return 0 if options.dry_run else _conclude_grade(regrading, options)
-
-
-async def _run_claim_judge(options: argparse.Namespace, parameters: dict[str, Any]) -> "JudgedRegrading":
-    from lhaw_record.recorder.storage.store import Store
-    from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
-    from lhaw_record.runners.judging.regrading.stored_claims import JudgedRegrading
-    from lhaw_record.runners.models.litellm_library import close_clients
-
     judge = ClaimJudge(options.claim_judge, options.judge_model, parameters)
     config = {"graders": [judge.name]}
     settings = _judge_settings(options, ("--judge-model", options.judge_model), "grade", parameters, config)
-    store = Store(options.store) if options.dry_run else _writable_store(options.store)
-    with Progress("graded") as progress:
-        regrading = JudgedRegrading(store, judge, settings, progress)
-        if options.dry_run:
-            regrading.look()
-        else:
-            try:
-                await regrading.run()
-            finally:
-                await close_clients()
-    return regrading
+    return JudgedRegrading(store, judge, settings, progress)
 
 
-def _conclude_grade(regrading: "JudgedRegrading", options: argparse.Namespace) -> int:
-    """Report how the command ended and how to continue, and return the exit code."""
-    left = regrading.ledger.total["left"]
-    say(f"{place_of(options.store)}: {left} trials left, with {regrading.claims_left} claims; {regrading.work.spent}")
-    say_failures(regrading.work)
-    if left:
-        return say_how_to_go_on(regrading.work, "trial")
-    return 1 if regrading.ledger.has_refused else 0
+async def _run_regrading(regrading: "Regrading | JudgedRegrading") -> None:
+    from lhaw_record.runners.models.litellm_library import close_clients
+
+    try:
+        await regrading.run()
+    finally:
+        await close_clients()
 
 
 def _judge_settings(
@@ -176,9 +151,8 @@ def _judge_settings(
     config: dict[str, Any],
     agents: tuple[str, ...] = (),
 ) -> "JudgeSettings":
-    """Return the settings for one run of a judge."""
     from lhaw_record.recorder.writing.redaction import Redactor
-    from lhaw_record.runners.judging.driver import JudgeSettings
+    from lhaw_record.runners.judging.judge_run import JudgeSettings
 
     limits = {"concurrency": options.concurrency, "max_cost_usd": options.max_cost_usd}
     return JudgeSettings(
@@ -195,10 +169,9 @@ def _judge_settings(
     )
 
 
-def _writable_store(root: Path) -> "Store":
+def _writable_store(root: Path) -> Store:
     """Open an existing store for writing. A mistyped name does not create a new store."""
     from lhaw_record.recorder.storage.creation import create_store
-    from lhaw_record.recorder.storage.store import Store
 
     Store(root)
     return create_store(root)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from lhaw_record.recorder.cli.arguments import positive_seconds
 from lhaw_record.recorder.cli.command import argument, repeatable
 from lhaw_record.recorder.cli.output import say
-from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.models.costs import UNKNOWN_COST
+from lhaw_record.runners.base.errors import UNKNOWN_COST, ExperimentError
+from lhaw_record.runners.models.costs import price_of
 
 if TYPE_CHECKING:
     from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
@@ -37,7 +37,7 @@ MODEL_OPTIONS = (
 
 def request_limits(options: argparse.Namespace) -> dict[str, Any]:
     """Return the limits of one request, as a model caller takes them."""
-    from lhaw_record.runners.models.retry import RetryPolicy
+    from lhaw_record.runners.models.call_outcomes import RetryPolicy
 
     return {"request_timeout_s": options.request_timeout, "retry": RetryPolicy(max_attempts=_ATTEMPTS)}
 
@@ -65,7 +65,7 @@ def json_values(option: str, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def named_model(option: str, name: str, options: argparse.Namespace) -> "Model":
-    from lhaw_record.runners.models.costs import Price, price_of
+    from lhaw_record.runners.experiment.values import Price
     from lhaw_record.runners.models.litellm_model import LitellmModel
 
     key = model_key(option, name, options)
@@ -106,7 +106,6 @@ def redacted_keys(options: argparse.Namespace) -> frozenset[str]:
 
 
 def say_failures(work: "PaidWork") -> None:
-    """Print the first few failures, one per line."""
     for failure in work.failures[:5]:
         say(f"  failed: {failure.splitlines()[0]}")
 

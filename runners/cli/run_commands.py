@@ -5,21 +5,21 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import anyio
 import msgspec
 
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE, format_option, positive, store_option
 from lhaw_record.recorder.cli.command import Command, argument, flag
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.recorder.sharing.address import place_of
-from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.models.costs import UNKNOWN_COST
+from lhaw_record.recorder.sharing.address import store_name
+from lhaw_record.runners.base.errors import UNKNOWN_COST, ExperimentError
 
 if TYPE_CHECKING:
     from lhaw_record.recorder.writing.redaction import Redactor
-    from lhaw_record.runners.runs.executors.protocol import Executor
     from lhaw_record.runners.runs.preparation import PreparedExperiment
+    from lhaw_record.runners.runs.run import Executor
     from lhaw_record.runners.runs.scheduler import RunSummary
 
 _CAUTION_CHARACTERS = 500  # of a line that may end with what a program printed; cut after secrets are replaced
@@ -27,9 +27,7 @@ _CAUTION_CHARACTERS = 500  # of a line that may end with what a program printed;
 
 def run_command(options: argparse.Namespace) -> int:
     """Plan and run an experiment. The exit code is 1 if some trials are unfinished, 130 if interrupted."""
-    import anyio
-
-    from lhaw_record.runners.runs.live_progress import Progress
+    from lhaw_record.runners.runs.live_progress import RunProgress
     from lhaw_record.runners.runs.planning.plan_table import plan_columns, plan_notes, plan_rows
     from lhaw_record.runners.runs.preparation import check_runnable, prepare, stored_index
     from lhaw_record.runners.runs.run import run_experiment
@@ -39,10 +37,9 @@ def run_command(options: argparse.Namespace) -> int:
     prepared = prepare(options.experiment)
     if not options.dry_run:
         check_runnable(prepared)
-    if options.concurrency is not None:
-        prepared = _with(prepared, concurrency=options.concurrency)
-    if options.wire is not None:
-        prepared = _with(prepared, wire=options.wire)
+    given = {key: value for key in ("concurrency", "wire") if (value := getattr(options, key)) is not None}
+    experiment = msgspec.structs.replace(prepared.experiment, **given)  # no trial's identity depends on these keys
+    prepared = msgspec.structs.replace(prepared, experiment=experiment)
     root = options.store or Path("stores") / prepared.experiment.name
     index = stored_index(prepared, root)
     for note in plan_notes(prepared.experiment, prepared.benchmark, prepared.plan, index):
@@ -55,24 +52,16 @@ def run_command(options: argparse.Namespace) -> int:
     if options.dry_run:
         return 0
     if all(trial.trial_id in index.finished for trial in prepared.plan.trials):
-        say(f"{place_of(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
+        say(f"{store_name(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
         return 0
-    with Progress(sys.stderr) as progress:
+    with RunProgress(sys.stderr) as progress:
         run = partial(run_experiment, retries_refused=options.retry_refused, has_preflight=not options.no_preflight)
         summary = anyio.run(run, prepared, root, progress.reporter(), executor)
     return _conclude(summary, options, root, prepared)
 
 
-def _with(prepared: "PreparedExperiment", **settings: Any) -> "PreparedExperiment":
-    """Return a prepared experiment with other settings that no trial's identity depends on."""
-    experiment = msgspec.structs.replace(prepared.experiment, **settings)
-    return msgspec.structs.replace(prepared, experiment=experiment)
-
-
 def check_command(options: argparse.Namespace) -> int:
     """Ask every real model once, and print what was found. The exit code is 1 if there is a problem."""
-    import anyio
-
     from lhaw_record.runners.models.litellm_library import close_clients
     from lhaw_record.runners.runs.endpoint_check import CheckReport, check_models
     from lhaw_record.runners.runs.planning.plan_table import limit_notes
@@ -102,7 +91,6 @@ def check_command(options: argparse.Namespace) -> int:
 
 
 def _executor(name: str, workers: int | None) -> "Executor":
-    """Return the executor that runs the trials."""
     from lhaw_record.runners.runs.executors.local import LocalExecutor
 
     if workers is not None and (name == "local" or workers < 1):
@@ -114,9 +102,8 @@ def _executor(name: str, workers: int | None) -> "Executor":
     return RayExecutor(workers)
 
 
-def _again(options: argparse.Namespace, place: str, *, has_retry_refused: bool = False) -> str:
-    """Return the shell command that continues this run, with every option that was given."""
-    words = ["lhaw-record", "run", str(options.experiment), "--store", place]
+def _again(options: argparse.Namespace, store: str, *, has_retry_refused: bool = False) -> str:
+    words = ["lhaw-record", "run", str(options.experiment), "--store", store]
     words += [] if options.executor == "local" else ["--executor", options.executor]
     for name in ("workers", "concurrency", "wire"):
         given = getattr(options, name)
@@ -144,15 +131,15 @@ def _say_failures(summary: "RunSummary", redactor: "Redactor") -> None:
 
 def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, prepared: "PreparedExperiment") -> int:
     """Report how the run ended and how to continue, and return the exit code."""
-    from lhaw_record.runners.models.retry import REFUSED_KINDS
-    from lhaw_record.runners.runs.planning.spending import spending
+    from lhaw_record.runners.models.call_outcomes import REFUSED_KINDS
+    from lhaw_record.runners.runs.planning.plan_table import spending
     from lhaw_record.runners.runs.preparation import redactor_of
 
-    place = place_of(root)
-    again = _again(options, place)
+    store = store_name(root)
+    again = _again(options, store)
     spent = spending(prepared.experiment, summary.spent_usd, summary.unpriced + summary.unknown_cost_calls)
     redactor = redactor_of(prepared)
-    say(f"{place}: {summary.finished} trials finished now, {summary.left} left; in all {spent}")
+    say(f"{store}: {summary.finished} trials finished now, {summary.left} left; in all {spent}")
     if summary.unknown_cost_calls:
         budget = prepared.experiment.budget
         has_limit = budget.max_cost_usd is not None or budget.max_cost_usd_per_trial is not None
@@ -162,7 +149,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
         say(f"  {redactor.clean_text(caution)[:_CAUTION_CHARACTERS]}")
     if summary.flagged:
         say(f"  {summary.flagged} of them are flagged: what the program did was not followed; see which and why:")
-        say(f"  lhaw-record tables {place} agent_health")
+        say(f"  lhaw-record tables {store} agent_health")
     _say_failures(summary, redactor)
     if summary.outcome == "interrupted":
         say(f"interrupted; nothing recorded is lost. Go on with:\n  {again}")
@@ -183,7 +170,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
     failures = [each.failure for each in summary.failures if each.failure is not None]
     if summary.left and failures and not any(failure.is_retry_owed for failure in failures):
         is_refused = any(failure.error_kind in REFUSED_KINDS for failure in failures)
-        again = _again(options, place, has_retry_refused=is_refused)
+        again = _again(options, store, has_retry_refused=is_refused)
         say(f"{summary.left} trials are left and would fail again. Mend what is said above, then:\n  {again}")
         return 1
     if summary.left:
@@ -196,7 +183,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
 def show_command(options: argparse.Namespace) -> int:
     """Print one attempt of a trial. The exit code is 1 if its recorded messages contradict their digests."""
     if options.requests:
-        from lhaw_record.runners.cli.attempt_requests import print_requests
+        from lhaw_record.runners.cli.attempt_details import print_requests
 
         return print_requests(options.store, options.stream, sys.stdout)
 

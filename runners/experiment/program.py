@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from lhaw_record.runners.models.gateway.declarations import ThreadRules
+from lhaw_record.runners.experiment.values import ThreadRules
 
 PLACEHOLDERS = (
     "prompt",
@@ -114,17 +114,10 @@ class ProgramSpec(_Table, frozen=True):
 
     def identity(self) -> dict[str, Any]:
         """Return what must be equal for trials to be comparable: command, version and content, but no folders."""
-        left_out = ["mounts", "install", "install_digest", "version", "about", "name"]
-        if self.threads == ThreadRules():
-            left_out.append("threads")  # an entry without the table is the same agent as before there was one
-        if self.leased:
-            left_out.remove("name")  # nothing else is known of what runs elsewhere
-        else:
-            left_out.append("leased")  # the key is younger than other entries
-        identity = {name: value for name, value in msgspec.to_builtins(self).items() if name not in left_out}
-        if not self.threads.side:
-            identity.get("threads", {}).pop("side", None)  # it is younger than the table
-        return identity
+        left_out = {"mounts", "install", "install_digest", "version", "about"}
+        if not self.leased:
+            left_out.add("name")  # nothing else is known of what runs elsewhere
+        return {name: value for name, value in msgspec.to_builtins(self).items() if name not in left_out}
 
 
 class FilledProgram(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +129,6 @@ class FilledProgram(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def filled(spec: ProgramSpec, values: Mapping[str, str], *, has_tools: bool) -> FilledProgram:
-    """Fill the values of one trial into a program's templates."""
     asking = spec.asking if has_tools else AskingSpec()
     at = spec.command.index(ASKING) if ASKING in spec.command else len(spec.command)
     command = (*spec.command[:at], *asking.command, *spec.command[at + 1 :])
@@ -169,6 +161,5 @@ def templates_of(spec: ProgramSpec) -> Iterator[tuple[str, str]]:
 
 
 def placeholders_in(text: str) -> frozenset[str]:
-    """Return the names in the braces of a template."""
     fields = [field for field in Formatter().parse(text) if field[1] is not None]
     return frozenset(f"{name}{'!' if how else ''}{':' if form else ''}" for _, name, form, how in fields)

@@ -3,11 +3,14 @@
 An experiment may replace their files. Their digests are part of a trial's key.
 """
 
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.resources import data_path
-from lhaw_record.runners.base.conversation.injection import InjectionTemplates
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
@@ -47,7 +50,6 @@ class Prompts:
         )
 
     def opening(self, agent: AgentSpec, task_prompt: str, *, has_ask_user: bool) -> tuple[Message, ...]:
-        """Return a trial's first messages: the system prompt, unless it is empty, and the task."""
         system = self.system_text(agent, has_ask_user=has_ask_user)
         task = Message(role="user", content=task_prompt)
         return (Message(role="system", content=system), task) if system else (task,)
@@ -97,3 +99,39 @@ class Prompts:
 
 def _bundled(name: str) -> str:
     return data_path("prompts", name).read_text(encoding="utf-8").strip()
+
+
+class InjectionTemplates:
+    """The wording of injected messages, by dimension and subdimension.
+
+    Args:
+        path: A TOML file in the form of ``data/templates/injection.toml``. None selects that bundled file.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        content = (path or data_path("templates", "injection.toml")).read_text()
+        self.source = content
+        self._templates: dict[str, Any] = tomllib.loads(content)
+
+    def message(self, segments: Sequence[Segment]) -> str:
+        """Return a message that states the value of every removed segment.
+
+        The first segment uses the template for its dimension, the others are added with connectives.
+        """
+        if not segments:
+            raise ValueError("nothing was removed, so there is nothing to inject")
+        first, *others = segments
+        by_dimension = self._templates.get(first.dimension, {})
+        template = by_dimension.get(first.subdimension, self._templates["default"])
+        connectives = self._templates["connectives"]
+        sentences = [_fill(template, first.value)]
+        sentences += [
+            _fill(connectives[index % len(connectives)], segment.value) for index, segment in enumerate(others)
+        ]
+        return " ".join(sentences)
+
+
+def _fill(template: str, value: str) -> str:
+    """Fill in the value. A template's final full stop is dropped if the value already ends a sentence."""
+    filled = template.replace("{value}", value)
+    return filled[:-1] if value.endswith((".", "!", "?")) and template.endswith("{value}.") else filled

@@ -7,8 +7,7 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.experiment.program import ProgramSpec
-from lhaw_record.runners.models.costs import Price
-from lhaw_record.runners.models.wire import WireMode
+from lhaw_record.runners.experiment.values import Price, WireMode
 
 DEFAULT_PARAMETERS = {"temperature": 0, "max_tokens": 4096}
 """The generation parameters of a model whose replies are limited, unless the experiment file sets others."""
@@ -71,7 +70,6 @@ class ModelSpec(_Table, frozen=True):
 
     @property
     def given_parameters(self) -> dict[str, Any]:
-        """The generation parameters that the file sets."""
         effort = {} if self.effort is None else {"reasoning_effort": self.effort}
         budget = {"type": "enabled", "budget_tokens": self.thinking_tokens}
         return {**effort, **({} if self.thinking_tokens is None else {"thinking": budget}), **self.parameters}
@@ -249,7 +247,6 @@ class Experiment(_Table, frozen=True):
     prompts: PromptsSpec = PromptsSpec()
 
     def models(self) -> list[tuple[str, ModelSpec]]:
-        """Return every model that the experiment calls, each with its key in the file."""
         named: list[tuple[str, ModelSpec]] = [(f"agents.{agent.name}", agent) for agent in self.agents]
         for agent in self.agents:
             named += [(f"agents.{agent.name}.models.'{pattern}'", spec) for pattern, spec in agent.routed.items()]
@@ -266,8 +263,8 @@ class Experiment(_Table, frozen=True):
     def config_json(self) -> str:
         """Return the experiment with its defaults as canonical JSON.
 
-        The JSON has the names of the variables for API keys, never their values. Of a program's environment, it has
-        only the names and placeholders.
+        The JSON has the names of the variables for API keys, never their values, and only names and placeholders of a
+        program's environment.
         """
         return canonical_json(_without_environments(msgspec.to_builtins(self))).decode()
 

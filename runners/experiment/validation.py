@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from lhaw_record.recorder.cli.suggestions import did_you_mean
 from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.events.values import CONDITIONS
 from lhaw_record.recorder.storage.store import check_experiment_id
+from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.experiment.program import (
     FOUND,
     PLACEHOLDERS,
@@ -191,7 +191,8 @@ def _name_problems(spec: ProgramSpec) -> Iterator[str]:
 
 
 def _template_problems(spec: ProgramSpec) -> Iterator[str]:
-    for key, text in (*templates_of(spec), *_version_templates(spec)):
+    versions = ((f"version[{index}]", text) for index, text in enumerate(spec.version))
+    for key, text in (*templates_of(spec), *versions):
         try:
             found = placeholders_in(text)
         except ValueError as error:
@@ -207,10 +208,6 @@ def _template_problems(spec: ProgramSpec) -> Iterator[str]:
             yield f"key '{key}': {{bin}} is the folder of installed packages, and the entry has no [install]"
         if found & _OF_ASKING and not key.startswith("asking."):
             yield f"key '{key}': {{{min(found & _OF_ASKING)}}} exists only in arms with ask_user; move it to [asking]"
-
-
-def _version_templates(spec: ProgramSpec) -> Iterator[tuple[str, str]]:
-    yield from ((f"version[{index}]", text) for index, text in enumerate(spec.version))
 
 
 def _leads_out(path: str) -> bool:

@@ -10,14 +10,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lhaw_record.recorder.cli.suggestions import did_you_mean
-from lhaw_record.recorder.events import AnyEvent, Skipped
 from lhaw_record.recorder.events.canonical_json import short_digest
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
+from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.foreign_trial import (
-    UNKNOWN,
     Failure,
     Finish,
     ForeignTrial,
@@ -25,8 +23,10 @@ from lhaw_record.runners.imports.foreign_trial import (
     KnownRecords,
     Options,
     ParsedFile,
+    imported_task,
+    left_out,
 )
-from lhaw_record.runners.imports.trajectory import Turn, events_of_turns, is_ask_tool
+from lhaw_record.runners.imports.trajectory import ForeignTurn, trajectory_events
 
 REWARD = "reward"
 """The only checkpoint of such a trial, and the name of a reward that has no other."""
@@ -40,7 +40,7 @@ class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str
     agent: str
     model: str
-    turns: Sequence[Turn]
+    turns: Sequence[ForeignTurn]
     program: str | None = None
     task: str | None = None
     run_name: str | None = None
@@ -51,7 +51,7 @@ class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parsed_trajectory(
-    place: str,
+    location: str,
     found: BareTrajectory,
     options: Options,
     known: KnownRecords,
@@ -61,42 +61,36 @@ def parsed_trajectory(
 ) -> ParsedFile:
     """Return the one trial of a trajectory."""
     condition = options.condition or "full"
-    variant = _variant(place, condition, options, known)
+    variant = _variant(location, condition, options, known)
     benchmark = variant.benchmark if variant else options.benchmark or format_name
     if not (variant or options.task or found.task or found.prompt):
-        reason = f"{place}: no message of a user names the task; --task does"
-        return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=reason),), remarks=tuple(remarks))
+        reason = f"{location}: no message of a user names the task; --task does"
+        return left_out("trajectories", reason, remarks)
     own_name = found.task or f"prompt-{short_digest(found.prompt)[:12]}"
     task_id = variant.task_id if variant else options.task or own_name
     try:
         events = trajectory_events(found.turns, model=found.model, condition=condition)
     except ValueError as error:
-        return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=str(error)),), remarks=tuple(remarks))
+        return left_out("trajectories", str(error), remarks)
     stored = known.tasks.get((benchmark, task_id))
     others = [name for of, name in known.tasks if of == benchmark]
     if options.task and others and not stored:
         remarks = (*remarks, f"the store has no task {task_id} of {benchmark}{did_you_mean(task_id, others)}")
     wanted = variant.prompt if variant else stored.prompt if stored else ""
     if other := _other_prompt(wanted.strip(), (benchmark, task_id), found.prompt.strip(), known):
-        reason = f"{place}: its prompt is {other}"
-        return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=reason),), remarks=tuple(remarks))
-    reward = (options.rewards or {}).get(place, options.reward)
+        reason = f"{location}: its prompt is {other}"
+        return left_out("trajectories", reason, remarks)
+    reward = (options.rewards or {}).get(location, options.reward)
     difference = _difference(stored, wanted.strip(), found.prompt, reward) if stored else None
     if stored and stored.environment_digest and difference is not None:
-        reason = f"{place} is no trial of the store's {benchmark}/{task_id}: {difference}; --task names another"
-        return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=reason),), remarks=tuple(remarks))
-    task = Task(
-        benchmark=benchmark,
-        benchmark_version=UNKNOWN,
-        task_id=task_id,
-        prompt="" if variant else found.prompt,
-        checkpoints=(Checkpoint(checkpoint_id=REWARD, label=REWARD),),
-        environment_digest="",
-    )
+        reason = f"{location} is no trial of the store's {benchmark}/{task_id}: {difference}; --task names another"
+        return left_out("trajectories", reason, remarks)
+    own_prompt = "" if variant else found.prompt
+    task = imported_task(benchmark, task_id, own_prompt, (Checkpoint(checkpoint_id=REWARD, label=REWARD),))
     if stored and difference is None:
         task = stored
     trial = ForeignTrial(
-        place=place,
+        location=location,
         task=task,
         variant=variant,
         condition=condition,
@@ -114,7 +108,7 @@ def parsed_trajectory(
 
 
 def in_one(found: Sequence[ParsedFile]) -> ParsedFile:
-    """Return what the parts of a file have as one file's."""
+    """Join the parts of a file."""
     return ParsedFile(
         trials=tuple(trial for each in found for trial in each.trials),
         skipped=tuple(skipped for each in found for skipped in each.skipped),
@@ -122,17 +116,8 @@ def in_one(found: Sequence[ParsedFile]) -> ParsedFile:
     )
 
 
-def trajectory_events(turns: Sequence[Turn], *, model: str, condition: str) -> tuple[AnyEvent, ...]:
-    """Return the events of an agent's turns."""
-    has_channel = condition.endswith("ask_user")
-    calls = [call for turn in turns if turn.sub_agent is None for call in turn.reply.tool_calls]
-    if not has_channel and any(is_ask_tool(call.name) for call in calls):
-        raise ValueError("the agent called ask_user; say --condition ask_user, and --variant if the prompt is one")
-    return events_of_turns(turns, model=model, has_channel=has_channel)
-
-
 def without_reward(duration_ms: float | None) -> Failure:
-    """Return the end of a trajectory whose result nobody knows."""
+    """Return the end of a trajectory without a known result."""
     return Failure(
         boundary="grader",
         error_kind="no_reward",
@@ -146,23 +131,23 @@ def known_cost(cost_usd: float | None, tokens: int | None) -> float | None:
     return None if cost_usd == 0 and tokens else cost_usd
 
 
-def _variant(place: str, condition: str, options: Options, known: KnownRecords) -> Variant | None:
+def _variant(location: str, condition: str, options: Options, known: KnownRecords) -> Variant | None:
     """Return the variant of a trial, None for the full prompt."""
     if condition.startswith("full"):
         if options.variant is not None:
-            raise ImportFailed(f"--variant {options.variant} needs --condition: {place} would be a full prompt")
+            raise ImportFailed(f"--variant {options.variant} needs --condition: {location} would be a full prompt")
         return None
     if options.variant is None:
-        raise ImportFailed(f"condition {condition} needs --variant, the id of the prompt that {place} was given")
+        raise ImportFailed(f"condition {condition} needs --variant, the id of the prompt that {location} was given")
     if options.variant not in known.variants:
         raise ImportFailed(f"the store has no variant {options.variant!r}; import or generate it first")
     return known.variants[options.variant]
 
 
 def _other_prompt(wanted: str, of_task: tuple[str, str], prompt: str, known: KnownRecords) -> str | None:
-    """Return which of the store's prompts of a task a trajectory was given, if it is another than the wanted one.
+    """Return which other prompt of the task the trajectory was given, None if it was the wanted one.
 
-    A variant's prompt is often a part of the full one, so of several that a prompt contains the longest was given.
+    A variant's prompt is often a part of the full one, so the longest prompt that is contained was given.
     """
     task = known.tasks.get(of_task)
     named = {"the full prompt: leave --variant out": task.prompt.strip()} if task else {}
@@ -182,14 +167,13 @@ def _difference(task: Task, wanted: str, prompt: str, reward: float | None) -> s
 
 
 def _end(found: BareTrajectory, reward: float | None, checkpoints: Sequence[Checkpoint]) -> Finish | Failure:
-    """Return the end of a trial. A reward of 0 or 1 is that of every checkpoint."""
+    """Return the end of a trial. A reward of 0 or 1 applies to every checkpoint."""
     if reward is None:
         return without_reward(found.duration_ms)
     return Finish(
         is_success=reward >= 1,
         results=tuple(
-            CheckpointResult(checkpoint_id=each.checkpoint_id, score=reward * each.total, details="")
-            for each in checkpoints
+            CheckpointResult(checkpoint_id=each.checkpoint_id, score=reward * each.total) for each in checkpoints
         ),
         ended_by=found.ended_by,
         final_answer=found.final_answer,

@@ -1,13 +1,15 @@
 """Data structures for a parsed foreign file before it becomes events: tasks, variants, trials and skipped entries."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from lhaw_record.recorder.events import AnyEvent, OracleBudgetSet, Skipped
 from lhaw_record.recorder.events.trial import Boundary, EndedBy
-from lhaw_record.recorder.events.values import Task, Variant
+from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
 from lhaw_record.runners.base.errors import RunnerError
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 
@@ -25,29 +27,25 @@ class ImportFailed(RunnerError):
 class SourceFile(msgspec.Struct, frozen=True):
     """One file of an import: its name without folders, the name of its folder, its bytes and their SHA-256.
 
-    ``place`` is the file's path below the imported folder, or empty if a single file is imported.
+    ``location`` is the file's path below the imported folder, or empty if a single file is imported.
     """
 
     name: str
     folder: str
     content: bytes
     sha256: str
-    place: str = ""
+    location: str = ""
 
     @property
     def label(self) -> str:
-        """The file's name in messages and in the report.
-
-        Files with the same name in several folders get different labels.
-        """
-        return self.place or self.name
+        return self.location or self.name
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line says about trials if the file does not.
 
-    ``instances`` holds the rows of a SWE-bench Pro instance file by id. The last five are about trajectories without
-    a task or a result: ``reward`` is that of every file, ``rewards`` those by file.
+    ``instances`` holds the rows of a SWE-bench Pro instance file by id. The last five are for trajectories without a
+    task or a result: ``reward`` applies to every file, ``rewards`` to single files.
     """
 
     agent: str | None = None
@@ -111,7 +109,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """One trial of a source. ``place`` says where the trial is in the file, for messages.
+    """One trial of a source. ``location`` says where the trial is in the file, for messages.
 
     ``trajectory`` holds the trial's events in order, or None if the source does not say what happened.
 
@@ -121,7 +119,7 @@ class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):
     that the trial has in a store if it was imported before its result was known.
     """
 
-    place: str
+    location: str
     task: Task
     condition: str
     agent: str
@@ -153,3 +151,71 @@ class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
     terminal_states: Mapping[str, tuple[tuple[int, ...], ...]] = {}
     skipped: tuple[Skipped, ...] = ()
     remarks: tuple[str, ...] = ()
+
+
+Entry = TypeVar("Entry")
+
+
+def converted(
+    kind: str, entries: Iterable[Entry], convert: Callable[[Entry], ForeignTrial], *, remarks: Sequence[str] = ()
+) -> ParsedFile:
+    """Return the trials of a file's entries. An entry that cannot be converted is skipped, with the reason."""
+    trials: list[ForeignTrial] = []
+    reasons: Counter[str] = Counter()
+    for entry in entries:
+        try:
+            trials.append(convert(entry))
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+            reasons[str(error)] += 1
+    return ParsedFile(trials=tuple(trials), skipped=skipped_entries(kind, reasons), remarks=tuple(remarks))
+
+
+def skipped_entries(kind: str, reasons: Mapping[str, int]) -> tuple[Skipped, ...]:
+    return tuple(Skipped(kind=kind, count=count, reason=reason) for reason, count in reasons.items())
+
+
+def left_out(kind: str, reason: str, remarks: Sequence[str] = ()) -> ParsedFile:
+    """Return a file whose one trial or trajectory is not imported."""
+    return ParsedFile(skipped=skipped_entries(kind, {reason: 1}), remarks=tuple(remarks))
+
+
+def counted(remarks: Mapping[str, int]) -> list[str]:
+    """Return each remark once, with how often it applies."""
+    return [f"{text} ({count} times)" if count > 1 else text for text, count in remarks.items()]
+
+
+def imported_task(
+    benchmark: str,
+    task_id: str,
+    prompt: str = "",
+    checkpoints: Iterable[Checkpoint] = (),
+    *,
+    version: str = UNKNOWN,
+    environment_digest: str = "",
+    domain: str | None = None,
+) -> Task:
+    return Task(
+        benchmark=benchmark,
+        benchmark_version=version,
+        task_id=task_id,
+        prompt=prompt,
+        checkpoints=tuple(checkpoints),
+        environment_digest=environment_digest,
+        domain=domain,
+    )
+
+
+def imported_variant(benchmark: str, task_id: str, variant_id: str, prompt: str = "") -> Variant:
+    """Return a variant of which a source gives only the id or the prompt."""
+    return Variant(
+        benchmark=benchmark, task_id=task_id, variant_id=variant_id, prompt=prompt, segments=(), origin="imported"
+    )
+
+
+def elapsed_ms(given: Any, began: str, ended: str) -> float | None:
+    """Return the milliseconds between two times in ISO 8601 of an object, None if one is missing."""
+    try:
+        first, last = (datetime.fromisoformat(str(given[key])) for key in (began, ended))
+        return (last - first).total_seconds() * 1000
+    except (KeyError, ValueError, TypeError):
+        return None

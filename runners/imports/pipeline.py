@@ -8,8 +8,7 @@ import msgspec
 from lhaw_record.recorder.events import ImportRecorded, Skipped, TaskRegistered, Understood, VariantGenerated
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Task, Variant
-from lhaw_record.recorder.reading.reader import read_snapshot
-from lhaw_record.recorder.reading.streams import stream_ids
+from lhaw_record.recorder.reading.reader import read_snapshot, stream_ids
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import check_experiment_id, has_store
 from lhaw_record.runners.imports.foreign_trial import (
@@ -21,10 +20,8 @@ from lhaw_record.runners.imports.foreign_trial import (
     ParsedFile,
     SourceFile,
 )
-from lhaw_record.runners.imports.formats import Format
-from lhaw_record.runners.imports.recognition import looks_like
-from lhaw_record.runners.imports.rewards import check_used, rewards_by_place
-from lhaw_record.runners.imports.source_files import read_sources
+from lhaw_record.runners.imports.formats import Format, looks_like
+from lhaw_record.runners.imports.source_files import check_used, read_sources, rewards_by_location
 from lhaw_record.runners.imports.store_access import load_records, to_write, write
 from lhaw_record.runners.imports.streams import ImportedStream, ImportPlan, assemble, closing_event
 
@@ -54,7 +51,7 @@ def run_import(
     has_one = has_store(root)
     present = stream_ids(root) if has_one else frozenset()
     known = load_records(read_snapshot(root)) if has_one else KnownRecords()
-    placed = msgspec.structs.replace(options, rewards=rewards_by_place(options.rewards or {}, sources))
+    placed = msgspec.structs.replace(options, rewards=rewards_by_location(options.rewards or {}, sources))
     found = _parsed(form, sources, placed, known)
     check_used(placed.rewards or {}, sources, found)
     run_id = f"import-{digest([form.name, [source.sha256 for source in sources], _identity_of(options)])[:24]}"
@@ -71,20 +68,15 @@ def run_import(
     if not assembled.registrations:
         raise ImportFailed(_nothing(path, form, files))
     missing = to_write(assembled.trials, present)
-    if run_id in present or (not missing and _is_registered(assembled, known)):
-        return Import(
-            files=files,
-            labels=labels,
-            skipped=assembled.skipped,
-            events=0,
-            trials=0,
-            already=len(assembled.trials),
-            is_known=True,
-        )
-    own = _own_stream(run_id, files, assembled, missing)
-    events = len(own.events) + sum(len(stream.events) for stream in missing)
-    if not is_dry_run:
-        events = write(create_store(root), experiment_id, own, missing)
+    is_known = run_id in present or (not missing and _is_registered(assembled, known))
+    events = 0
+    if is_known:
+        missing = []
+    else:
+        own = _own_stream(run_id, files, assembled, missing)
+        events = len(own.events) + sum(len(stream.events) for stream in missing)
+        if not is_dry_run:
+            events = write(create_store(root), experiment_id, own, missing)
     return Import(
         files=files,
         labels=labels,
@@ -92,6 +84,7 @@ def run_import(
         events=events,
         trials=len(missing),
         already=len(assembled.trials) - len(missing),
+        is_known=is_known,
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads the files of an import: one file, or the matching files in a folder. JSON errors name the file and line."""
+"""Reads the files of an import and their rewards. Errors name the file and the line."""
 
 import codecs
 import gzip
@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile
+from lhaw_record.runners.imports.foreign_trial import ImportFailed, ParsedFile, SourceFile
 
 _VARIABLE = "LHAW_RECORD_MAX_UNPACKED_MB"
 
@@ -57,7 +57,7 @@ def _gunzipped(name: str, content: bytes) -> bytes:
     return unpacked
 
 
-def _read(path: Path, place: str = "") -> SourceFile:
+def _read(path: Path, location: str = "") -> SourceFile:
     try:
         if path.exists() and not path.is_file():
             raise ImportFailed(f"{path} is neither a file nor a folder; name one")
@@ -66,7 +66,7 @@ def _read(path: Path, place: str = "") -> SourceFile:
         raise ImportFailed(f"cannot read {path}: {error.strerror or error}; name a readable file") from error
     folder = path.resolve().parent.name
     sha256 = hashlib.sha256(content).hexdigest()
-    return SourceFile(name=path.name, folder=folder, content=content, sha256=sha256, place=place)
+    return SourceFile(name=path.name, folder=folder, content=content, sha256=sha256, location=location)
 
 
 def decode_json(source: SourceFile) -> Any:
@@ -167,3 +167,33 @@ def read_instances(path: Path) -> Mapping[str, Mapping[str, Any]]:
         if not isinstance(row, dict) or not isinstance(row.get("instance_id"), str):
             raise ImportFailed(f"{path}, row {number} has no instance_id; expected a file of SWE-bench Pro instances")
     return {row["instance_id"]: row for row in rows}
+
+
+def rewards_by_location(rewards: Mapping[str, float], sources: Sequence[SourceFile]) -> Mapping[str, float]:
+    """Return the rewards by the label of a file, with the line where one is named."""
+    labels = {source.label for source in sources}
+    found: dict[str, float] = {}
+    for given, reward in rewards.items():
+        stem, colon, line = given.rpartition(":")
+        has_line = line.isdecimal() and any(stem in (source.label, source.name) for source in sources)
+        name, suffix = (stem, colon + line) if has_line else (given, "")
+        meant = [name] if name in labels else sorted(source.label for source in sources if source.name == name)
+        if not meant:
+            raise ImportFailed(f"--rewards names {given}, which is no file of this import; correct or remove it")
+        if len(meant) > 1:
+            raise ImportFailed(f"--rewards names {given}, which may be {' or '.join(meant)}; give the path")
+        location = meant[0] + suffix
+        if location in found:
+            raise ImportFailed(f"--rewards names {location} twice, by its name and by its path; remove one")
+        found[location] = reward
+    return found
+
+
+def check_used(rewards: Mapping[str, float], sources: Sequence[SourceFile], found: Sequence[ParsedFile]) -> None:
+    """Check that each reward is that of a trajectory, of one that was found or of a file of which some were skipped."""
+    locations = {trial.location for part in found for trial in part.trials}
+    lacking = [source.label for source, part in zip(sources, found, strict=True) if part.skipped]
+    for location in rewards:
+        is_skipped = any(location == label or location.startswith(f"{label}:") for label in lacking)
+        if location not in locations and not is_skipped:
+            raise ImportFailed(f"--rewards names {location}, where no trajectory begins; correct or remove it")

@@ -13,16 +13,16 @@ from lhaw_record.recorder.errors import DamagedStore, StoreError
 from lhaw_record.recorder.events import Envelope, OracleBudgetSet, TaskRegistered, VariantGenerated, type_name
 from lhaw_record.recorder.events.arrow_schema import from_row
 from lhaw_record.recorder.events.canonical_json import digest
-from lhaw_record.recorder.reading.reader import Snapshot
-from lhaw_record.recorder.reading.streams import stream_ids
+from lhaw_record.recorder.reading.reader import Snapshot, stream_ids
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.sealing.seal import seal
 from lhaw_record.recorder.storage.journal import JournalFile
 from lhaw_record.recorder.storage.journal_format import MAX_BODY_BYTES
 from lhaw_record.recorder.storage.segments import where_now
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Clock, Recorder
+from lhaw_record.recorder.writing.recorder import Clock
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.imports.foreign_trial import KnownRecords
 from lhaw_record.runners.imports.streams import ImportedStream
 
@@ -95,7 +95,7 @@ def write(store: Store, experiment_id: str, own: ImportedStream, trials: Sequenc
 
 async def _record(store: Store, experiment_id: str, streams: Sequence[ImportedStream]) -> int:
     redactor = Redactor(secrets_of(os.environ))
-    async with Recorder(
+    async with StoreRecorder(
         store, experiment_id, redactor=redactor, clock=_NO_TIME_PASSES, start_sealing=_SealedHere
     ) as recorder:
         records = [record for stream in streams for record in _records(recorder, stream)]
@@ -120,7 +120,7 @@ class _SealedHere:
         return 0 if self._is_sealed else 1
 
 
-def _records(recorder: Recorder, imported: ImportedStream) -> list[bytes]:
+def _records(recorder: StoreRecorder, imported: ImportedStream) -> list[bytes]:
     suffix = f"-{recorder.writer_id}" if recorder.store.address and imported.trial_id else ""
     attempt = imported.attempt if imported.trial_id else None
     stream = recorder.stream(imported.stream_id + suffix, trial_id=imported.trial_id, attempt=attempt)

@@ -111,11 +111,11 @@ def _numbered(trials: Sequence[ForeignTrial]) -> tuple[list[ForeignTrial], tuple
     for trial in trials:
         if trial.agent == "all":
             raise ImportFailed(
-                f"{trial.place}: its agent is named all, which stands for all agents together in the tables; "
+                f"{trial.location}: its agent is named all, which stands for all agents together in the tables; "
                 "--agent gives it another name"
             )
         cell = (trial.task.benchmark, trial.task.task_id, _variant_id(trial), trial.condition, agent_digest(trial))
-        content = digest([cell, trial.trial_index, msgspec.structs.replace(trial, place="")])
+        content = digest([cell, trial.trial_index, msgspec.structs.replace(trial, location="")])
         if content in seen:
             repeated += 1
             continue
@@ -123,9 +123,9 @@ def _numbered(trials: Sequence[ForeignTrial]) -> tuple[list[ForeignTrial], tuple
         index = max(next_index[cell], trial.first_index) if trial.trial_index is None else trial.trial_index
         next_index[cell] = max(next_index[cell], index + 1)
         first = taken.setdefault((*cell, index), msgspec.structs.replace(trial, trial_index=index))
-        if first.place != trial.place:
+        if first.location != trial.location:
             raise ImportFailed(
-                f"{first.place} and {trial.place} are the same trial ({trial.task.task_id}, {trial.condition}, "
+                f"{first.location} and {trial.location} are the same trial ({trial.task.task_id}, {trial.condition}, "
                 f"{trial.agent}, index {index}) with different contents; leave one out"
             )
     reason = "the same trial again, with the same content"

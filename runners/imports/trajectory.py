@@ -1,7 +1,7 @@
 """Turns a foreign trajectory into events, in the same way for all formats.
 
-A format describes what happened as turns of a conversation (:func:`events_of_turns`) or, if it has no conversation, as
-a bare list of calls (:func:`events_of_calls`). Actions are counted as in our own trials.
+A format describes what happened as turns of a conversation or, without one, as single calls (:func:`call_turn`).
+Actions are counted as in our own trials.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +19,10 @@ from lhaw_record.recorder.events import (
     QuestionAsked,
     Reasoning,
     RepliedToolCall,
+    Usage,
 )
 from lhaw_record.recorder.events.canonical_json import canonical_json
-from lhaw_record.runners.base.conversation.actions import TEXT_ACTION, Action, actions_of, finished_text, tool_action
+from lhaw_record.runners.base.conversation.actions import actions_of, finished_text
 from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, new_messages_json
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import content_text
@@ -31,7 +32,7 @@ ASK_TOOL = "ask_user"
 MAIN_THREAD = "main"
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a tool call. ``is_error`` is None if the source does not say."""
 
     text: str
@@ -39,7 +40,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float | None = None
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class ForeignTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One call to the agent's model: the request, the reply, and the outcomes of the reply's tool calls in order.
 
     ``is_text_action`` says whether a reply without tool calls counts as an action, because one source lists its actions
@@ -49,7 +50,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
     request: tuple[Message, ...]
     reply: Message
-    outcomes: tuple[Outcome | None, ...]
+    outcomes: tuple[CallResult | None, ...]
     finish_reason: str | None = None
     latency_ms: float | None = None
     input_tokens: int | None = None
@@ -64,16 +65,12 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: Reasoning | None = None
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One action from a source without a conversation. ``arguments`` is an object, or raw text if it is malformed.
-
-    ``outcome`` is None if the source does not give the result.
-    """
-
-    name: str
-    arguments: Any
-    outcome: Outcome | None
-    is_text: bool = False
+def call_turn(name: str, arguments: Any, outcome: CallResult | None, *, is_text: bool = False) -> ForeignTurn:
+    """Return one action of a source without a conversation. ``arguments`` is an object, or raw text if malformed."""
+    text = arguments if isinstance(arguments, str) else canonical_json({} if arguments is None else arguments).decode()
+    calls = () if is_text else (ToolCall(call_id="", name=name, arguments_json=text),)
+    reply = Message(role="assistant", content="", tool_calls=calls)
+    return ForeignTurn(request=(), reply=reply, outcomes=() if is_text else (outcome,), is_model_call=False)
 
 
 def message_of(wire: Mapping[str, Any]) -> Message:
@@ -89,25 +86,25 @@ def message_of(wire: Mapping[str, Any]) -> Message:
     )
 
 
-def turns_of(messages: Sequence[Message], errors: Mapping[str, bool | None] | None = None) -> list[Turn]:
+def turns_of(messages: Sequence[Message], errors: Mapping[str, bool | None] | None = None) -> list[ForeignTurn]:
     """Return the turns of a conversation. The outcomes of a turn's calls are the tool messages that follow the turn."""
     errors = errors or {}
     turns = []
-    for place, message in enumerate(messages):
+    for location, message in enumerate(messages):
         if message.role == "assistant":
-            results = _results_after(messages, place)
+            results = _results_after(messages, location)
             outcomes = tuple(
-                Outcome(text=results[call.call_id], is_error=errors.get(call.call_id))
+                CallResult(text=results[call.call_id], is_error=errors.get(call.call_id))
                 if call.call_id in results
                 else None
                 for call in message.tool_calls
             )
-            turns.append(Turn(request=tuple(messages[:place]), reply=message, outcomes=outcomes))
+            turns.append(ForeignTurn(request=tuple(messages[:location]), reply=message, outcomes=outcomes))
     return turns
 
 
 def events_of_turns(
-    turns: Iterable[Turn], *, model: str, has_channel: bool, simulator: str = UNKNOWN
+    turns: Iterable[ForeignTurn], *, model: str, has_channel: bool, simulator: str = UNKNOWN
 ) -> tuple[AnyEvent, ...]:
     """Return the events of a conversation: model calls as deltas, actions with their results, and questions."""
     events: list[AnyEvent] = []
@@ -148,13 +145,22 @@ def events_of_turns(
     return tuple(events)
 
 
-def events_of_calls(calls: Iterable[Call], *, has_channel: bool, simulator: str = UNKNOWN) -> tuple[AnyEvent, ...]:
-    """Return the events of a bare list of calls. They do not refer to model calls."""
-    events: list[AnyEvent] = []
-    for index, call in enumerate(calls, 1):
-        started = _action_of(call).started(index, None)
-        events += _action_events(started, call.outcome, has_channel=has_channel, simulator=simulator)
-    return tuple(events)
+def trajectory_events(turns: Sequence[ForeignTurn], *, model: str, condition: str) -> tuple[AnyEvent, ...]:
+    """Return the events of an agent's turns under a condition."""
+    calls = [call for turn in turns if turn.sub_agent is None for call in turn.reply.tool_calls]
+    has_channel = condition.endswith("ask_user")
+    if not has_channel and any(is_ask_tool(call.name) for call in calls):
+        raise ValueError("the agent called ask_user; say --condition ask_user, and --variant if the prompt is one")
+    return events_of_turns(turns, model=model, has_channel=has_channel)
+
+
+def result_messages(reply: Message, outcomes: Iterable[CallResult | None]) -> list[Message]:
+    """Return the messages that later requests have of the results of a reply's calls."""
+    return [
+        Message(role="tool", content=outcome.text, tool_call_id=call.call_id)
+        for call, outcome in zip(reply.tool_calls, outcomes, strict=True)
+        if outcome is not None
+    ]
 
 
 def action_count(events: Iterable[AnyEvent]) -> int:
@@ -178,9 +184,9 @@ def _tool_call(wire: Mapping[str, Any]) -> ToolCall:
     return ToolCall(call_id=str(wire.get("id") or ""), name=name, arguments_json=text)
 
 
-def _results_after(messages: Sequence[Message], place: int) -> dict[str, str]:
+def _results_after(messages: Sequence[Message], location: int) -> dict[str, str]:
     found: dict[str, str] = {}
-    for message in messages[place + 1 :]:
+    for message in messages[location + 1 :]:
         if message.role == "assistant":
             break
         if message.role == "tool" and message.tool_call_id is not None:
@@ -196,14 +202,14 @@ def _naming_its_action(message: Message, results: Mapping[str, tuple[int, str]])
     return msgspec.structs.replace(message, result_of_action=action)
 
 
-def _thread_of(turn: Turn) -> str:
+def _thread_of(turn: ForeignTurn) -> str:
     """Return the thread of a turn: the sub-agent's name, which the main thread cannot have."""
     if turn.sub_agent == MAIN_THREAD:
         return f"sub_agent-{MAIN_THREAD}"
     return turn.sub_agent or MAIN_THREAD
 
 
-def _responded(turn: Turn, call_id: str) -> ModelResponded:
+def _responded(turn: ForeignTurn, call_id: str) -> ModelResponded:
     return ModelResponded(
         call_id=call_id,
         role="agent",
@@ -214,24 +220,18 @@ def _responded(turn: Turn, call_id: str) -> ModelResponded:
             RepliedToolCall(call_id=call.call_id, name=call.name, arguments_json=call.arguments_json)
             for call in turn.reply.tool_calls
         ),
-        input_tokens=turn.input_tokens,
-        output_tokens=turn.output_tokens,
-        cached_input_tokens=turn.cached_input_tokens,
-        cost_usd=turn.cost_usd,
+        usage=Usage(
+            input_tokens=turn.input_tokens,
+            output_tokens=turn.output_tokens,
+            cached_input_tokens=turn.cached_input_tokens,
+            cost_usd=turn.cost_usd,
+        ),
         reasoning=turn.reasoning,
     )
 
 
-def _action_of(call: Call) -> Action:
-    if call.is_text:
-        return TEXT_ACTION
-    given = call.arguments
-    text = given if isinstance(given, str) else canonical_json({} if given is None else given).decode()
-    return tool_action(ToolCall(call_id="", name=call.name, arguments_json=text))
-
-
 def _action_events(
-    started: ActionStarted, outcome: Outcome | None, *, has_channel: bool, simulator: str
+    started: ActionStarted, outcome: CallResult | None, *, has_channel: bool, simulator: str
 ) -> list[AnyEvent]:
     """Return the events of an action. The action counts as ended even if its result is unknown."""
     if started.kind == "text":

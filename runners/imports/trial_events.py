@@ -11,7 +11,7 @@ from lhaw_record.recorder.events import (
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import condition_of, prompt_state_and_channel
 from lhaw_record.runners.base.conversation.injection import injection_action
-from lhaw_record.runners.environments.grading.confined_grading import scored
+from lhaw_record.runners.environments.grading.grade import scored
 from lhaw_record.runners.imports.foreign_trial import UNKNOWN, Failure, ForeignInjection, ForeignTrial
 from lhaw_record.runners.imports.trajectory import action_count
 
@@ -92,12 +92,12 @@ def _with_injection(trial: ForeignTrial, target: int | None) -> list[AnyEvent]:
         reason="the trial ended first" if after is None else None,
     )
     trajectory = list(trial.trajectory or ())
-    places = [
-        place
-        for place, each in enumerate(trajectory, 1)
+    locations = [
+        location
+        for location, each in enumerate(trajectory, 1)
         if isinstance(each, ActionFinished) and each.action_index == after
     ]
-    trajectory.insert(places[-1] if places else len(trajectory), event)
+    trajectory.insert(locations[-1] if locations else len(trajectory), event)
     return trajectory
 
 

@@ -1,1 +1,1 @@
-"""Offline judges: models that examine finished trials. Their verdicts are recorded beside the trials."""
+"""Finished trials judged by models or graded again. Verdicts and grades are recorded beside the trials."""

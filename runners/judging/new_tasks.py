@@ -7,17 +7,19 @@ same terminal state.
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from lhaw_record.recorder.events import ArtifactStored, NewTaskJudged
 from lhaw_record.recorder.events.canonical_json import short_digest
 from lhaw_record.recorder.events.values import Task
-from lhaw_record.runners.judging.protocol import Subject
+from lhaw_record.runners.base.errors import UnusableReply
+from lhaw_record.runners.judging.judge_run import LAYOUT, Subject, plain_words
 from lhaw_record.runners.judging.stored_trials import StoredTrial, StoredTrials, StreamReader
-from lhaw_record.runners.judging.transcript import LAYOUT
-from lhaw_record.runners.judging.verdicts import NEW_TASK_FORM, NewTaskVerdict, read_new_task
-from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate
-from lhaw_record.runners.models.llm_jobs.truncation import cut
+from lhaw_record.runners.models.llm_jobs.json_replies import json_object
+from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate, cut
+from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema
 
 _ANSWER_CHARACTERS = 8_000
 _FILE_CHARACTERS = 6_000
@@ -38,6 +40,39 @@ _TEXT_ENDINGS = (
 )
 
 
+NEW_TASK_FORM = ReplyForm(
+    "new_task",
+    object_schema(
+        {
+            "same_answer": {"type": "boolean"},
+            "completes_task": {"type": "boolean"},
+            "reason": {"type": "string"},
+        }
+    ),
+)
+"""The form of a reply about a new task."""
+
+
+class NewTaskVerdict(msgspec.Struct, frozen=True):
+    """A judge's verdict about the trials of a variant."""
+
+    same_answer: bool
+    completes_task: bool
+    reason: str
+
+    @property
+    def verdict(self) -> Literal["confirmed", "rejected"]:
+        """``confirmed`` only if every trial gave the same answer and that answer completes the underspecified task."""
+        return "confirmed" if self.same_answer and self.completes_task else "rejected"
+
+
+def read_new_task(reply: str) -> NewTaskVerdict:
+    try:
+        return msgspec.convert(json_object(reply, "same_answer"), NewTaskVerdict)
+    except msgspec.ValidationError as error:
+        raise UnusableReply(plain_words(error)) from error
+
+
 class NewTasks:
     """The judge of new tasks.
 
@@ -50,6 +85,7 @@ class NewTasks:
     """
 
     kind = "new-task"
+    read = staticmethod(read_new_task)
     form = NEW_TASK_FORM
 
     def __init__(
@@ -88,18 +124,12 @@ class NewTasks:
         ]
 
     def question(self, subject: Subject, stored: StoredTrials, reader: StreamReader) -> str:
-        """Return the user prompt for one variant."""
         answers = [self._handed_in(trial, reader) for trial in subject.trials]
         numbered = [f"Attempt {number}:\n{answer}" for number, answer in enumerate(answers, 1)]
         variant = stored.variants[subject.last.started.variant_digest or ""]
         return self.template.user({"sent_prompt": variant.prompt, "answers": "\n\n".join(numbered)})
 
-    def read(self, reply: str) -> NewTaskVerdict:
-        """Return the verdict in a reply. Raises UnusableReply."""
-        return read_new_task(reply)
-
     def event(self, subject: Subject, verdict: NewTaskVerdict) -> NewTaskJudged:
-        """Return the event that records the verdict about one variant."""
         return NewTaskJudged(
             variant_digest=subject.last.started.variant_digest or "",
             judged_stream_ids=tuple(sorted(_streams(subject.trials))),
@@ -110,7 +140,6 @@ class NewTasks:
         )
 
     def _handed_in(self, trial: StoredTrial, reader: StreamReader) -> str:
-        """Return the final answer of a trial and the files that its grader kept."""
         stored = [event for event in reader.read(trial.stream_id) if isinstance(event, ArtifactStored)]
         files = [event for event in stored if event.role != "environment"]  # not the agent's work
         return "\n\n".join([_final_answer(trial), *map(self._file, files)])

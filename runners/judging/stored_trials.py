@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -25,7 +24,7 @@ from lhaw_record.recorder.events import (
 from lhaw_record.recorder.events.arrow_schema import from_row
 from lhaw_record.recorder.events.run import EXPERIMENT
 from lhaw_record.recorder.events.values import Task, Variant
-from lhaw_record.recorder.reading.discards import standing_discards
+from lhaw_record.recorder.reading.annotations import standing_discards
 from lhaw_record.recorder.reading.reader import Snapshot, read_envelopes, stream_rows
 from lhaw_record.recorder.reading.trial_index import Rank, rank
 from lhaw_record.recorder.reading.typed_rows import events_of_types
@@ -77,19 +76,8 @@ class StoredTrials(msgspec.Struct, frozen=True, kw_only=True):
     graded: Mapping[tuple[str, str], Mapping[str, float]]
 
 
-class _Attempt:
-    """The events of one stream that are needed here."""
-
-    def __init__(self) -> None:
-        self.envelopes: list[Envelope] = []
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        return [each.event for each in self.envelopes if isinstance(each.event, kind)]
-
-
 def load_stored(snapshot: Snapshot, experiment_id: str | None = None) -> StoredTrials:
-    """Load what a store has recorded about one experiment, or about all."""
-    attempts: dict[tuple[str, str], _Attempt] = defaultdict(_Attempt)
+    attempts: dict[tuple[str, str], list[Envelope]] = defaultdict(list)
     runs: dict[str, tuple[int, str, int]] = {}
     tasks: dict[str, Task] = {}
     variants: dict[str, Variant] = {}
@@ -115,7 +103,7 @@ def load_stored(snapshot: Snapshot, experiment_id: str | None = None) -> StoredT
             key = (event.graded_stream_id or envelope.stream_id, event.grading_id)
             graded[key][event.checkpoint_id] = event.score
         else:
-            attempts[envelope.experiment_id, envelope.stream_id].envelopes.append(envelope)
+            attempts[envelope.experiment_id, envelope.stream_id].append(envelope)
     discarded = standing_discards(decisions)
     kept = {key: attempt for key, attempt in attempts.items() if key[1] not in discarded}
     return StoredTrials(
@@ -133,11 +121,11 @@ def _note_plan(runs: dict[str, tuple[int, str, int]], envelope: Envelope, event:
     """Note the trials per cell of an experiment's latest run. Runs that judge or grade do not plan trials."""
     config = msgspec.json.decode(event.config_json)
     if event.run_kind == EXPERIMENT and isinstance(config.get("trials"), int):
-        place = (envelope.recorded_at_us, event.run_id, config["trials"])
-        runs[envelope.experiment_id] = max(place, runs.get(envelope.experiment_id, place))
+        candidate = (envelope.recorded_at_us, event.run_id, config["trials"])
+        runs[envelope.experiment_id] = max(candidate, runs.get(envelope.experiment_id, candidate))
 
 
-def _counted(attempts: dict[tuple[str, str], _Attempt], tasks: dict[str, Task]) -> tuple[StoredTrial, ...]:
+def _counted(attempts: dict[tuple[str, str], list[Envelope]], tasks: dict[str, Task]) -> tuple[StoredTrial, ...]:
     """Return the attempt that counts for each trial, which is the last valid one by rank."""
     found = (_valid(stream_id, attempt, tasks) for (_, stream_id), attempt in attempts.items())
     valid = sorted((trial for trial in found if trial is not None), key=lambda trial: trial.rank)
@@ -145,26 +133,27 @@ def _counted(attempts: dict[tuple[str, str], _Attempt], tasks: dict[str, Task]) 
     return tuple(sorted(counted.values(), key=lambda trial: (trial.began_at_us, trial.stream_id)))
 
 
-def _valid(stream_id: str, attempt: _Attempt, tasks: dict[str, Task]) -> StoredTrial | None:
+def _valid(stream_id: str, attempt: list[Envelope], tasks: dict[str, Task]) -> StoredTrial | None:
     """Return the attempt as a trial if it finished with one primary result for every checkpoint, otherwise None."""
-    started, finished = attempt.of(TrialStarted), attempt.of(TrialFinished)
-    if not started or not finished or started[0].task_digest not in tasks:
+    started = next((each.event for each in attempt if isinstance(each.event, TrialStarted)), None)
+    end = next((each for each in attempt if isinstance(each.event, TrialFinished)), None)
+    if started is None or end is None or started.task_digest not in tasks:
         return None
-    results = attempt.of(CheckpointScored)
-    wanted = sorted(checkpoint.checkpoint_id for checkpoint in tasks[started[0].task_digest].checkpoints)
+    assert isinstance(end.event, TrialFinished)
+    results = [each.event for each in attempt if isinstance(each.event, CheckpointScored)]
+    wanted = sorted(checkpoint.checkpoint_id for checkpoint in tasks[started.task_digest].checkpoints)
     if sorted(result.checkpoint_id for result in results) != wanted:
         return None
-    (end,) = [each for each in attempt.envelopes if isinstance(each.event, TrialFinished)]
     return StoredTrial(
         trial_id=end.trial_id or "",
         stream_id=stream_id,
         experiment_id=end.experiment_id,
         rank=rank(end),
         began_at_us=end.began_at_us,
-        started=started[0],
-        finished=finished[0],
+        started=started,
+        finished=end.event,
         results={result.checkpoint_id: result for result in results},
-        question_count=len(attempt.of(QuestionAsked)),
+        question_count=sum(isinstance(each.event, QuestionAsked) for each in attempt),
     )
 
 

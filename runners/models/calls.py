@@ -13,30 +13,28 @@ from typing import Any
 import anyio
 import msgspec
 
-from lhaw_record.recorder.events import CallDetails, ModelCalled, ModelResponded
+from lhaw_record.recorder.events import ModelCalled, ModelResponded
+from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.model import CallKind, Role
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.deltas import History
+from lhaw_record.runners.base.conversation.ending import CUT, ENDLESS_REPLY
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, new_messages_json
 from lhaw_record.runners.base.errors import EndpointDown, ModelBoundaryError
 from lhaw_record.runners.base.recording import Recording
-from lhaw_record.runners.models.call_events import (
-    NO_USAGE,
-    add_usage,
-    completed,
+from lhaw_record.runners.models.call_outcomes import (
+    FINAL_KINDS,
+    RetryPolicy,
+    delay_before_retry_s,
     failed,
-    parameters_json,
     responded,
     tools_json,
 )
-from lhaw_record.runners.models.failures import is_silence
-from lhaw_record.runners.models.limits import CUT, ENDLESS_REPLY
-from lhaw_record.runners.models.prompt_caching import MarksPrompts
-from lhaw_record.runners.models.protocol import Model, ModelError, ModelReply, ModelRequest
+from lhaw_record.runners.models.costs import NO_USAGE, add_usage
+from lhaw_record.runners.models.exchanges import WireRecord, changed_parameters
+from lhaw_record.runners.models.protocol import HostedModel, Model, ModelError, ModelReply, ModelRequest
 from lhaw_record.runners.models.recorded_replies import RecordedReplies, ThreadMemory
-from lhaw_record.runners.models.retry import FINAL_KINDS, RetryPolicy, delay_before_retry_s
-from lhaw_record.runners.models.wire import WireRecord
 
 _ROOM = ("max_tokens", "max_completion_tokens")
 
@@ -87,7 +85,7 @@ class ModelCaller:
         self._limited = [name for name in _ROOM if isinstance(parameters.get(name), int)]
         self._retry = retry or RetryPolicy()
         self._request_timeout_s = request_timeout_s
-        self._memory = ThreadMemory(recorded or RecordedReplies(), role, thread_id, model.name)
+        self._memory = ThreadMemory(recorded or {}, role, thread_id, model.name)
         self._wire_record = wire_record or WireRecord()
         self._trial_clock = trial_clock or TrialClock()
         self._clock = clock
@@ -180,7 +178,7 @@ class ModelCaller:
             tools=tuple(tools),
             parameters=self._parameters,
             timeout_s=self._request_timeout_s,
-            cache_marks=self._model.cache_marks(messages, tools) if isinstance(self._model, MarksPrompts) else (),
+            cache_marks=self._model.cache_marks(messages, tools) if isinstance(self._model, HostedModel) else (),
         )
         began_s = self._clock()
         attempt, refusals = 1, 0
@@ -201,7 +199,6 @@ class ModelCaller:
                 )
                 attempt += error.outlook != "held"
                 call_kind = "retry"
-                request = msgspec.structs.replace(request, was_silent=request.was_silent or is_silence(error))
             else:
                 latency_ms = round((self._clock() - asked_s - reply.held_s) * 1000.0, 3)
                 if kept := await self._wire_record.kept(call_id, reply.exchange):
@@ -230,8 +227,14 @@ class ModelCaller:
     async def _sent_parameters(self) -> str:
         """Return the generation parameters as they are recorded."""
         if self._parameters_json is None:
-            self._parameters = await completed(self._model, self._parameters)
-            self._parameters_json = await parameters_json(self._model, self._parameters)
+            dropped: dict[str, Any] = {}
+            if isinstance(self._model, HostedModel):
+                self._parameters = await self._model.completed_parameters(self._parameters)
+                names = await self._model.dropped_parameters(self._parameters)
+                dropped = {name: self._parameters[name] for name in names}
+            sent = {name: value for name, value in self._parameters.items() if name not in dropped}
+            recorded = {**sent, **({"dropped_parameters": dropped} if dropped else {})}
+            self._parameters_json = canonical_json(recorded).decode()
         return self._parameters_json
 
     async def _record_called(self, request: ModelRequest, call_kind: CallKind) -> str:
@@ -241,7 +244,6 @@ class ModelCaller:
         has_new_tools = request.tools != self._tools
         self._call_count += 1
         call_id = f"{self._thread_id}.{self._call_count}"
-        details = CallDetails(form_known_by=self._form_known_by, cache_marks=request.cache_marks)
         await self.recording.append(
             ModelCalled(
                 call_id=call_id,
@@ -256,7 +258,8 @@ class ModelCaller:
                 new_messages_json=new_messages_json(request.messages, shared_count),
                 parent_call_id=self._parent_call_id,
                 tools_json=tools_json(request.tools) if has_new_tools else None,
-                details=None if details == CallDetails() else details,
+                form_known_by=self._form_known_by,
+                cache_marks=request.cache_marks,
             )
         )
         self._parent_call_id, self._history, self._tools = call_id, history, request.tools
@@ -305,5 +308,6 @@ class ModelCaller:
         """Count the reply, add it to the history and return its event."""
         self._history = self._history.extended([reply.message])
         self.total_usage = add_usage(self.total_usage, reply.usage)
-        sent = self._parameters_json
-        return responded(call_id, self.role, reply, tools, latency_ms=latency_ms, parameters_json=sent)
+        parameters = msgspec.json.decode(self._parameters_json or "{}")
+        changes = changed_parameters(parameters, reply.exchange.sent) if reply.exchange is not None else None
+        return responded(call_id, self.role, reply, tools, latency_ms=latency_ms, changes=changes)

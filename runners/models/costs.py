@@ -1,26 +1,91 @@
-"""Computes the cost of model calls, at the user's price or litellm's list price, and words it for messages."""
+"""Reads the usage that a provider reports, sums it, and prices it at the user's price or litellm's list price."""
 
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any, TypeVar
 
 import msgspec
 
 from lhaw_record.recorder.events.values import Usage
-from lhaw_record.runners.base.errors import ModelBoundaryError
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.protocol import ModelError
 
-UNKNOWN_COST = "a reply came without its token counts, so its cost is unknown"
+Number = TypeVar("Number", int, float)
+NO_USAGE = Usage(cost_usd=0.0, reasoning_tokens=0, cache_write_tokens=0, provider_cost_usd=0.0)
+"""The usage of no call, from which sums begin."""
+_DETAILS_OF_INPUT = ("prompt_tokens_details", "input_tokens_details")
+_DETAILS_OF_OUTPUT = ("completion_tokens_details", "output_tokens_details")
+_CACHED = ("cached_tokens", "cache_read_input_tokens", "cachedContentTokenCount", "prompt_cache_hit_tokens")
+_WRITTEN = ("cache_creation_input_tokens", "cache_write_tokens")
+_REASONING = ("reasoning_tokens", "thinking_tokens", "thoughtsTokenCount")
+_KNOWN = ("prompt_tokens", "input_tokens", "promptTokenCount")
+_MOST_TOKENS = 1 << 53  # JSON carries larger numbers inexactly
 
 
-class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The price of a model, in US dollars per million tokens.
+def token_count(value: Any) -> int | None:
+    """Return the number of tokens that a server reports, or None if it is missing or implausible."""
+    is_number = isinstance(value, int | float) and 0 <= value <= _MOST_TOKENS
+    return int(value) if is_number else None
 
-    What is read from a cache or written to it costs as much as other input unless it has its own price.
+
+def usage_in(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the usage object of a reply in any wire format, or an empty one."""
+    return _object(body, "usage") or _object(body, "usageMetadata")
+
+
+def is_understood(usage: Mapping[str, Any]) -> bool:
+    """Return whether a usage object has the names of a wire that :func:`reported_usage` reads."""
+    return any(name in usage for name in _KNOWN)
+
+
+def reported_usage(
+    input_tokens: int | None, output_tokens: int | None, message: Message, usage: Mapping[str, Any]
+) -> Usage:
+    """Return the usage of a reply, without its cost at the list price. What the provider does not report is None.
+
+    Zero input tokens mean that the number is unknown. So do zero output tokens if the reply has content, because
+    libraries between the server and us write zeros if a server reports nothing.
     """
+    is_output_known = bool(output_tokens) or bool(input_tokens and not message.content and not message.tool_calls)
+    cost = usage.get("cost")
+    return Usage(
+        input_tokens=input_tokens or None,
+        output_tokens=output_tokens if is_output_known else None,
+        cached_input_tokens=_first(usage, _CACHED, _DETAILS_OF_INPUT) if input_tokens else None,
+        reasoning_tokens=_first(usage, _REASONING, _DETAILS_OF_OUTPUT),
+        cache_write_tokens=_first(usage, _WRITTEN, _DETAILS_OF_INPUT),
+        provider_cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
+    )
 
-    input_usd_per_million_tokens: float
-    output_usd_per_million_tokens: float
-    cached_input_usd_per_million_tokens: float | None = None
-    cache_write_usd_per_million_tokens: float | None = None
+
+def _first(usage: Mapping[str, Any], names: Sequence[str], groups: Sequence[str]) -> int | None:
+    """Return the first number of these names, in the usage object or in one of its groups, or None."""
+    places = [usage, *(_object(usage, group) for group in groups)]
+    counts = (token_count(place[name]) for name in names for place in places if name in place)
+    return next((count for count in counts if count is not None), None)
+
+
+def _object(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = body.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def add_usage(left: Usage, right: Usage) -> Usage:
+    """Return the sum of two usages. A sum is unknown if one of its parts is unknown."""
+    return Usage(
+        input_tokens=_sum(left.input_tokens, right.input_tokens),
+        output_tokens=_sum(left.output_tokens, right.output_tokens),
+        cached_input_tokens=_sum(left.cached_input_tokens, right.cached_input_tokens),
+        cost_usd=_sum(left.cost_usd, right.cost_usd),
+        reasoning_tokens=_sum(left.reasoning_tokens, right.reasoning_tokens),
+        cache_write_tokens=_sum(left.cache_write_tokens, right.cache_write_tokens),
+        provider_cost_usd=_sum(left.provider_cost_usd, right.provider_cost_usd),
+    )
+
+
+def _sum(left: Number | None, right: Number | None) -> Number | None:
+    return None if left is None or right is None else left + right
 
 
 def cost_usd(price: Price, usage: Usage) -> float | None:
@@ -42,7 +107,7 @@ def cost_usd(price: Price, usage: Usage) -> float | None:
 
 
 def failed_usage(error: ModelError, price: Price | None) -> Usage | None:
-    """Return what is known of the usage of a failed request whose reply may be lost: its cost, if the model is free."""
+    """Return the known usage of a failed request whose reply may be lost: a cost of 0 if the model is free."""
     if price is None or error.exchange is None or error.http_status is not None:
         return None
     unreported = Usage(input_tokens=None, output_tokens=None, cached_input_tokens=None)
@@ -76,18 +141,55 @@ def price_of(name: str, api_base: str | None = None) -> tuple[float, float] | No
     return round(input_usd * 1_000_000, 9), round((output_usd or 0.0) * 1_000_000, 9)
 
 
+def listed_cost_usd(
+    usage: Usage,
+    name: str,
+    api_base: str | None,
+    body: Mapping[str, Any] | None = None,
+    *,
+    from_litellm: float | None = None,
+) -> float | None:
+    """Return the cost of a reply by litellm's table in USD, or None if it has no tokens or no price.
+
+    litellm prices most replies itself. ``body`` is a reply that it has no price for (those of Messages): what is
+    written to a cache for an hour has a price of its own.
+    """
+    if usage.input_tokens is None or usage.output_tokens is None or price_of(name, api_base) is None:
+        return None
+    return _bundled_cost_usd(usage, name, body) if from_litellm is None and body is not None else from_litellm
+
+
+def _bundled_cost_usd(usage: Usage, name: str, body: Mapping[str, Any]) -> float | None:
+    from litellm.types.utils import CacheCreationTokenDetails, PromptTokensDetailsWrapper
+
+    from lhaw_record.runners.models.litellm_library import litellm_library, providers_own_name  # brings asyncio
+
+    library: Any = litellm_library()
+    lifetimes = _object(_object(body, "usage"), "cache_creation")
+    cached, written = usage.cached_input_tokens or 0, usage.cache_write_tokens or 0
+    details = PromptTokensDetailsWrapper(
+        cached_tokens=cached,
+        cache_creation_tokens=written,
+        cache_creation_token_details=CacheCreationTokenDetails(**lifetimes) if lifetimes else None,
+    )
+    try:
+        costs = library.cost_per_token(
+            model=providers_own_name(name),
+            usage_object=library.Usage(
+                prompt_tokens=usage.input_tokens or 0,
+                completion_tokens=usage.output_tokens or 0,
+                cache_read_input_tokens=cached,
+                cache_creation_input_tokens=written,
+                prompt_tokens_details=details,
+            ),
+        )
+    except Exception:  # noqa: BLE001  litellm raises many classes for an unknown name
+        return None
+    return float(sum(costs))
+
+
 def spent_words(spent_usd: float, unpriced: int) -> str:
     """Return a cost in words, including the number of unknown costs."""
     if not unpriced:
         return f"{spent_usd:.4f} USD"
     return f"{spent_usd:.4f} USD, and unknown costs of {unpriced} more" if spent_usd else "cost unknown"
-
-
-def limit_not_kept(max_cost_usd: float) -> ModelBoundaryError:
-    """Return the error for a trial whose own cost limit cannot be enforced."""
-    return ModelBoundaryError(
-        f"budget.max_cost_usd_per_trial = {max_cost_usd:g} cannot be enforced: {UNKNOWN_COST}; use a server that "
-        "reports usage, or remove the limit",
-        kind="unknown_cost",
-        is_retry_owed=False,
-    )

@@ -20,8 +20,9 @@ from typing import Any
 import msgspec
 
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.runners.base.conversation.ending import ENDLESS_REPLY
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers, retry_after_s
-from lhaw_record.runners.models.limits import ENDLESS_REPLY, limit_in, limit_in_error
+from lhaw_record.runners.models.limits import limit_in, limit_in_error
 from lhaw_record.runners.models.litellm_library import litellm_library
 from lhaw_record.runners.models.protocol import ModelError
 
@@ -45,7 +46,6 @@ _STATUS_OF_WORD = {
     "insufficient_quota": 402,
     "timeout_error": 504,
 }
-_LONGEST_REASON = 300
 _WORDS = {
     "rate_limit": "rate limit",
     "timeout": "no reply in time",
@@ -59,8 +59,8 @@ _WORDS = {
     "other": "failed",
 }
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: Error)?\s*(?::|-)\s*)+")
-_LONGEST_MESSAGE = 400
-_WITHOUT_CODE = 422
+_LONGEST_MESSAGE = 400  # characters; a choice: the words of all providers fit, a page of HTML does not
+_WITHOUT_CODE = 422  # written by litellm where an error in a reply has no code
 
 
 def to_model_error(
@@ -70,11 +70,9 @@ def to_model_error(
     chain = list(_chain(error))
     status = _provider_status(chain)
     kind = _kind(chain, status, is_accepted=is_accepted)
-    details = _clean(str(error), {*secrets, *secrets_of(os.environ)})
-    http = f" (HTTP {status})" if status is not None else ""
     limits = _rate_limits(chain)
     return ModelError(
-        f"{model}: {_WORDS[kind]}{http}" + (f": {details}" if details else ""),
+        _words(model, kind, str(error), secrets, status),
         kind=kind,
         is_retryable=kind in RETRYABLE and not _is_out_of_credit(chain),
         http_status=status,
@@ -96,8 +94,7 @@ def response_error(
     status: int, headers: Mapping[str, str], raw: bytes, *, model: str, secrets: Iterable[str], shown: Mapping[str, str]
 ) -> ModelError:
     """Return the ModelError for a provider's answer with an HTTP status of 400 or more."""
-    hidden = frozenset({*secrets, *secrets_of(os.environ)})
-    text = _redactor(hidden).clean_text(raw.decode("utf-8", "replace"))
+    text = _redactor(frozenset({*secrets, *secrets_of(os.environ)})).clean_text(raw.decode("utf-8", "replace"))
     try:
         body = msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -105,10 +102,9 @@ def response_error(
     error = body.get("error") if isinstance(body, dict) else None
     found = error if isinstance(error, Mapping) else {}
     kind = limit_in([text], status) or kind_of_status(status)
-    details = _clean(str(found.get("message") or error or text), hidden)
     limits = rate_limit_headers(headers)
     failed = ProviderError(
-        f"{model}: {_WORDS[kind]} (HTTP {status})" + (f": {details}" if details else ""),
+        _words(model, kind, str(found.get("message") or error or text), secrets, status),
         kind=kind,
         is_retryable=kind in RETRYABLE and found.get("code") != "insufficient_quota",
         http_status=status,
@@ -120,18 +116,13 @@ def response_error(
 
 
 def transport_error(error: Exception, *, model: str, secrets: Iterable[str]) -> ModelError:
-    """Return the ModelError for a request whose answer did not arrive, or was no HTTP."""
+    """Return the ModelError for a request whose answer did not arrive, or was not HTTP."""
     from aiohttp import ClientResponseError
 
     kind = "timeout" if isinstance(error, TimeoutError) else "connection"
     kind = "malformed_reply" if isinstance(error, ClientResponseError) else kind
-    details = _clean(str(error) or type(error).__name__, {*secrets, *secrets_of(os.environ)})
-    return ModelError(f"{model}: {_WORDS[kind]}: {details}", kind=kind, is_retryable=True)
-
-
-def is_silence(error: ModelError) -> bool:
-    """Return whether a request got no answer in time. Its model may be hung, or generate a reply without an end."""
-    return error.kind == "timeout" and error.http_status is None
+    words = _words(model, kind, str(error) or type(error).__name__, secrets)
+    return ModelError(words, kind=kind, is_retryable=True)
 
 
 def endless_reply(what: str, *, model: str) -> ModelError:
@@ -235,12 +226,14 @@ def _redactor(secrets: frozenset[str]) -> Redactor:
     return Redactor(secrets)
 
 
-def _clean(text: str, secrets: Iterable[str]) -> str:
-    """Return the first useful words of an error message, on one line, without secrets."""
-    text = _redactor(frozenset(secrets)).clean_text(text)
+def _words(model: str, kind: str, details: str, secrets: Iterable[str], status: int | None = None) -> str:
+    """Return an error's message: its kind, and the first useful words of its details, on one line, without secrets."""
+    text = _redactor(frozenset({*secrets, *secrets_of(os.environ)})).clean_text(details)
     text = " ".join(text.partition("Traceback (most recent call last)")[0].split())
     text = _PREFIX.sub("", text)
-    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
+    text = text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
+    http = f" (HTTP {status})" if status is not None else ""
+    return f"{model}: {_WORDS[kind]}{http}" + (f": {text}" if text else "")
 
 
 def kind_of_status(status: int) -> str:
@@ -258,7 +251,7 @@ def in_band_error(error: Any, model: str = "the provider") -> ModelError:
     status = next((status for word in words if (status := _status(word)) is not None), None)
     kind = limit_in_error(found, status) or (kind_of_status(status) if status is not None else "server_error")
     code = f" {status}" if status is not None else ""
-    reason = str(found.get("message") or "it gives no reason")[:_LONGEST_REASON]
+    reason = str(found.get("message") or "it gives no reason")[:_LONGEST_MESSAGE]
     return ModelError(f"{model}: an error{code} came as a reply: {reason}", kind=kind, is_retryable=kind in RETRYABLE)
 
 

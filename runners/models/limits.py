@@ -7,15 +7,14 @@ another attempt would end in the same way.
 import re
 from collections.abc import Iterable, Mapping
 
-from lhaw_record.recorder.events.trial import EndedBy
-
-CONTEXT_WINDOW, CONTENT_FILTER, ENDLESS_REPLY = "context_window", "content_filter", "endless_reply"
-"""Kinds of failed calls. An endless reply was still being generated when the request's time was used up."""
-
-CUT = "length"
-"""The finish reason of a reply that reached its length limit, so that its text is incomplete."""
-REFUSAL, FILTERED, WINDOW_FULL = "refusal", "content_filter", "model_context_window_exceeded"
-"""The finish reasons of replies that the model refused, that a filter stopped, or that filled the context window."""
+from lhaw_record.runners.base.conversation.ending import (
+    CONTENT_FILTER,
+    CONTEXT_WINDOW,
+    CUT,
+    FILTERED,
+    REFUSAL,
+    WINDOW_FULL,
+)
 
 # The words of each server, from its own source or documentation. litellm's table lacks half of them.
 _OVERFLOW = re.compile(
@@ -68,17 +67,6 @@ _NATIVE = {  # what litellm turns into "stop", or no longer tells apart, and wha
     "MAX_TOKENS": CUT,
     **dict.fromkeys(("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"), FILTERED),
 }
-_ENDED_BY_FAILURE: dict[str, EndedBy] = {
-    CONTEXT_WINDOW: "context_limit",
-    CONTENT_FILTER: "refused",
-    ENDLESS_REPLY: "output_limit",
-}
-_ENDED_BY_REPLY: dict[str, EndedBy] = {
-    CUT: "output_limit",
-    REFUSAL: "refused",
-    FILTERED: "refused",
-    WINDOW_FULL: "context_limit",
-}
 
 
 def limit_in(texts: Iterable[str], status: int | None) -> str | None:
@@ -103,13 +91,3 @@ def finish_reason_of(reason: str | None, native: str | None = None, *, has_refus
     if has_refused:
         return REFUSAL
     return _NATIVE.get(native or reason or "", reason or "stop")
-
-
-def ended_by_failure(kind: str) -> EndedBy | None:
-    """Return how a trial ends whose model call failed in this way, or None if infrastructure failed."""
-    return _ENDED_BY_FAILURE.get(kind)
-
-
-def ended_by_reply(finish_reason: str) -> EndedBy | None:
-    """Return how a trial ends whose last reply ended for this reason and has no usable turn, or None for no limit."""
-    return _ENDED_BY_REPLY.get(finish_reason)

@@ -21,8 +21,7 @@ from typing import Any
 import anyio.to_thread
 
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.models.http_sessions import close_http_session
-from lhaw_record.runners.models.wire import watch_transports
+from lhaw_record.runners.models.exchanges import close_http_session, watch_transports
 
 OPENAI_COMPATIBLE = "custom_openai"
 _LOADING = threading.Lock()

@@ -1,8 +1,7 @@
 """A model reached through litellm: a hosted one by its name, or one behind an OpenAI-compatible address."""
 
-import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,15 +15,16 @@ from lhaw_record.runners.base.conversation.messages import (
     ToolCall,
     ToolDefinition,
     conversation_digest,
-    to_wire,
     tool_to_wire,
 )
-from lhaw_record.runners.models.costs import Price, cost_usd, failed_usage, price_of
+from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.models.chat_completions import read_chat
+from lhaw_record.runners.models.chat_messages import agent_marks, wire_messages, with_pictures
+from lhaw_record.runners.models.costs import cost_usd, failed_usage, is_understood, listed_cost_usd, reported_usage
 from lhaw_record.runners.models.endpoints.door import Door, door_of
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
-from lhaw_record.runners.models.failures import check_choice, endless_reply, to_model_error
-from lhaw_record.runners.models.form_support import FormSupport
-from lhaw_record.runners.models.limits import finish_reason_of
+from lhaw_record.runners.models.exchanges import Exchange, watching
+from lhaw_record.runners.models.failures import endless_reply, to_model_error
 from lhaw_record.runners.models.litellm_library import (
     OPENAI_COMPATIBLE,
     answers_with_responses,
@@ -36,12 +36,9 @@ from lhaw_record.runners.models.litellm_library import (
     takes_json_schema,
     unsupported_parameters,
 )
-from lhaw_record.runners.models.prompt_caching import agent_marks, marked
-from lhaw_record.runners.models.protocol import ModelError, ModelReply, ModelRequest
-from lhaw_record.runners.models.provider_state import plain_call_id, read_state, replayed
-from lhaw_record.runners.models.streams.transport import StreamedCall, streaming
-from lhaw_record.runners.models.usage import is_understood, reported_usage, token_count
-from lhaw_record.runners.models.wire import Exchange, watching
+from lhaw_record.runners.models.protocol import FormSupport, HostedModel, ModelError, ModelReply, ModelRequest
+from lhaw_record.runners.models.provider_state import plain_call_id, read_state
+from lhaw_record.runners.models.streams.transport import StreamedCall
 
 # litellm would send OPENAI_API_KEY to any address; a user's own server must get it only on request.
 _NO_KEY = "no-key"
@@ -51,7 +48,7 @@ _STATELESS = {"store": False, "include": ["reasoning.encrypted_content"]}
 _INVENTED_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|call_[0-9a-f]{28}")
 
 
-class LitellmModel:
+class LitellmModel(HostedModel):
     """A model behind litellm. Each call sends one request, without litellm's own retries.
 
     Args:
@@ -79,6 +76,7 @@ class LitellmModel:
         self.api_key = api_key
         self._dropped: dict[bytes, tuple[str, ...]] = {}
         self._forms: FormSupport | None = None
+        self._silent: set[str] = set()
 
     @property
     def door(self) -> Door:
@@ -103,53 +101,84 @@ class LitellmModel:
     async def _sent(self, request: ModelRequest) -> ModelReply:
         litellm: Any = await load_litellm()
         arguments = await self._arguments(request)
-        with self.failing_readably(request.timeout_s, was_silent=request.was_silent) as exchanges:
+        with self.calling_litellm(request.messages, request.timeout_s) as exchanges:
             response = await litellm.acompletion(**arguments)
-            return to_reply(
-                response,
-                model=self.name,
-                conversation=request.messages,
-                price=self.price,
-                api_base=self.api_base,
-                exchange=exchanges[-1] if exchanges else None,
-            )
+            exchange = exchanges[-1] if exchanges else None
+            reply = to_reply(response, model=self.name, conversation=request.messages, exchange=exchange)
+            from_litellm = response._hidden_params.get("response_cost")  # litellm's documented place for it
+            cost = self.cost_usd(reply.usage, None, from_litellm)
+            return msgspec.structs.replace(reply, usage=msgspec.structs.replace(reply.usage, cost_usd=cost))
+
+    def was_silent(self, messages: Sequence[Message]) -> bool:
+        """Return whether the last request of a conversation got no answer in time.
+
+        The next one asks for a stream, which tells a server that hangs from a model that writes without an end.
+        """
+        return bool(self._silent) and conversation_digest(messages) in self._silent
 
     @contextmanager
-    def failing_readably(self, timeout_s: float, *, was_silent: bool) -> Iterator[list[Exchange]]:
-        """Bound a call of litellm's in time, turn what it raises into a ModelError, and give what goes over the
-        wire.
+    def calling_litellm(self, messages: Sequence[Message], timeout_s: float) -> Iterator[list[Exchange]]:
+        """Do what :meth:`attempt` does for a call of litellm's, as a stream if the last one was silent."""
+        stream = StreamedCall(self.name) if self.was_silent(messages) else None
+
+        def readable(error: Exception, exchanges: Sequence[Exchange]) -> ModelError:
+            if stream is not None and stream.failure is not None:
+                return stream.failure
+            status = exchanges[-1].http_status if exchanges else None
+            is_accepted = status is not None and status < 400
+            return to_model_error(error, model=self.name, secrets=[self.api_key or ""], is_accepted=is_accepted)
+
+        is_generating = stream.is_generating if stream is not None else lambda _: False
+        sender = stream.send if stream is not None else None
+        with watching(sender), self.attempt(messages, timeout_s, readable, is_generating) as exchanges:
+            yield exchanges
+
+    @contextmanager
+    def attempt(
+        self,
+        messages: Sequence[Message],
+        timeout_s: float,
+        readable: Callable[[Exception, list[Exchange]], ModelError | None],
+        is_generating: Callable[[float], bool] = lambda _: False,
+    ) -> Iterator[list[Exchange]]:
+        """Bound a request in time, and turn what it raises into a ModelError with what went over the wire.
+
+        Args:
+            messages: The conversation. If it gets no answer in time, its next request asks for a stream.
+            timeout_s: Seconds that the request may take.
+            readable: Turns other errors into a ModelError. None for an error that is ours.
+            is_generating: Returns whether the model was still writing when its time in seconds was used up.
         """
         with watching() as exchanges:
-            call = StreamedCall(self.name, exchanges) if was_silent else None
             try:
-                with anyio.fail_after(timeout_s), streaming(call):
+                with anyio.fail_after(timeout_s) as scope:
                     yield exchanges
-            except ModelError as error:
-                raise self._failed(error, exchanges)  # noqa: B904  the same error
-            except TimeoutError as error:
-                late = TimeoutError(f"the request took longer than {timeout_s:g} s")
-                is_endless = call is not None and call.is_generating(timeout_s)
-                failed = endless_reply(str(late), model=self.name) if is_endless else self._readable(late, exchanges)
-                raise self._failed(failed, exchanges) from error
             except Exception as error:
-                failure = call.failure if call is not None else None
-                raise self._failed(failure or self._readable(error, exchanges), exchanges) from error
-
-    def _failed(self, error: ModelError, exchanges: Sequence[Exchange]) -> ModelError:
-        error = with_exchange(error, exchanges)
-        error.usage = failed_usage(error, self.price)
-        return error
-
-    def _readable(self, error: Exception, exchanges: Sequence[Exchange]) -> ModelError:
-        """Convert one of litellm's exceptions into a ModelError without the API key."""
-        status = exchanges[-1].http_status if exchanges else None
-        is_accepted = status is not None and status < 400
-        return to_model_error(error, model=self.name, secrets=[self.api_key or ""], is_accepted=is_accepted)
+                late = TimeoutError(f"the request took longer than {timeout_s:g} s") if scope.cancelled_caught else None
+                if late is not None and is_generating(timeout_s):
+                    failed: ModelError | None = endless_reply(str(late), model=self.name)
+                else:
+                    failed = error if isinstance(error, ModelError) else readable(late or error, exchanges)
+                if failed is None:
+                    raise
+                if failed.kind == "timeout" and failed.http_status is None:
+                    self._silent.add(conversation_digest(messages))
+                failed.exchange = exchanges[-1] if exchanges else None
+                failed.usage = failed_usage(failed, self.price)
+                raise failed from (error.__cause__ if failed is error else error)
+            if self._silent:
+                self._silent.discard(conversation_digest(messages))
 
     @property
     def qualified_name(self) -> str:
         """The model's name with its provider, as litellm expects it."""
         return qualified_name(self.name, self.api_base)
+
+    def cost_usd(self, usage: Usage, body: Mapping[str, Any] | None, from_litellm: float | None = None) -> float | None:
+        """Return the cost of a reply by the user's price or litellm's, in USD, or None if it is unknown."""
+        if self.price is not None:
+            return cost_usd(self.price, usage)
+        return listed_cost_usd(usage, self.name, self.api_base, body, from_litellm=from_litellm)
 
     def access(self, timeout_s: float) -> dict[str, Any]:
         """Return the arguments of litellm's calls that set the model, its address and the time limit."""
@@ -162,7 +191,6 @@ class LitellmModel:
         return {**access, **({"api_key": api_key} if api_key is not None else {})}
 
     async def dropped_parameters(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the names of the parameters that are dropped because the provider does not accept them."""
         key = canonical_json(dict(parameters))
         if key not in self._dropped:
             await load_litellm()
@@ -170,7 +198,7 @@ class LitellmModel:
         return self._dropped[key]
 
     async def completed_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters with those that this model needs besides."""
+        """Return the parameters, with Claude's own limit of a reply's length if there is no other."""
         await load_litellm()
         return {**parameters, **length_limit(self.qualified_name, parameters)}
 
@@ -181,7 +209,6 @@ class LitellmModel:
         return agent_marks(messages, tools)
 
     async def form_support(self) -> FormSupport:
-        """Return what is known about this model and JSON schemas."""
         if self._forms is None:
             await load_litellm()
             self._forms = self._forms or FormSupport(takes_json_schema(self.qualified_name))
@@ -206,122 +233,37 @@ class LitellmModel:
         return arguments
 
 
-def wire_messages(messages: Sequence[Message], cache_marks: Collection[int] = ()) -> list[dict[str, Any]]:
-    """Return the messages in a form that every provider accepts.
-
-    Empty text beside tool calls is left out, because litellm would replace it with its own words. Broken arguments are
-    wrapped in an object, because several providers refuse a history with broken JSON. That would end the trial over a
-    mistake that the model could correct. An assistant's message has its provider's state, as several messages if need
-    be.
-    """
-    return [
-        wire
-        for position, message in enumerate(messages)
-        for wire in replayed(message, _wire_message(message, is_marked=position in cache_marks))
-    ]
-
-
-def with_pictures(messages: list[dict[str, Any]], pictures: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put pictures in the places of their names in user messages, and those of tool results before the next message.
-
-    Chat completions take only texts as results, so the name remains there, and stands again before its picture. That
-    is part of the user message that follows, because some servers refuse two in a row.
-    """
-    if not pictures:
-        return messages
-    named = re.compile("\\n?(" + "|".join(map(re.escape, pictures)) + ")\\n?")  # texts were joined by line feeds
-    shown: list[dict[str, Any]] = []
-    of_results: list[dict[str, Any]] = []
-    for message in messages:
-        if message["role"] == "tool":
-            for name in named.findall(message["content"]):
-                of_results += [_text_part(name), pictures[name]]
-            shown.append(message)
-            continue
-        is_user = message["role"] == "user"
-        if of_results and not is_user:
-            shown.append({"role": "user", "content": of_results})
-            of_results = []
-        if is_user and (of_results or named.search(message["content"])):
-            pieces = [pictures.get(piece) or _text_part(piece) for piece in named.split(message["content"]) if piece]
-            shown.append({**message, "content": [*of_results, *pieces]})
-            of_results = []
-        else:
-            shown.append(message)
-    return [*shown, {"role": "user", "content": of_results}] if of_results else shown
-
-
-def _text_part(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def _wire_message(message: Message, *, is_marked: bool) -> dict[str, Any]:
-    wire = marked(to_wire(message)) if is_marked else to_wire(message)
-    wire.pop("provider_state", None)
-    if message.tool_calls and not message.content:
-        wire["content"] = None
-    for call in wire.get("tool_calls", ()):
-        call["function"]["arguments"] = _acceptable_arguments(call["function"]["arguments"])
-    return wire
-
-
-def _acceptable_arguments(arguments_json: str) -> str:
-    if not arguments_json.strip():
-        return "{}"  # some models write nothing for a tool without parameters
-    try:
-        is_object = isinstance(json.loads(arguments_json), dict)
-    except ValueError:
-        is_object = False
-    return arguments_json if is_object else json.dumps({"malformed_arguments": arguments_json})
-
-
 def to_reply(
-    response: Any,
-    *,
-    model: str,
-    conversation: Sequence[Message],
-    price: Price | None,
-    api_base: str | None = None,
-    exchange: Exchange | None = None,
+    response: Any, *, model: str, conversation: Sequence[Message], exchange: Exchange | None = None
 ) -> ModelReply:
-    """Convert litellm's response into a reply."""
-    if not response.choices:
-        raise _malformed(model, "the response has no choices")
-    choice = response.choices[0]
-    extra = getattr(choice, "provider_specific_fields", None)
-    check_choice({"finish_reason": choice.finish_reason, "provider_specific_fields": extra}, model)
-    message = choice.message
-    if message is None:
-        raise _malformed(model, "the first choice has no message")
-    refusal = _refusal(message)
-    calls = [_tool_call(call, model=model) for call in message.tool_calls or ()]
-    state = read_state(exchange.reply if exchange else None, message)
+    """Convert litellm's response into a reply, without its cost."""
+    reply = read_chat(response.model_dump(exclude_none=True), model)
+    state = read_state(exchange.reply if exchange else None, response.choices[0].message)
+    calls = [
+        ToolCall(
+            call_id=plain_call_id(call.call_id),
+            name=_unicode(call.name),
+            arguments_json=_unicode(call.arguments_json),
+        )
+        for call in reply.message.tool_calls
+    ]
     turn = Message(
         role="assistant",
-        content=_unicode(message.content or refusal),
+        content=_unicode(reply.message.content),
         tool_calls=with_distinct_ids(calls, conversation),
         provider_state_json=state.provider_state_json,
     )
-    usage = _tokens(response, turn, state.usage)
-    from_litellm = response._hidden_params.get("response_cost")  # litellm's documented place for it
-    cost = cost_usd(price, usage) if price else listed_cost_usd(from_litellm, usage, model, api_base)
-    return ModelReply(
+    usage = reply.usage
+    if is_understood(state.usage):  # the totals are litellm's, which are alike for all wires
+        usage = reported_usage(usage.input_tokens, usage.output_tokens, turn, state.usage)
+    return msgspec.structs.replace(
+        reply,
         message=turn,
-        finish_reason=finish_reason_of(
-            choice.finish_reason, (extra or {}).get("native_finish_reason"), has_refused=bool(refusal)
-        ),
-        usage=msgspec.structs.replace(usage, cost_usd=cost),
-        served_model=response.model or None,
+        usage=usage,
         reasoning_text=None if state.reasoning_text is None else _unicode(state.reasoning_text),
         exchange=exchange,
         rate_limits=said_limits(response),
     )
-
-
-def _refusal(message: Any) -> str:
-    """Return the text of a refusal, which OpenAI writes in place of the content, or an empty string."""
-    extra = getattr(message, "provider_specific_fields", None) or {}
-    return str(getattr(message, "refusal", None) or extra.get("refusal") or "")
 
 
 def said_limits(response: Any) -> dict[str, str]:
@@ -350,51 +292,6 @@ def with_distinct_ids(calls: Sequence[ToolCall], conversation: Sequence[Message]
     return tuple(distinct)
 
 
-def _tool_call(call: Any, *, model: str) -> ToolCall:
-    """Return a call with its arguments as the model wrote them, whether or not they are valid JSON."""
-    function = getattr(call, "function", None)
-    name = getattr(function, "name", None)
-    if not isinstance(name, str) or not name:
-        raise _malformed(model, "a tool call has no name")
-    arguments = getattr(function, "arguments", None) or ""
-    if not isinstance(arguments, str):
-        raise _malformed(model, f"the arguments of tool call {name} are not text")
-    return ToolCall(call_id=plain_call_id(call.id or ""), name=_unicode(name), arguments_json=_unicode(arguments))
-
-
 def _unicode(text: str) -> str:
     """Replace lone surrogates. JSON can contain them but UTF-8 cannot, so they could be neither recorded nor sent."""
     return text.encode("utf-8", "replace").decode()
-
-
-def listed_cost_usd(from_litellm: float | None, usage: Usage, model: str, api_base: str | None) -> float | None:
-    """Return the cost that litellm computed, in USD, or None if it had no tokens or no price."""
-    if usage.input_tokens is None or usage.output_tokens is None or price_of(model, api_base) is None:
-        return None
-    return from_litellm
-
-
-def _tokens(response: Any, message: Message, said: dict[str, Any]) -> Usage:
-    """Return the usage of a reply. ``said`` is the provider's own usage object.
-
-    The totals are litellm's, which are alike for all wires. Of wires that we do not read, all numbers are litellm's.
-    """
-    reported = getattr(response, "usage", None)
-    if not is_understood(said):
-        said = reported.model_dump(exclude_none=True) if reported is not None else {}
-    return reported_usage(
-        token_count(getattr(reported, "prompt_tokens", None)),
-        token_count(getattr(reported, "completion_tokens", None)),
-        message,
-        said,
-    )
-
-
-def with_exchange(error: ModelError, exchanges: Sequence[Exchange]) -> ModelError:
-    """Return a failed call's error with what went over the wire last."""
-    error.exchange = exchanges[-1] if exchanges else None
-    return error
-
-
-def _malformed(model: str, what: str) -> ModelError:
-    return ModelError(f"{model}: malformed reply: {what}", kind="malformed_reply", is_retryable=True)

@@ -1,23 +1,23 @@
 """The interface of models: one request gives one reply or a classified failure."""
 
-from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
-from lhaw_record.runners.models.wire import Exchange
+
+if TYPE_CHECKING:
+    from lhaw_record.runners.models.exchanges import Exchange
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a model.
 
     ``parameters`` has generation parameters by their OpenAI names (temperature, max_tokens, seed). ``cache_marks`` are
-    the messages at whose end the request is marked for the provider's cache. ``was_silent`` says that the same request
-    got no answer in time, so that the provider is asked for a stream, which shows whether it generates one.
-    ``pictures`` are parts of OpenAI's chat contents by the names that stand for them in the texts of user messages and
-    results.
+    the messages at whose end the request is marked for the provider's cache. ``pictures`` are parts of OpenAI's chat
+    contents by the names that stand for them in the texts of user messages and results.
     """
 
     messages: tuple[Message, ...]
@@ -25,7 +25,6 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
     timeout_s: float = 600.0
     cache_marks: tuple[int, ...] = ()
-    was_silent: bool = False
     pictures: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
 
 
@@ -44,7 +43,7 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     served_model: str | None = None
     reasoning_text: str | None = None
-    exchange: Exchange | None = None
+    exchange: "Exchange | None" = None
     rate_limits: dict[str, str] = msgspec.field(default_factory=dict)
     held_s: float = 0.0
 
@@ -68,7 +67,7 @@ class ModelError(Exception):
     known of what the request used nevertheless.
     """
 
-    exchange: Exchange | None = None
+    exchange: "Exchange | None" = None
     usage: Usage | None = None
 
     def __init__(
@@ -107,3 +106,48 @@ class Model(Protocol):
             ModelError: The request failed. The error has the kind of failure, and whether to retry.
         """
         ...
+
+
+FormKnowledge = Literal["listed", "tried", "unlisted", "refused", "parameter"]
+"""How it is known whether a model takes a JSON schema: from litellm's table (listed, unlisted), by trying (tried,
+refused), or because the user set the parameter."""
+
+
+class FormSupport:
+    """Whether a model takes JSON schemas, as far as known. All callers of the model share it.
+
+    Args:
+        is_listed: What litellm's table says. None if it does not know the model, which is then tried.
+    """
+
+    def __init__(self, is_listed: bool | None) -> None:
+        self.knowledge: FormKnowledge = "tried" if is_listed is None else "listed" if is_listed else "unlisted"
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the schema is sent."""
+        return self.knowledge in ("listed", "tried")
+
+    def refused(self) -> None:
+        """Note that the server refused the schema, and answered the same request without it."""
+        self.knowledge = "refused"
+
+
+class HostedModel:
+    """What a model with a provider says about requests to it. The defaults are those of a provider that takes all."""
+
+    async def dropped_parameters(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the names of the parameters that are dropped because the provider does not accept them."""
+        return ()
+
+    async def completed_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters, and what the model needs besides."""
+        return dict(parameters)
+
+    def cache_marks(self, messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> tuple[int, ...]:
+        """Return the positions of the messages at whose end a request is marked for the provider's cache."""
+        return ()
+
+    async def form_support(self) -> FormSupport:
+        """Return whether the model takes JSON schemas, as far as known."""
+        return FormSupport(None)

@@ -18,8 +18,8 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.models.costs import is_understood, reported_usage, usage_in
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.usage import is_understood, reported_usage, usage_in
 
 Body = dict[str, Any]
 _CHAT_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")

@@ -18,7 +18,6 @@ from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.storage.segments import where_now
 from lhaw_record.runners.base.conversation.deltas import reply_message
 from lhaw_record.runners.base.conversation.messages import Message, conversation_digest
-from lhaw_record.runners.models.call_events import usage_of
 from lhaw_record.runners.models.protocol import ModelReply
 
 _CALLED = type_name(ModelCalled)
@@ -37,22 +36,8 @@ class RequestKey(msgspec.Struct, frozen=True, kw_only=True):
     request_digest: str
 
 
-class RecordedReplies:
-    """The replies in a store by request, in the order in which they were recorded.
-
-    Args:
-        replies: The replies of each request.
-    """
-
-    def __init__(self, replies: Mapping[RequestKey, Sequence[ModelResponded]] | None = None) -> None:
-        self._replies = dict(replies or {})
-
-    def __len__(self) -> int:
-        return sum(map(len, self._replies.values()))
-
-    def of(self, key: RequestKey) -> Sequence[ModelResponded]:
-        """Return all recorded replies to a request."""
-        return self._replies.get(key, ())
+RecordedReplies = Mapping[RequestKey, Sequence[ModelResponded]]
+"""The replies in a store by request, in the order in which they were recorded."""
 
 
 class ThreadMemory:
@@ -73,7 +58,7 @@ class ThreadMemory:
         """The replies recalled so far."""
 
     def __bool__(self) -> bool:
-        return len(self._recorded) > 0
+        return bool(self._recorded)
 
     def reply(self, messages: Sequence[Message], parameters_json: str) -> ModelReply | None:
         """Return the next recorded reply to a request without tools, or None if there is no further one.
@@ -82,7 +67,7 @@ class ThreadMemory:
         """
         digest = conversation_digest(messages)
         replace = msgspec.structs.replace
-        found = self._recorded.of(replace(self._key, parameters_json=parameters_json, request_digest=digest))
+        found = self._recorded.get(replace(self._key, parameters_json=parameters_json, request_digest=digest), ())
         if self._given[digest] >= len(found):
             return None
         responded = found[self._given[digest]]
@@ -90,7 +75,7 @@ class ThreadMemory:
         reply = ModelReply(
             message=reply_message(responded),
             finish_reason=responded.finish_reason or "stop",
-            usage=usage_of(responded),
+            usage=responded.usage,
             served_model=responded.served_model,
             reasoning_text=responded.reasoning.text if responded.reasoning else None,
         )
@@ -122,7 +107,7 @@ def load_recorded_replies(
         key = requests.get((stream_id, responded.call_id))
         if key is not None:
             found[key].append(responded)
-    return RecordedReplies(found)
+    return found
 
 
 _FIELDS = RequestKey.__struct_fields__

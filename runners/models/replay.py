@@ -28,7 +28,7 @@ Compose = Callable[[Mapping[str, str], Sequence[str]], str]
 """Composes the final answer from the parameters' values by name and the live result of every reference call."""
 
 
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+class ReferenceParameter(msgspec.Struct, frozen=True, kw_only=True):
     """A value in the prompt that calls depend on.
 
     ``written`` is its spelling in arguments. ``guesses`` replace it while it is unknown. Without guesses, it is left
@@ -63,7 +63,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
     task_id: str
     origin: Literal["published", "own"]
     calls: tuple[ReferenceCall, ...]
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[ReferenceParameter, ...] = ()
     compose: Compose | None = None
     later_prompts: tuple[str, ...] = ()
 
@@ -163,12 +163,12 @@ REPLAY_MODELS: dict[str, type[ReplayModel]] = {
 }
 
 
-def hidden_parameters(reference: Reference, removed_values: Sequence[str]) -> tuple[Parameter, ...]:
+def hidden_parameters(reference: Reference, removed_values: Sequence[str]) -> tuple[ReferenceParameter, ...]:
     """Return the parameters that belong to removed values. A value without a parameter gets a new one."""
-    hidden: dict[str, Parameter] = {}
+    hidden: dict[str, ReferenceParameter] = {}
     for value in removed_values:
         known = [p for p in reference.parameters if _folded(p.value) == _folded(value)]
-        fallback = Parameter(
+        fallback = ReferenceParameter(
             name=value,
             value=value,
             written=value,
@@ -189,7 +189,7 @@ def hides_nothing(reference: Reference, removed_values: Sequence[str]) -> bool:
     )
 
 
-def is_told(parameter: Parameter, messages: Sequence[Message]) -> bool:
+def is_told(parameter: ReferenceParameter, messages: Sequence[Message]) -> bool:
     """Return whether a user turn, an answer, or a tool result that singles it out reveals a parameter's value."""
     answers = {call.call_id for m in messages for call in m.tool_calls if call.name == ASK_TOOL}
     for message in messages:
@@ -204,14 +204,14 @@ def is_told(parameter: Parameter, messages: Sequence[Message]) -> bool:
     return False
 
 
-def depends_on(call: ReferenceCall, number: int, parameter: Parameter) -> bool:
+def depends_on(call: ReferenceCall, number: int, parameter: ReferenceParameter) -> bool:
     """Return whether a call's true arguments contain a parameter's value, or were computed from it."""
     if any(of_call == number for of_call, _ in parameter.derived):
         return True
     return any(_holds(_folded(text), parameter.written) for text in _texts(call.arguments))
 
 
-def masked(call: ReferenceCall, number: int, unknown: Sequence[Parameter], seed: int) -> ReferenceCall:
+def masked(call: ReferenceCall, number: int, unknown: Sequence[ReferenceParameter], seed: int) -> ReferenceCall:
     """Return a call as an agent would make it without knowing some parameters, which are guessed or left blank."""
     arguments = call.arguments
     for parameter in unknown:
@@ -222,7 +222,7 @@ def masked(call: ReferenceCall, number: int, unknown: Sequence[Parameter], seed:
     return msgspec.structs.replace(call, arguments=arguments)
 
 
-def guess_of(parameter: Parameter, seed: int) -> str:
+def guess_of(parameter: ReferenceParameter, seed: int) -> str:
     """Return the guess for an unknown parameter, which depends on the seed. It is blank if there are no guesses."""
     return parameter.guesses[seed % len(parameter.guesses)] if parameter.guesses else ""
 

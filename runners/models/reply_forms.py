@@ -1,7 +1,7 @@
 """Asks a model for a reply of a given form: by a JSON schema where the model has that, else by the prompt alone."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import msgspec
 
@@ -9,8 +9,7 @@ from lhaw_record.recorder.events import ModelResponded
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import ModelBoundaryError
 from lhaw_record.runners.models.calls import ModelCaller
-from lhaw_record.runners.models.form_support import FormSupport
-from lhaw_record.runners.models.protocol import ModelReply
+from lhaw_record.runners.models.protocol import FormSupport, HostedModel, ModelReply
 
 PARAMETER = "response_format"
 """The parameter that carries the schema. A user who sets it decides instead of us."""
@@ -36,15 +35,6 @@ def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-@runtime_checkable
-class TakesForms(Protocol):
-    """A model that may take a JSON schema."""
-
-    async def form_support(self) -> FormSupport:
-        """Return what is known about this model and JSON schemas."""
-        ...
 
 
 async def request_formed(
@@ -87,12 +77,18 @@ async def whole_reply(caller: ModelCaller, messages: Sequence[Message], form: Re
 
 
 async def _recorded(caller: ModelCaller, messages: Sequence[Message], form: ReplyForm | None) -> ModelReply:
-    recalled = await recall_formed(caller, messages, form)
-    if recalled is not None:
-        return recalled
-    reply, responded = await request_formed(caller, messages, form)
-    await caller.recording.append(responded)
+    reply, responded = await recall_or_request(caller, messages, form)
+    if responded is not None:
+        await caller.recording.append(responded)
     return reply
+
+
+async def recall_or_request(
+    caller: ModelCaller, messages: Sequence[Message], form: ReplyForm | None
+) -> tuple[ModelReply, ModelResponded | None]:
+    """Return the reply of an earlier run without an event, or else that of a new request with its event."""
+    recalled = await recall_formed(caller, messages, form)
+    return (recalled, None) if recalled is not None else await request_formed(caller, messages, form)
 
 
 async def recall_formed(caller: ModelCaller, messages: Sequence[Message], form: ReplyForm | None) -> ModelReply | None:
@@ -107,4 +103,4 @@ async def recall_formed(caller: ModelCaller, messages: Sequence[Message], form: 
 
 
 async def _support(caller: ModelCaller, form: ReplyForm | None) -> FormSupport | None:
-    return await caller.model.form_support() if form is not None and isinstance(caller.model, TakesForms) else None
+    return await caller.model.form_support() if form is not None and isinstance(caller.model, HostedModel) else None

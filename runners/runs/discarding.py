@@ -1,23 +1,33 @@
-"""Sets attempts of finished trials aside, or takes them back in, by an appended event: nothing is deleted."""
+"""Discards attempts of finished trials, takes them back in, or notes something about them, by an appended event."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Literal
 
+import anyio.to_thread
 import msgspec
 
-from lhaw_record.recorder.cli.suggestions import did_you_mean
-from lhaw_record.recorder.events import Envelope, TrialFailed, TrialFinished, TrialsDiscarded, TrialStarted
-from lhaw_record.recorder.reading.discards import standing_discards
+from lhaw_record.recorder.events import (
+    NOTES_EXPERIMENT,
+    Envelope,
+    TrialFailed,
+    TrialFinished,
+    TrialsDiscarded,
+    TrialsNoted,
+    TrialStarted,
+)
+from lhaw_record.recorder.reading.annotations import standing_discards
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.runs.supplementary_run import Counts, held, recorded_run
+from lhaw_record.runners.runs.run_record import WorkCounts, held, recorded_run
 
 _DIGITS = 6
+_LONGEST_AUTHOR = 80
+_LONGEST_NOTE = 4_000
 
 
 class StoredAttempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +42,7 @@ class StoredAttempt(msgspec.Struct, frozen=True, kw_only=True):
     discarded: TrialsDiscarded | None
 
     def names(self, key: str) -> tuple[str, ...]:
-        """Return what a filter may call the attempt. An agent is also NAME#DIGEST, as tables write its versions."""
+        """Return the values of a filter that match the attempt. An agent also matches by NAME#DIGEST, as in tables."""
         start = self.started
         if key == "agent":
             return start.agent, f"{start.agent}#{start.agent_digest[:_DIGITS]}"
@@ -48,11 +58,11 @@ class StoredAttempt(msgspec.Struct, frozen=True, kw_only=True):
         return (named[key],)
 
     def is_called(self, key: str, value: str) -> bool:
-        """Whether a filter means the attempt. A trial is named by the beginning of its id or of its stream's."""
+        """Return whether a filter matches the attempt. A trial matches by the beginning of its id."""
         return self.stream_id.startswith(value) if key == "trial" else value in self.names(key)
 
     def is_changed_by(self, decision: TrialsDiscarded) -> bool:
-        """Whether a decision changes what stands about the attempt."""
+        """Return whether a decision differs from the one that is in force."""
         if self.discarded is None:
             return not decision.is_undone
         standing = self.discarded.reason, self.discarded.is_owed
@@ -86,7 +96,6 @@ def read_attempts(snapshot: Snapshot) -> list[StoredAttempt]:
 
 
 def chosen(attempts: Sequence[StoredAttempt], wanted: Mapping[str, Sequence[str]]) -> list[StoredAttempt]:
-    """Return the attempts that filters choose."""
     for key, values in wanted.items():
         for value in values:
             if any(each.is_called(key, value) for each in attempts):
@@ -103,7 +112,7 @@ def chosen(attempts: Sequence[StoredAttempt], wanted: Mapping[str, Sequence[str]
 
 
 def without_repeats(meant: Sequence[StoredAttempt], attempts: Sequence[StoredAttempt]) -> list[StoredAttempt]:
-    """Return the attempts that are meant, without those made after one of the same trial was set aside and owed."""
+    """Leave out attempts made after another attempt of the same trial was discarded to be run again."""
     owed: dict[str, int] = {}
     for each in attempts:
         if each.discarded is not None and each.discarded.is_owed:
@@ -114,13 +123,13 @@ def without_repeats(meant: Sequence[StoredAttempt], attempts: Sequence[StoredAtt
 
 
 def grouped(attempts: Sequence[StoredAttempt]) -> list[dict[str, object]]:
-    """Return how many trials and attempts there are of each run, version of an agent, condition and reason."""
+    """Count trials and attempts by run, agent version, condition and reason."""
     rows: Counter[tuple[object, ...]] = Counter()
     trials: dict[tuple[object, ...], set[str]] = {}
     for each in attempts:
         start, decision = each.started, each.discarded
-        place = (each.experiment_id, start.run_id, start.benchmark, start.agent, start.agent_digest[:_DIGITS])
-        key = (*place, start.condition, decision and decision.reason, decision and decision.is_owed)
+        version = (each.experiment_id, start.run_id, start.benchmark, start.agent, start.agent_digest[:_DIGITS])
+        key = (*version, start.condition, decision and decision.reason, decision and decision.is_owed)
         rows[key] += 1
         trials.setdefault(key, set()).add(each.trial_id)
     columns = ("experiment", "run", "benchmark", "agent", "digest", "condition", "reason", "is_owed")
@@ -134,11 +143,27 @@ async def record_decision(store: Store, attempts: Sequence[StoredAttempt], decis
     by_experiment: dict[str, list[str]] = {}
     for each in attempts:
         by_experiment.setdefault(each.experiment_id, []).append(each.stream_id)
-    redactor = Redactor(secrets_of(os.environ))
     with held(store, tuple(by_experiment)):
         for experiment_id, stream_ids in by_experiment.items():
-            counts = Counts(len(stream_ids))
+            counts = WorkCounts(len(stream_ids))
             config = {"reason": decision.reason, "is_owed": decision.is_owed, "is_undone": decision.is_undone}
-            async with recorded_run(store, experiment_id, "discard", config, counts, redactor=redactor) as stream:
+            async with recorded_run(store, experiment_id, "discard", config, counts) as stream:
                 await stream.append(msgspec.structs.replace(decision, stream_ids=tuple(stream_ids)))
                 counts.done, counts.outcome = len(stream_ids), "completed"
+
+
+async def record_note(store: Store, note: TrialsNoted) -> None:
+    """Record a note, as one line: runs of blanks and line breaks become one blank."""
+    note = msgspec.structs.replace(note, author=" ".join(note.author.split()), note=" ".join(note.note.split()))
+    if not 0 < len(note.author) <= _LONGEST_AUTHOR:
+        raise ExperimentError(f"a note needs the name of who wrote it, of at most {_LONGEST_AUTHOR} characters")
+    if not (note.note or note.is_undone):
+        raise ExperimentError("the note says nothing; readers of the store will want to know what was seen")
+    if len(note.note) > _LONGEST_NOTE:
+        raise ExperimentError(f"the note has {len(note.note)} characters, and may have {_LONGEST_NOTE}; shorten it")
+    with ExitStack() as stack:
+        await anyio.to_thread.run_sync(lambda: stack.enter_context(held(store, (NOTES_EXPERIMENT,))))
+        counts = WorkCounts(len(note.stream_ids))
+        async with recorded_run(store, NOTES_EXPERIMENT, "note", {"author": note.author}, counts) as stream:
+            await stream.append(note)
+            counts.done, counts.outcome = len(note.stream_ids), "completed"

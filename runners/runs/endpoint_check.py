@@ -16,18 +16,17 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
 from lhaw_record.runners.base.errors import EndpointDown, ExperimentError, ModelsOutOfReach
 from lhaw_record.runners.experiment.tables import DEFAULT_PARAMETERS, AgentSpec, BudgetSpec, Experiment, ModelSpec
-from lhaw_record.runners.models.call_events import add_usage
-from lhaw_record.runners.models.costs import spent_words
+from lhaw_record.runners.models.costs import add_usage, spent_words
 from lhaw_record.runners.models.gateway import embeddings
-from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
-from lhaw_record.runners.models.gateway.upstream import Answer
+from lhaw_record.runners.models.gateway.upstream import UpstreamAnswer
 from lhaw_record.runners.models.gateway.wires import CHAT, GEMINI
 from lhaw_record.runners.models.litellm_library import is_embedding_model, load_litellm
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError, ModelReply, ModelRequest
 from lhaw_record.runners.runs.model_listing import ListedModel, listed_model
-from lhaw_record.runners.runs.planning.spending import list_prices
+from lhaw_record.runners.runs.planning.plan_table import list_prices
 
 SMALL_CONTEXT = 16_384
 """A model with fewer tokens of context ends most trials early."""
@@ -44,11 +43,10 @@ _ASK = (Message(role="user", content="Call the tool `ready` now, with the answer
 Level = Literal["ok", "warning", "problem"]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What the check found about one model. ``key`` is its place in the experiment file.
+class ModelFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding of the check about one model. ``key`` is the model's key in the experiment file.
 
-    ``may_pass`` says of a problem that it may be mended elsewhere than in the file: the server starts, the account gets
-    credit.
+    A problem with ``may_pass`` can be solved outside of the file: the server starts, or the account gets credit.
     """
 
     level: Level
@@ -63,18 +61,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     """The findings of a check, and what it used."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ModelFinding, ...]
     requests: int
     usage: Usage
 
     @property
-    def problems(self) -> list[Finding]:
+    def problems(self) -> list[ModelFinding]:
         """The findings that would spoil every trial."""
         return [finding for finding in self.findings if finding.level == "problem"]
 
     @property
     def cost_words(self) -> str:
-        """What the check used, in words."""
         tokens = [self.usage.input_tokens, self.usage.output_tokens]
         counted = f"{sum(count or 0 for count in tokens)} tokens" if None not in tokens else "tokens unknown"
         cost = spent_words(self.usage.cost_usd or 0.0, int(self.usage.cost_usd is None))
@@ -82,7 +79,6 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def check_models(experiment: Experiment, agents: Iterable[str] | None = None) -> CheckReport:
-    """Ask each real model of an experiment whether it can do its part."""
     wanted = None if agents is None else set(agents)
     specs = [
         (key, spec)
@@ -119,7 +115,7 @@ class _Check:
 
     def __init__(self, key: str, spec: ModelSpec, *, has_limit: bool, is_routed: bool) -> None:
         self.key = key
-        self.findings: list[Finding] = []
+        self.findings: list[ModelFinding] = []
         self.requests = 0
         self.usage = Usage(cost_usd=0.0)
         self._spec = spec
@@ -133,7 +129,7 @@ class _Check:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Models that are alike in this are checked once."""
+        """The key under which equal models are checked only once."""
         spec = self._spec
         return spec.model, spec.api_base, spec.api_key_env, repr(spec.parameters), self._has_tools, self._tool_level
 
@@ -142,7 +138,6 @@ class _Check:
         return self._spec.api_base or "the provider's own"
 
     async def run(self) -> None:
-        """Make the check."""
         self._listed = await listed_model(self._model, self._key)
         if await self._is_embedding():
             await self._check_embedding()
@@ -174,7 +169,6 @@ class _Check:
         return reply
 
     async def _is_embedding(self) -> bool:
-        """Return whether it is a model for embeddings, by litellm's table or by its name."""
         if self._tool_level == "problem":
             return False
         await load_litellm()
@@ -187,7 +181,7 @@ class _Check:
         except ModelError as error:
             self._note_failure(error)
             return
-        except Refusal as refusal:
+        except GatewayRefusal as refusal:
             step = f"name another model in {self.key}; the program's requests for embeddings would be refused"
             self._note("warning", str(refusal), step)
             return
@@ -196,12 +190,12 @@ class _Check:
         if not self.findings:
             self._note("ok", "answers with embeddings")
 
-    async def _embedded(self) -> Answer:
+    async def _embedded(self) -> UpstreamAnswer:
         """Ask for an embedding in OpenAI's dialect, or in Gemini's if the provider speaks only that."""
         upstream, model = LitellmUpstream(self._model, timeout_s=_TIMEOUT_S), self._spec.model.split("/", 1)[-1]
         try:
             send = await upstream.embedding(CHAT, embeddings.read({"model": model, "input": "ready"}), is_routed=True)
-        except Refusal:
+        except GatewayRefusal:
             asked = embeddings.read_gemini("embedContent", model, {"content": {"parts": [{"text": "ready"}]}})
             send = await upstream.embedding(GEMINI, asked, is_routed=True)
         return await send()
@@ -240,7 +234,6 @@ class _Check:
             self._note("warning", f"its context has only {context:,} tokens", step)
 
     def _note_failure(self, error: ModelError) -> None:
-        """Turn a failed request into a finding that names the thing to change."""
         names = self._listed.names
         known = f"the server has {', '.join(names[:5])}" if names else "look it up in the provider's list"
         is_unlisted = bool(names) and self._spec.model.split("/", 1)[-1] not in names and self._spec.model not in names
@@ -268,7 +261,7 @@ class _Check:
 
     def _note(self, level: Level, finding: str, next_step: str = "", *, may_pass: bool = False) -> None:
         self.findings.append(
-            Finding(
+            ModelFinding(
                 level=level,
                 key=self.key,
                 model=self._spec.model,
@@ -280,6 +273,5 @@ class _Check:
         )
 
 
-def warnings_of(findings: Sequence[Finding]) -> list[str]:
-    """Return the warnings as sentences."""
+def warnings_of(findings: Sequence[ModelFinding]) -> list[str]:
     return [f"{each.model}: {each.finding}; {each.next_step}" for each in findings if each.level == "warning"]

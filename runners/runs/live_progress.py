@@ -3,14 +3,16 @@
 import math
 import time
 from collections import Counter
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
+import msgspec
+
+from lhaw_record.recorder.reading.trial_index import OpenRun
 from lhaw_record.recorder.recovery.recovery import RecoveryAction
-from lhaw_record.recorder.sharing.open_runs import OpenRun
 from lhaw_record.runners.models.endpoints.door import DoorState, door_states
-from lhaw_record.runners.runs.planning.spending import spending
-from lhaw_record.runners.runs.reporter import Reporter
+from lhaw_record.runners.runs.planning.plan_table import spending
 from lhaw_record.runners.runs.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -19,7 +21,24 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 5.0
 
 
-class Progress:
+class Reporter(msgspec.Struct, frozen=True):
+    """The callbacks of a run. Each of them does nothing by default.
+
+    They receive the warnings of the preflight and what it used, the other open runs of the experiment, what was
+    recovered, the sandbox and its preparation, workers that join or are lost, every change and every second, and the
+    moment from which the run only waits for running trials.
+    """
+
+    checked: Callable[[list[str], str], None] = lambda _warnings, _used: None
+    others: Callable[[list[OpenRun]], None] = lambda _: None
+    recovered: Callable[[list[RecoveryAction]], None] = lambda _: None
+    sandbox: Callable[[str], None] = lambda _: None
+    workers: Callable[[str], None] = lambda _: None
+    change: Callable[[Scheduler], None] = lambda _: None
+    stopping: Callable[[Scheduler], None] = lambda _: None
+
+
+class RunProgress:
     """Shows the progress of a run. Use it as a context manager.
 
     Args:
@@ -47,25 +66,14 @@ class Progress:
             self._live.stop()
 
     def reporter(self) -> Reporter:
-        """Return the callbacks that show the run's progress here."""
-        return Reporter(
-            checked=self.checked,
-            recovered=self.recovered,
-            others=self.others,
-            sandbox=self.sandbox,
-            workers=self.workers,
-            change=self.change,
-            stopping=self.stopping,
-        )
+        return Reporter(**{name: getattr(self, name) for name in Reporter.__struct_fields__})
 
     def checked(self, warnings: list[str], used: str) -> None:
-        """Report what asking every model once has found and used."""
         self._line(f"preflight: {used}")
         for warning in warnings:
             self._line(f"preflight: {warning}")
 
     def recovered(self, reports: list[RecoveryAction]) -> None:
-        """Report what was recovered from an earlier run."""
         streams = sum(len(report.closed_streams) for report in reports)
         if reports:
             self._line(f"recovered {len(reports)} journals of an earlier run; {streams} open streams were closed")
@@ -79,15 +87,12 @@ class Progress:
             )
 
     def sandbox(self, kind: str) -> None:
-        """Report the kind of sandbox."""
         self._line(f"sandbox: {kind}")
 
     def workers(self, text: str) -> None:
-        """Report that a worker joined or was lost."""
         self._line(text)
 
     def stopping(self, scheduler: Scheduler) -> None:
-        """Report that no more trials start, and how to end the running ones."""
         if scheduler.running:
             self._line(f"stopping when {len(scheduler.running)} running trials have ended; Ctrl-C again ends them now")
 
@@ -121,7 +126,6 @@ def _line(scheduler: Scheduler, seconds: float) -> str:
 
 
 def endpoint_words(state: DoorState) -> str:
-    """Return the state of an endpoint in words: its rate, what waits for it, and what it refused."""
     words = [f"{state.per_minute} replies in the last minute", f"{state.under_way} under way"]
     words += [f"{state.waiting} waiting"] if state.waiting else []
     words += [f"{state.refused} refused by its rate limit"] if state.refused else []
@@ -131,7 +135,6 @@ def endpoint_words(state: DoorState) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in words."""
     minutes, rest = divmod(math.ceil(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

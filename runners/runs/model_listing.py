@@ -37,7 +37,8 @@ async def listed_model(model: LitellmModel, api_key: str | None) -> ListedModel:
     base = model.api_base.rstrip("/")
     async with httpx.AsyncClient(headers=headers, timeout=_TIMEOUT_S) as client:
         listing = await _json(client, f"{base}/models")
-        items = _items(listing, "data")
+        items = listing.get("data") if isinstance(listing, dict) else None
+        items = items if isinstance(items, list) else []
         entries = [each for each in items if isinstance(each, dict) and isinstance(each.get("id"), str)]
         own = next((each for each in entries if model.name == each["id"] or model.name.endswith(f"/{each['id']}")), {})
         sizes = [own[key] for key in _CONTEXT_KEYS if isinstance(own.get(key), int)]
@@ -48,13 +49,7 @@ async def listed_model(model: LitellmModel, api_key: str | None) -> ListedModel:
     return ListedModel(tuple(each["id"] for each in entries), sizes[0] if sizes else None)
 
 
-def _items(value: Any, key: str) -> list[Any]:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else []
-
-
 async def _json(client: Any, url: str) -> Any:
-    """Return what a server has at an address, or None if it has nothing useful there."""
     import httpx
 
     try:

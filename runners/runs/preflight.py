@@ -22,7 +22,7 @@ from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSp
 from lhaw_record.runners.models.litellm_library import missing_credentials
 from lhaw_record.runners.models.replay import REPLAY_MODELS
 from lhaw_record.runners.runs.planning.plan import Plan
-from lhaw_record.runners.runs.planning.spending import list_prices
+from lhaw_record.runners.runs.planning.plan_table import list_prices
 
 
 def check_scripted_names(experiment: Experiment) -> None:
@@ -40,7 +40,6 @@ def check_scripted_names(experiment: Experiment) -> None:
 
 
 def missing_keys(experiment: Experiment) -> list[str]:
-    """Return a sentence for each credential that is missing for the experiment's models."""
     return [sentence for key, spec in experiment.models() for sentence in _missing(key, spec)]
 
 
@@ -64,7 +63,6 @@ def _missing(key: str, spec: AgentSpec | ModelSpec) -> list[str]:
 
 
 def check_prices(experiment: Experiment) -> None:
-    """Refuse a cost limit that cannot be enforced."""
     limits = msgspec.structs.asdict(experiment.budget)
     limited = [name for name, limit in limits.items() if limit not in (None, {})]
     unpriced = unpriced_models(experiment)
@@ -77,7 +75,6 @@ def check_prices(experiment: Experiment) -> None:
 
 
 def check_sandbox(experiment: Experiment, benchmark: Benchmark) -> None:
-    """Refuse a sandbox in which the benchmark's tasks cannot run."""
     kind = experiment.sandbox.kind
     needed = benchmark.needs_sandbox
     if kind == HARBOR and not benchmark.runs_in_harbor:
@@ -92,7 +89,6 @@ def check_sandbox(experiment: Experiment, benchmark: Benchmark) -> None:
 
 
 def check_image(experiment: Experiment, benchmark: Benchmark) -> None:
-    """Refuse the Docker sandbox if there is no image for it."""
     sandbox, has_own = experiment.sandbox, benchmark.has_own_images
     if benchmark.tools_over_mcp == "all" and any(agent.external for agent in experiment.agents):
         has_own = False  # a program works beside what the task's image serves

@@ -12,8 +12,7 @@ from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.reading.trial_index import TrialIndex, load_trial_index
 from lhaw_record.recorder.storage.store import has_store
 from lhaw_record.recorder.writing.redaction import Redactor, given_secrets, secrets_of
-from lhaw_record.runners.agents.programs.experiment_programs import check_mcp_tools, check_programs, with_programs
-from lhaw_record.runners.agents.services import simulator_identity
+from lhaw_record.runners.agents.programs.experiment_programs import check_programs, with_programs
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks import open_benchmark
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
@@ -25,6 +24,7 @@ from lhaw_record.runners.runs.planning.designs import DesignedBenchmark, chosen,
 from lhaw_record.runners.runs.planning.plan import Plan, make_plan
 from lhaw_record.runners.runs.planning.variant_sources import is_wanted, load_variants, not_here
 from lhaw_record.runners.runs.preflight import check_image, check_scripted_names
+from lhaw_record.runners.users.simulated_user.llm import simulator_identity
 
 
 class PreparedExperiment(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,12 +38,10 @@ class PreparedExperiment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare(path: Path) -> PreparedExperiment:
-    """Decode an experiment file and plan it."""
     return prepare_experiment(load_experiment(path), path)
 
 
 def prepare_experiment(experiment: Experiment, path: Path) -> PreparedExperiment:
-    """Plan a decoded experiment."""
     base = path.resolve().parent
     with naming_file(path):
         experiment = with_programs(experiment, base)
@@ -53,7 +51,6 @@ def prepare_experiment(experiment: Experiment, path: Path) -> PreparedExperiment
         check_image(experiment, benchmark)
         prompts = Prompts(experiment, base, benchmark.system_prompt(), benchmark.program_prompt())
         plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts), variants)
-        check_mcp_tools(plan, benchmark)
     return PreparedExperiment(path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan)
 
 
@@ -95,14 +92,11 @@ def stored_index(prepared: PreparedExperiment, root: Path) -> TrialIndex:
 
 
 def redactor_of(prepared: PreparedExperiment) -> Redactor:
-    """Return the redactor that removes the secrets of this process and of the experiment from its events."""
     return Redactor(secrets_of(os.environ) | keys_of(prepared.experiment) | prepared.benchmark.secrets())
 
 
 def keys_of(experiment: Experiment) -> frozenset[str]:
-    """Return an experiment's secrets: the API keys in the variables that it names, and those given to its programs
-    and to its sandbox.
-    """
+    """Return an experiment's secrets: its API keys, and those given to its programs and its sandbox."""
     named = [spec.api_key_env for _, spec in experiment.models() if spec.api_key_env]
     programs = [agent.program for agent in experiment.agents if isinstance(agent.program, ProgramSpec)]
     given = [given_secrets({**each.environment, **each.asking.environment}) for each in programs]

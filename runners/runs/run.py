@@ -2,8 +2,9 @@
 
 import secrets
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 import anyio.to_thread
@@ -11,21 +12,21 @@ import msgspec
 
 from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.reading.reader import read_snapshot
-from lhaw_record.recorder.reading.trial_index import load_trial_index
+from lhaw_record.recorder.reading.trial_index import load_trial_index, open_runs
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.sealing.compaction import compact
-from lhaw_record.recorder.sharing.open_runs import open_runs
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.manifest_check import check_manifest
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.budget import RunBudget, spent_by_model
 from lhaw_record.runners.base.errors import ungrouped
-from lhaw_record.runners.base.host.interrupts import interruptibly
 from lhaw_record.runners.base.host.scratch import sweep_scratch_folders
+from lhaw_record.runners.base.host.serving import interruptibly
 from lhaw_record.runners.models.endpoints.door import try_doors_now
 from lhaw_record.runners.models.litellm_library import close_clients
 from lhaw_record.runners.runs.executors.local import LocalExecutor
-from lhaw_record.runners.runs.executors.protocol import Executor
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import (
     PreparedExperiment,
     check_runnable,
@@ -33,14 +34,51 @@ from lhaw_record.runners.runs.preparation import (
     redactor_of,
     stored_index,
 )
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run_record import record_start, run_finished
 from lhaw_record.runners.runs.scheduler import AttemptRunner, PriorFailures, RunSummary, Scheduler
 
 _SECONDS_BETWEEN_REPORTS = 1.0
 
 
-class Control(msgspec.Struct, frozen=True):
+class Executor(Protocol):
+    """Executes the attempts of one run. Each method is called once, in the order below."""
+
+    async def check(self, prepared: PreparedExperiment, root: Path, reporter: Reporter) -> None:
+        """Find problems that would stop the run, before anything is created or recorded.
+
+        Raises:
+            ExperimentError: The experiment cannot be executed in this way. The message has the remedy.
+        """
+        ...
+
+    def held(self, prepared: PreparedExperiment, store: Store, run_id: str) -> AbstractAsyncContextManager[None]:
+        """Hold the worker processes, if there are any. Their hosts first recover what earlier workers left.
+
+        Raises:
+            ExecutorError: There is no cluster, or its machines cannot run the experiment.
+        """
+        ...
+
+    def runner(
+        self, prepared: PreparedExperiment, recorder: StoreRecorder, run_id: str, budget: RunBudget
+    ) -> AbstractAsyncContextManager[AttemptRunner]:
+        """Provide the scheduler with the runner of attempts, as a context manager.
+
+        Args:
+            prepared: The planned experiment.
+            recorder: The recorder of this process.
+            run_id: The run that the attempts belong to.
+            budget: What the run may spend. Attempts in other processes cannot see it.
+        """
+        ...
+
+    @property
+    def sandbox_kind(self) -> str:
+        """The kind of sandbox that agents work in."""
+        ...
+
+
+class RunControl(msgspec.Struct, frozen=True):
     """How the caller controls a run.
 
     ``drive`` awaits ``scheduler.run()`` and may stop or cancel it meanwhile. ``prior`` has the failures of earlier runs
@@ -87,7 +125,7 @@ async def run_experiment(
 
     try:
         prior = PriorFailures(gives_up_refused=not retries_refused)
-        control = Control(drive, prior=prior, has_preflight=has_preflight)
+        control = RunControl(drive, prior=prior, has_preflight=has_preflight)
         return await run_controlled(prepared, root, reporter, control, executor or LocalExecutor())
     finally:
         await close_clients()
@@ -115,7 +153,7 @@ async def _check_models(prepared: PreparedExperiment, root: Path, reporter: Repo
 
 
 async def run_controlled(
-    prepared: PreparedExperiment, root: Path, reporter: Reporter, control: Control, executor: Executor
+    prepared: PreparedExperiment, root: Path, reporter: Reporter, control: RunControl, executor: Executor
 ) -> RunSummary:
     """Run the trials of an experiment that a store lacks, under the caller's control.
 
@@ -141,7 +179,9 @@ async def run_controlled(
             index = await anyio.to_thread.run_sync(load_trial_index, snapshot, experiment.name)
             if store.address is not None:  # the lock holds on this host only; for other hosts there is only a warning
                 reporter.others(open_runs(snapshot, experiment.name))
-            recorder = await stack.enter_async_context(Recorder(store, experiment.name, redactor=redactor_of(prepared)))
+            recorder = await stack.enter_async_context(
+                StoreRecorder(store, experiment.name, redactor=redactor_of(prepared))
+            )
             stream = recorder.stream(run_id)
             await record_start(stream, prepared, root, index, run_id)
             limits = experiment.budget

@@ -20,15 +20,15 @@ import msgspec
 from lhaw_record.recorder.events import TrialFailed
 from lhaw_record.recorder.reading.trial_index import FailedTrial, FinishedTrial, TrialIndex
 from lhaw_record.recorder.writing.stream import Stream
+from lhaw_record.runners.agents.planned_trial import BudgetUnit, PlannedTrial
 from lhaw_record.runners.agents.trial_record import TrialOutcome, failed_outcome
 from lhaw_record.runners.base.budget import cost_of
 from lhaw_record.runners.base.errors import EndpointDown, LeaseReturned, RunBudgetSpent
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
-from lhaw_record.runners.models.retry import REFUSED_KINDS
-from lhaw_record.runners.runs.planning.plan import BudgetUnit, Plan, PlannedTrial, budgets_of, settle_budget
-from lhaw_record.runners.runs.planning.spending import expected_per_trial_usd
-from lhaw_record.runners.runs.repeated_failures import RepeatedFailures
-from lhaw_record.runners.runs.run_cautions import run_cautions
+from lhaw_record.runners.models.call_outcomes import REFUSED_KINDS
+from lhaw_record.runners.runs.outcome_warnings import RepeatedFailures, run_cautions
+from lhaw_record.runners.runs.planning.plan import Plan, budgets_of, settle_budget
+from lhaw_record.runners.runs.planning.plan_table import expected_per_trial_usd
 
 Lent = TypeVar("Lent")
 
@@ -58,8 +58,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     ``outcome`` is completed, interrupted, cost_limit, cost_unknown (a limit that cannot be enforced), paused (a model's
     endpoint is down) or failed (some trials could not be finished). ``unpriced`` counts attempts of unknown cost, which
     are not in ``spent_usd``. Neither are ``unknown_cost_calls``: failed calls that were perhaps paid for. ``flagged``
-    counts trials whose recording is doubtful. ``cautions`` say what the finished trials make one doubt. ``pauses`` are
-    the reasons of a pause, and ``repeated`` those of agents that were stopped because they failed again and again.
+    counts trials whose recording is doubtful. ``cautions`` are doubts that the finished trials raise. ``pauses`` are
+    the reasons of a pause. ``repeated`` are the reasons why agents were stopped that failed repeatedly.
     ``spent_limits`` are the keys of cost limits without room, for ``cost_limit``.
     """
 
@@ -118,7 +118,7 @@ class Scheduler:
         self._may_take = may_take
         self._oracles = plan.oracle_trials()
         self._budgets = budgets_of(plan, index)
-        self._order = {trial.trial_id: place for place, trial in enumerate(plan.trials)}
+        self._order = {trial.trial_id: position for position, trial in enumerate(plan.trials)}
         self._trials = {trial.trial_id: trial for trial in plan.trials}
         self._ready: list[int] = []
         self._leasable: set[int] = set()
@@ -140,7 +140,7 @@ class Scheduler:
         )
         self._spent_on = Counter(spent_on or {})
         self._cost_usd = {agent.name: expected_per_trial_usd(agent, plan, index) or 0.0 for agent in experiment.agents}
-        self._has_cost: set[str] = set()  # agents whose cost is known, so that the figure above is no guess
+        self._has_cost: set[str] = set()  # agents whose cost is known, so that the figure above is known
         for trial in plan.trials:
             found = index.finished.get(trial.trial_id)
             if found is not None and found.cost_usd is not None:
@@ -170,12 +170,10 @@ class Scheduler:
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment whose trials are run."""
         return self._experiment
 
     @property
     def is_stopping(self) -> bool:
-        """Whether no more trials will start."""
         return self._stop_reason is not None
 
     def stop(self, reason: str = "interrupted") -> None:
@@ -184,11 +182,9 @@ class Scheduler:
         self._wake.set()
 
     def wake(self) -> None:
-        """Check again whether a trial may start."""
         self._wake.set()
 
     def retune(self, concurrency: int) -> None:
-        """Change how many trials may run at a time. Running trials continue."""
         self.concurrency = concurrency
         self._wake.set()
 
@@ -224,14 +220,14 @@ class Scheduler:
         free = [
             each.name for each in self._experiment.agents if agent in (None, each.name) and not self._lacking(each)[0]
         ]
-        places = [place for place in self._leasable if self.planned[place].agent.name in free]
-        if not places or self._tasks is None or len(self.running) >= self.concurrency:
+        positions = [position for position in self._leasable if self.planned[position].agent.name in free]
+        if not positions or self._tasks is None or len(self.running) >= self.concurrency:
             return None
         if not self._may_start() or not self._may_take(self):
             self._wake.set()
             return None
-        self._leasable.remove(min(places))
-        trial = self.planned[min(places)]
+        self._leasable.remove(min(positions))
+        trial = self.planned[min(positions)]
         self.running[trial.trial_id] = trial
         lent = begin(trial, self._next_attempt(trial))
         self._tasks.start_soon(self._run_one, trial)
@@ -249,7 +245,6 @@ class Scheduler:
         )
 
     async def run(self) -> None:
-        """Run until no more trials may start."""
         self._began_s = time.monotonic()
         for trial in self.planned:
             if trial.trial_id not in self.finished and trial.trial_id not in self._given_up:
@@ -261,9 +256,9 @@ class Scheduler:
                 while self._may_go_on():
                     self._wake = anyio.Event()
                     self._hold_broke()
-                    while self.wants_more and (place := self._next()) is not None and self._may_take(self):
-                        self._take(place)
-                        trial = self.planned[place]
+                    while self.wants_more and (position := self._next()) is not None and self._may_take(self):
+                        self._take(position)
+                        trial = self.planned[position]
                         self.running[trial.trial_id] = trial
                         self._tasks.start_soon(self._run_one, trial)
                     self._on_change(self)
@@ -273,11 +268,13 @@ class Scheduler:
             self._tasks = None
 
     def _next(self) -> int | None:
-        """Return the place of the first ready trial for which the limits of its models have room, or None."""
+        """Return the position of the first ready trial for which the limits of its models have room, or None."""
         if not self._experiment.budget.models:
             return self._ready[0] if self._ready else None
         lacking = {agent.name for agent in self._experiment.agents if self._lacking(agent)[0]}
-        return min((place for place in self._ready if self.planned[place].agent.name not in lacking), default=None)
+        return min(
+            (position for position in self._ready if self.planned[position].agent.name not in lacking), default=None
+        )
 
     def _hold_broke(self) -> None:
         """Hold the trials of agents for which a limit of their models can have no room any more."""
@@ -288,9 +285,9 @@ class Scheduler:
                 self._hold()
 
     def _lacking(self, agent: AgentSpec) -> tuple[str, bool]:
-        """Return the pattern of a limit without room for one more trial of an agent, and whether that is for good.
+        """Return the pattern of a limit without room for one more trial of an agent, and whether that is final.
 
-        Each running trial holds what the dearest of its agent cost. Before any cost is known a trial starts alone.
+        Each running trial reserves the highest cost of its agent so far. Until a cost is known, only one trial runs.
         """
         for pattern, limit_usd in self._experiment.budget.models.items():
             if not _may_call(self._experiment, agent, pattern):
@@ -307,16 +304,14 @@ class Scheduler:
         return self._experiment.budget.max_cost_usd_per_trial or self._cost_usd[agent.name]
 
     def _learn(self, agent: str, cost_usd: float) -> None:
-        """Count what a finished trial of an agent cost."""
         self._cost_usd[agent] = max(cost_usd, self._cost_usd[agent] if agent in self._has_cost else 0.0)
         self._has_cost.add(agent)
 
-    def _take(self, place: int) -> None:
-        """Take a trial out of those that may start."""
-        if place == self._ready[0]:
+    def _take(self, position: int) -> None:
+        if position == self._ready[0]:
             heapq.heappop(self._ready)
         else:
-            self._ready.remove(place)
+            self._ready.remove(position)
             heapq.heapify(self._ready)
 
     def _may_go_on(self) -> bool:
@@ -325,8 +320,8 @@ class Scheduler:
     def _may_start(self) -> bool:
         """Return whether one more trial may start: the run was not stopped, and the cost limit has room for it.
 
-        Each running trial holds what it may cost. Before any cost is known that is a guess, so a trial that is alone
-        starts in spite of it: it stops itself when the limit is reached (:class:`budget.RunBudget`).
+        Each running trial reserves what it may cost. Before any cost is known, this is a guess, so one trial starts
+        regardless of it and stops itself when the limit is reached (:class:`RunBudget`).
         """
         limit = self._experiment.budget.max_cost_usd
         if limit is None or self._stop_reason is not None:
@@ -371,7 +366,11 @@ class Scheduler:
             is_paused
             or is_broke
             or is_returned
-            or (self._tries[trial.trial_id] < self._experiment.retry.max_attempts and _is_retry_owed(outcome))
+            or (
+                self._tries[trial.trial_id] < self._experiment.retry.max_attempts
+                and outcome.failure is not None
+                and outcome.failure.is_retry_owed
+            )
         ):
             is_repeated = True
         else:
@@ -403,7 +402,7 @@ class Scheduler:
 
     def _hold(self) -> None:
         """Take the trials of held agents out of those that may start."""
-        ready = [self.planned[place] for place in (*self._ready, *self._leasable)]
+        ready = [self.planned[position] for position in (*self._ready, *self._leasable)]
         self._ready, self._leasable = [], set()
         for each in sorted(ready, key=lambda each: self._order[each.trial_id]):
             self._queue(each)
@@ -444,7 +443,9 @@ class Scheduler:
     async def _release(self, unit: BudgetUnit) -> None:
         """Set the unit's budget if its ``full`` trials allow one, and queue the injected trials that wait for it."""
         oracles = self._oracles.get(unit, ())
-        if unit not in self._budgets and not self._are_open(oracles):
+        # One of them may still become valid in this run.
+        is_open = any(each.trial_id not in self.finished and each.trial_id not in self._given_up for each in oracles)
+        if unit not in self._budgets and not is_open:
             budget = settle_budget(unit, oracles, self.finished, self._experiment.min_oracle_trials)
             if budget is not None:
                 await self._run_stream.append(budget)
@@ -452,10 +453,6 @@ class Scheduler:
         if unit in self._budgets:
             for trial in self._waiting.pop(unit, ()):
                 self._queue(trial)
-
-    def _are_open(self, oracles: tuple[PlannedTrial, ...]) -> bool:
-        """Return whether one of a unit's ``full`` trials may still become valid in this run."""
-        return any(trial.trial_id not in self.finished and trial.trial_id not in self._given_up for trial in oracles)
 
     def counts(self) -> Mapping[str, int]:
         """Return how many trials are finished, running, ready, waiting for a budget, and given up."""
@@ -468,7 +465,6 @@ class Scheduler:
         }
 
     def summary(self) -> RunSummary:
-        """Return how the run ended, or its state so far."""
         counts = self.counts()
         left = len(self.planned) - len(self.finished)
         stopped = self._stop_reason or ("paused" if self._pauses else "cost_limit" if self._broke else None)
@@ -506,10 +502,6 @@ def _tasks_of_agents(plan: Plan, index: TrialIndex) -> Counter[str]:
 
 def _is_leased(trial: PlannedTrial) -> bool:
     return trial.agent.external is not None and trial.agent.external.leased
-
-
-def _is_retry_owed(outcome: TrialOutcome) -> bool:
-    return outcome.failure is not None and outcome.failure.is_retry_owed
 
 
 def _is_given_up(trial: PlannedTrial, prior: PriorFailures, index: TrialIndex) -> bool:

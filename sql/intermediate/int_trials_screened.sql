@@ -9,8 +9,8 @@
 --     `experiment`, `settings`, `user_simulator`, `reuse_classifying_trials`,
 --     `keep_flagged`, `exclude_endings`
 -- notes: `exclusion` is the first reason that applies, null if none does; the tables
---     use these trials but those of new_task variants. Of a changed
---     task or variant only the version of the trial that started last is kept.
+--     use these trials, except trials of new_task variants. If a
+--     task or variant has changed, only the version of the last started trial is kept.
 with arms as (
     select
         stream_id,

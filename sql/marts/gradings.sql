@@ -17,7 +17,7 @@
 -- equation: difference = score - primary_score
 -- source: docs/judging.md, grading again
 -- notes: every later result beside the one that counts; only grader_agreement uses the
---     later ones. Of two results of one grading, the one recorded last is used (ties by
+--     later ones. If one grading has two results, the last one is used (ties by
 --     stream and sequence). Attempts that were set aside are left out.
 with latest as (
     select

@@ -30,7 +30,7 @@
 --     readme makes c = n benign whatever S is. With fewer than the planned trials the
 --     class is null. A verdict counts only while the trials that it is about are
 --     exactly the valid ones of the variant, agent and role; with another trial or
---     attempt the variant is unjudged again. Of several verdicts the last recorded one
+--     attempt the variant is unjudged again. If several verdicts exist, the last one
 --     counts (ties by stream and sequence), only those of the chosen judge if one is
 --     chosen. Where two or more agents classified a variant, agent and role `vote` have
 --     what they say together: a tie has no class (reason classifiers_tie), nor has a

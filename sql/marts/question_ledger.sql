@@ -5,14 +5,8 @@
 --   trial_id, stream_id, benchmark, agent, variant_id, variant_digest, condition,
 --   user_simulator
 --   question_count bigint: questions of the attempt that counts; null if unknown
---   targeting_count bigint: questions that target a removed segment; null if unknown
---   removed_count bigint: segments that the agent did not see; null if unknown
---   requested_count bigint: removed segments revealed on request; null if unknown
---   volunteered_count bigint: removed segments revealed without being asked for
---   precision double: share of the questions that target, 0 to 1
---   recall double: share of the removed segments revealed on request, 0 to 1
---   f1 double: 0 to 1
---   reason
+--   targeting_count, removed_count, requested_count, volunteered_count, precision,
+--   recall, f1, reason
 -- equation: precision = targeting questions / questions; recall = segments revealed
 --     on request / removed segments; f1 = 2 * precision * recall / (precision +
 --     recall), 0 where both are 0
@@ -25,23 +19,6 @@
 --     revealed (unknown_revealed) or whether anything was asked (unknown_actions).
 --     Recall is null if it is unknown what was removed (unknown_segments).
 --     Volunteered segments are those that were never revealed on request.
-select
-    trial_id,
-    stream_id,
-    benchmark,
-    agent,
-    variant_id,
-    variant_digest,
-    condition,
-    user_simulator,
-    question_count,
-    targeting_count,
-    removed_count,
-    requested_count,
-    volunteered_count,
-    precision,
-    recall,
-    f1,
-    reason
+select *
 from int_question_ledger
 where condition <> 'full_ask_user'

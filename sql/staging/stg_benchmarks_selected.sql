@@ -13,7 +13,7 @@
 --   excluded struct[]: reason and number of variants that could not be chosen
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event benchmark_selected
--- notes: one row is one selection. Of selections with the same benchmark and name the
+-- notes: one row is one selection. If several have the same benchmark and name, the
 --     last recorded one counts.
 select
     stream_id,

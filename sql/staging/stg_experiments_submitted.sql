@@ -11,7 +11,7 @@
 --   requested_by varchar: name that the caller gave
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event experiment_submitted
--- notes: one row is one submission. Of submissions with the same name the last recorded
+-- notes: one row is one submission. If several have the same name, the last recorded
 --     one counts.
 select
     stream_id,

@@ -29,7 +29,7 @@ select
     model_called.thread_id,
     model_called.call_kind,
     model_called.kind_reason,
-    model_called.details.thread_change,
+    model_called.thread_change,
     model_called.model,
     model_called.parent_call_id,
     model_called.message_count,

@@ -11,13 +11,13 @@
 --     full value of a variant is that of its task, or its own under oracle scope
 --     variant. Variants without a class and new_task variants have no row; the notes of
 --     the table count them.
-with estimated as (
-    select
-        benchmark,
-        ambiguity_class,
-        agent,
-        condition,
-        measure,
+select
+    benchmark,
+    ambiguity_class,
+    agent,
+    condition,
+    measure,
+    unnest(
         table_estimate(
             measure,
             numerator,
@@ -27,21 +27,12 @@ with estimated as (
             cell_id,
             n_trials,
             n_missing
-        ) as estimate
-    from unit_values
-    where
-        unit_kind = 'variant'
-        and ambiguity_class is not null
-        and condition in ('full', 'underspecified', 'ask_user')
-        and measure in ('pass_at_1', 'pass_at_1_gain', 'pass_at_k', 'pass_at_k_gain')
-    group by benchmark, ambiguity_class, agent, condition, measure
-)
-
-select
-    benchmark,
-    ambiguity_class,
-    agent,
-    condition,
-    measure,
-    estimate.*
-from estimated
+        )
+    )
+from unit_values
+where
+    unit_kind = 'variant'
+    and ambiguity_class is not null
+    and condition in ('full', 'underspecified', 'ask_user')
+    and measure in ('pass_at_1', 'pass_at_1_gain', 'pass_at_k', 'pass_at_k_gain')
+group by benchmark, ambiguity_class, agent, condition, measure

@@ -1,6 +1,6 @@
 -- view: by_dimension_progress
 -- grain: benchmark, agent, dimension, condition, measure
--- inputs: unit_values
+-- inputs: int_by_dimension
 -- outputs:
 --   benchmark, agent
 --   dimension varchar: goal, constraint, input, context, or all
@@ -11,46 +11,6 @@
 -- source: docs/metrics.md 3 and 6 [LHAW table 6]; parameter `per`
 -- notes: for full, units are the tasks of the variants in the dimension, each once;
 --     otherwise they are variants. Dimension all has every variant once.
-with attributed as (
-    select
-        *,
-        unnest(list_prepend('all', dimensions)) as dimension
-    from unit_values
-    where
-        dimensions is not null
-        and (
-            (unit_kind = 'task' and condition = 'full')
-            or (unit_kind = 'variant' and condition in ('underspecified', 'ask_user'))
-        )
-        and measure in ('checkpoint_progress', 'checkpoint_progress_gain')
-),
-
-estimated as (
-    select
-        benchmark,
-        agent,
-        dimension,
-        condition,
-        measure,
-        table_estimate(
-            measure,
-            numerator,
-            denominator,
-            reason,
-            cluster_id,
-            cell_id,
-            n_trials,
-            n_missing
-        ) as estimate
-    from attributed
-    group by benchmark, agent, dimension, condition, measure
-)
-
-select
-    benchmark,
-    agent,
-    dimension,
-    condition,
-    measure,
-    estimate.*
-from estimated
+select *
+from int_by_dimension
+where measure like 'checkpoint\_progress%' escape '\'

@@ -11,13 +11,13 @@
 -- source: docs/metrics.md 3 and 6 [LHAW table 2]
 -- notes: in row 0 under full, units are all tasks. In the other rows, units are
 --     variants whose removed segments are known.
-with estimated as (
-    select
-        benchmark,
-        coalesce(segments_removed, 0) as segments_removed,
-        agent,
-        condition,
-        measure,
+select
+    benchmark,
+    coalesce(segments_removed, 0) as segments_removed,
+    agent,
+    condition,
+    measure,
+    unnest(
         table_estimate(
             measure,
             numerator,
@@ -27,26 +27,17 @@ with estimated as (
             cell_id,
             n_trials,
             n_missing
-        ) as estimate
-    from unit_values
-    where
-        (
-            (unit_kind = 'task' and condition = 'full')
-            or (
-                unit_kind = 'variant'
-                and condition in ('underspecified', 'ask_user')
-                and segments_removed > 0
-            )
         )
-        and measure in ('pass_at_1', 'pass_at_1_gain', 'pass_at_k', 'pass_at_k_gain')
-    group by benchmark, coalesce(segments_removed, 0), agent, condition, measure
-)
-
-select
-    benchmark,
-    segments_removed,
-    agent,
-    condition,
-    measure,
-    estimate.*
-from estimated
+    )
+from unit_values
+where
+    (
+        (unit_kind = 'task' and condition = 'full')
+        or (
+            unit_kind = 'variant'
+            and condition in ('underspecified', 'ask_user')
+            and segments_removed > 0
+        )
+    )
+    and measure in ('pass_at_1', 'pass_at_1_gain', 'pass_at_k', 'pass_at_k_gain')
+group by benchmark, coalesce(segments_removed, 0), agent, condition, measure

@@ -29,18 +29,18 @@ with met as (
         and units.measure <> 'pass_hat_k'
         and units.measure not like '%\_per\_question%' escape '\'
         and units.measure <> 'questions_per_trial'
-),
+)
 
-estimated as (
-    select
-        benchmark,
-        class as ambiguity_class,
-        strategy,
-        agent,
-        model,
-        persona,
-        condition,
-        measure,
+select
+    benchmark,
+    class as ambiguity_class,
+    strategy,
+    agent,
+    model,
+    persona,
+    condition,
+    measure,
+    unnest(
         table_estimate(
             measure,
             numerator,
@@ -50,21 +50,9 @@ estimated as (
             cell_id,
             n_trials,
             n_missing
-        ) as estimate
-    from met
-    where
-        class is not null
-    group by benchmark, class, strategy, agent, model, persona, condition, measure
-)
-
-select
-    benchmark,
-    ambiguity_class,
-    strategy,
-    agent,
-    model,
-    persona,
-    condition,
-    measure,
-    estimate.*
-from estimated
+        )
+    )
+from met
+where
+    class is not null
+group by benchmark, class, strategy, agent, model, persona, condition, measure

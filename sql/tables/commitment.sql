@@ -18,7 +18,7 @@
 --     `per`, `timing_measure`, `voi_cases`, `pooled`
 -- notes: a value is used where it stands in the arguments of an action of a full trial,
 --     in any case of letters. One of less than 3 characters (value_too_short), or that
---     no action has (value_never_used), tells nothing. Units are (variant, agent),
+--     no action has (value_never_used), has none. Units are (variant, agent),
 --     averaged over agents within a task, then over tasks. voi and voi_bound are over
 --     the units of voi that have a commitment, so that they can be compared; voi has
 --     values only at injection times. The bound holds for every unit, so it is averaged
@@ -42,23 +42,6 @@ with committed as (
     from int_commitments as units
     inner join int_pools
         on units.benchmark = int_pools.benchmark and not int_pools.is_single
-),
-
-at_start as (
-    select
-        benchmark,
-        agent,
-        variant_id,
-        gain,
-        gain_reason,
-        cell_id,
-        unit_id,
-        n_trials,
-        n_missing,
-        n_baseline_trials,
-        n_baseline_missing
-    from int_voi_units
-    where condition = 'full' and measure = getvariable('timing_measure')
 ),
 
 gains as (
@@ -105,8 +88,11 @@ measured as (
         committed.dimension,
         committed.elapsed_percent,
         committed.cluster_id,
-        'voi' as measure,
-        case when committed.commitment is not null then gains.gain end as unit_value,
+        kinds.measure,
+        case kinds.measure
+            when 'voi' then if(committed.commitment is null, null, gains.gain)
+            else gains.gain * (1 - committed.commitment)
+        end as unit_value,
         coalesce(gains.gain_reason, committed.reason) as reason,
         gains.cell_id,
         gains.unit_id,
@@ -115,35 +101,14 @@ measured as (
         gains.n_baseline_trials,
         gains.n_baseline_missing
     from committed
+    cross join (values ('voi'), ('voi_bound')) as kinds (measure)
     inner join gains
         on
             committed.own_benchmark = gains.benchmark
             and committed.own_agent = gains.agent
             and committed.variant_id = gains.variant_id
-            and committed.elapsed_percent = gains.elapsed_percent
-    union all
-    select
-        committed.benchmark,
-        committed.own_agent,
-        committed.task_key,
-        committed.dimension,
-        committed.elapsed_percent,
-        committed.cluster_id,
-        'voi_bound' as measure,
-        at_start.gain * (1 - committed.commitment) as unit_value,
-        coalesce(at_start.gain_reason, committed.reason) as reason,
-        at_start.cell_id,
-        at_start.unit_id,
-        at_start.n_trials,
-        at_start.n_missing,
-        at_start.n_baseline_trials,
-        at_start.n_baseline_missing
-    from committed
-    inner join at_start
-        on
-            committed.own_benchmark = at_start.benchmark
-            and committed.own_agent = at_start.agent
-            and committed.variant_id = at_start.variant_id
+            and gains.elapsed_percent
+            = if(kinds.measure = 'voi', committed.elapsed_percent, 0)
 ),
 
 weighted as (

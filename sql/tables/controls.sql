@@ -1,6 +1,6 @@
 -- view: controls
 -- grain: benchmark, control_kind, agent, condition, measure
--- inputs: unit_values
+-- inputs: int_paired_values
 -- outputs:
 --   benchmark
 --   control_kind varchar: unmodified, benign-removal, or all
@@ -15,10 +15,9 @@
 --     result shows the noise in the gains and classes of this store.
 with controls as (
     select *
-    from unit_values
+    from int_paired_values
     where
-        unit_kind = 'variant'
-        and condition in ('control', 'control_ask_user')
+        condition in ('control', 'control_ask_user')
         and measure in ('pass_at_1', 'pass_at_k', 'ask_pct', 'questions_per_trial')
 ),
 
@@ -26,24 +25,13 @@ listed as (
     select * from controls
     union all
     select
-        controls.* replace (
-            controls.measure || '_difference' as measure,
-            controls.numerator - tasks.numerator as numerator,
-            case
-                when tasks.unit_id is null then 'one_arm_only'
-                else coalesce(controls.reason, tasks.reason)
-            end as reason
+        * replace (
+            measure || '_difference' as measure,
+            numerator - base_numerator as numerator,
+            pair_reason as reason
         )
     from controls
-    left join unit_values as tasks
-        on
-            controls.benchmark = tasks.benchmark
-            and controls.agent = tasks.agent
-            and controls.task_id = tasks.unit_id
-            and tasks.unit_kind = 'task'
-            and tasks.condition = 'full'
-            and controls.measure = tasks.measure
-    where controls.measure in ('pass_at_1', 'pass_at_k')
+    where measure in ('pass_at_1', 'pass_at_k')
 ),
 
 kinds as (
@@ -59,15 +47,15 @@ kinds as (
             ]
         ) as control_kind
     from listed
-),
+)
 
-estimated as (
-    select
-        benchmark,
-        control_kind,
-        agent,
-        condition,
-        measure,
+select
+    benchmark,
+    control_kind,
+    agent,
+    condition,
+    measure,
+    unnest(
         table_estimate(
             measure,
             numerator,
@@ -77,16 +65,7 @@ estimated as (
             cell_id,
             n_trials,
             n_missing
-        ) as estimate
-    from kinds
-    group by benchmark, control_kind, agent, condition, measure
-)
-
-select
-    benchmark,
-    control_kind,
-    agent,
-    condition,
-    measure,
-    estimate.*
-from estimated
+        )
+    )
+from kinds
+group by benchmark, control_kind, agent, condition, measure

@@ -1,6 +1,6 @@
 -- view: failure_modes
 -- grain: benchmark, agent, category, measure
--- inputs: int_flag_values
+-- inputs: int_failure_modes
 -- outputs:
 --   benchmark, agent
 --   category varchar: failure mode, one of seven
@@ -13,21 +13,6 @@
 --     judged. A trial without a judge's verdict counts in n_dropped (unjudged). A flag
 --     that does not apply counts as not raised. n_missing counts all trials of
 --     ask_user, with or without questions.
-with estimated as (
-    select
-        benchmark,
-        agent,
-        category,
-        measure,
-        flag_estimate(unit_value, reason, cluster_id, n_missing_of_agent) as estimate
-    from int_flag_values
-    group by benchmark, agent, category, measure
-)
-
-select
-    benchmark,
-    agent,
-    category,
-    measure,
-    estimate.*
-from estimated
+select * exclude (is_of_failed)
+from int_failure_modes
+where not is_of_failed

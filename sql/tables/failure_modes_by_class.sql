@@ -14,24 +14,13 @@
 --     without a judge's verdict counts in n_dropped (unjudged). A flag that does not
 --     apply counts as not raised. n_missing counts all trials of ask_user, with or
 --     without questions.
-with estimated as (
-    select
-        benchmark,
-        ambiguity_class,
-        agent,
-        category,
-        measure,
-        flag_estimate(unit_value, reason, cluster_id, n_missing_of_class) as estimate
-    from int_flag_values
-    where ambiguity_class is not null
-    group by benchmark, ambiguity_class, agent, category, measure
-)
-
 select
     benchmark,
     ambiguity_class,
     agent,
     category,
     measure,
-    estimate.*
-from estimated
+    unnest(flag_estimate(unit_value, reason, cluster_id, n_missing_of_class))
+from int_flag_values
+where ambiguity_class is not null
+group by benchmark, ambiguity_class, agent, category, measure

@@ -11,12 +11,12 @@
 --     value of a variant is that of its task, or its own under oracle scope variant.
 --     Without the information such a variant should fail; the value under
 --     underspecified shows how far this is true for the agent.
-with estimated as (
-    select
-        benchmark,
-        agent,
-        condition,
-        measure,
+select
+    benchmark,
+    agent,
+    condition,
+    measure,
+    unnest(
         table_estimate(
             measure,
             numerator,
@@ -26,27 +26,19 @@ with estimated as (
             cell_id,
             n_trials,
             n_missing
-        ) as estimate
-    from unit_values
-    where
-        unit_kind = 'variant'
-        and ambiguity_class = 'outcome-critical'
-        and condition in ('full', 'underspecified', 'ask_user')
-        and measure in (
-            'pass_at_1',
-            'pass_at_1_gain',
-            'pass_at_k',
-            'pass_at_k_gain',
-            'pass_pp_per_question',
-            'pass_pp_per_question_per_variant'
         )
-    group by benchmark, agent, condition, measure
-)
-
-select
-    benchmark,
-    agent,
-    condition,
-    measure,
-    estimate.*
-from estimated
+    )
+from unit_values
+where
+    unit_kind = 'variant'
+    and ambiguity_class = 'outcome-critical'
+    and condition in ('full', 'underspecified', 'ask_user')
+    and measure in (
+        'pass_at_1',
+        'pass_at_1_gain',
+        'pass_at_k',
+        'pass_at_k_gain',
+        'pass_pp_per_question',
+        'pass_pp_per_question_per_variant'
+    )
+group by benchmark, agent, condition, measure

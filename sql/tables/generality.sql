@@ -63,16 +63,17 @@ weighted as (
     window own_units as (
         partition by benchmark, own_agent, condition, measure
     )
-),
+)
 
-estimated as (
-    select
-        benchmark,
-        strategy,
-        persona,
-        count(distinct own_agent) filter (where unit_value is not null) as n_agents,
-        condition,
-        measure,
+select
+    benchmark,
+    'all' as agent,
+    strategy,
+    persona,
+    count(distinct own_agent) filter (where unit_value is not null) as n_agents,
+    condition,
+    measure,
+    unnest(
         table_estimate(
             measure,
             weight * unit_value,
@@ -82,18 +83,7 @@ estimated as (
             cell_id,
             n_trials,
             n_missing
-        ) as estimate
-    from weighted
-    group by benchmark, strategy, persona, condition, measure
-)
-
-select
-    benchmark,
-    'all' as agent,
-    strategy,
-    persona,
-    n_agents,
-    condition,
-    measure,
-    estimate.*
-from estimated
+        )
+    )
+from weighted
+group by benchmark, strategy, persona, condition, measure

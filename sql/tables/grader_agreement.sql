@@ -20,8 +20,8 @@
 -- source: docs/metrics.md 6, grader agreement (ours)
 -- notes: evaluated trials with checkpoints that two graders scored, in the attempt that
 --     counts: the grader whose results count, and those of later gradings. Each pair
---     has one row set, with the first by name as grader. Of several later gradings by
---     one grader the one with the last id is used; its results that count take
+--     has one row set, with the first by name as grader. If one grader graded several
+--     times, the one with the last id is used; its results that count take
 --     precedence. A score is the share of the checkpoint's points, coverage that of the
 --     trial's points. A trial passes as its benchmark defines it: mcp_atlas at a mean
 --     score of 0.75, rounded to 3 places, the others with all points. Trials that one

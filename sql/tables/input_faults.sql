@@ -162,15 +162,15 @@ faults as (
         unnest(['all', requests.fault]) as fault
     from listed
     inner join requests on listed.variant_digest = requests.variant_digest
-),
+)
 
-estimated as (
-    select
-        benchmark,
-        fault,
-        agent,
-        condition,
-        measure,
+select
+    benchmark,
+    fault,
+    agent,
+    condition,
+    measure,
+    unnest(
         table_estimate(
             measure,
             numerator,
@@ -180,16 +180,7 @@ estimated as (
             cell_id,
             n_trials,
             n_missing
-        ) as estimate
-    from faults
-    group by benchmark, fault, agent, condition, measure
-)
-
-select
-    benchmark,
-    fault,
-    agent,
-    condition,
-    measure,
-    estimate.*
-from estimated
+        )
+    )
+from faults
+group by benchmark, fault, agent, condition, measure

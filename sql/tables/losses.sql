@@ -1,6 +1,6 @@
 -- view: losses
 -- grain: benchmark, agent, condition, measure
--- inputs: unit_values
+-- inputs: int_paired_values
 -- outputs:
 --   benchmark, agent
 --   condition varchar: underspecified, or what is left under ask_user and inject_p
@@ -19,42 +19,17 @@
 --     benchmarks and agents of one condition and measure.
 with pairs as (
     select
-        short.benchmark,
-        short.agent,
-        short.condition,
-        short.measure || '_loss' as measure,
-        complete.numerator - short.numerator as numerator,
-        case
-            when complete.unit_id is null then 'one_arm_only'
-            else coalesce(short.reason, complete.reason)
-        end as reason,
-        short.cell_id,
-        short.n_trials,
-        short.n_missing,
-        complete.cell_id as complete_cell_id,
-        complete.n_trials as n_complete_trials,
-        complete.n_missing as n_complete_missing,
-        short.cluster_id
-    from unit_values as short
-    left join unit_values as complete
-        on
-            short.benchmark = complete.benchmark
-            and short.agent = complete.agent
-            and short.unit_id = complete.unit_id
-            and short.measure = complete.measure
-            and complete.unit_kind = 'variant'
-            and complete.condition = 'full'
+        *,
+        base_numerator - numerator as loss
+    from int_paired_values
     where
-        short.unit_kind = 'variant'
+        base_condition = 'full'
         and (
-            short.condition in ('underspecified', 'ask_user')
-            or short.condition like 'inject\_%' escape '\'
+            condition in ('underspecified', 'ask_user')
+            or condition like 'inject\_%' escape '\'
         )
-        and short.measure in ('pass_at_1', 'pass_at_k', 'checkpoint_progress')
-    qualify
-        bool_or(complete.unit_id is not null) over (
-            partition by short.benchmark, short.agent
-        )
+        and measure in ('pass_at_1', 'pass_at_k', 'checkpoint_progress')
+    qualify bool_or(has_base) over (partition by benchmark, agent)
 ),
 
 estimated as (
@@ -62,17 +37,15 @@ estimated as (
         benchmark,
         agent,
         condition,
-        measure,
-        unit_estimate(
-            measure_kind(measure), numerator, 1, min(reason), cluster_id
-        ) as estimate,
-        sum_once(cell_id, case when numerator is not null then n_trials end)
+        measure || '_loss' as measure,
+        unit_estimate('loss', loss, 1, min(pair_reason), cluster_id) as estimate,
+        sum_once(cell_id, case when loss is not null then n_trials end)
             as n_own_trials,
         sum_once(cell_id, n_missing) as n_own_missing,
         sum_once(
-            complete_cell_id, case when numerator is not null then n_complete_trials end
-        ) as n_complete_trials,
-        sum_once(complete_cell_id, n_complete_missing) as n_complete_missing
+            base_cell_id, case when loss is not null then n_base_trials end
+        ) as n_base_trials,
+        sum_once(base_cell_id, n_base_missing) as n_base_missing
     from pairs
     group by benchmark, agent, condition, measure
 )
@@ -88,8 +61,8 @@ select
     estimate.n_units,
     estimate.n_dropped,
     estimate.n_clusters,
-    n_own_trials + n_complete_trials as n_trials,
-    n_own_missing + n_complete_missing as n_missing,
+    n_own_trials + n_base_trials as n_trials,
+    n_own_missing + n_base_missing as n_missing,
     estimate.method,
     estimate.reason,
     significant(estimate.p_value) as p_value,

@@ -58,14 +58,14 @@ priced as (
             end as reason
         )
     from paired
-),
+)
 
-estimated as (
-    select
-        benchmark,
-        agent,
-        question_cost_pp,
-        measure,
+select
+    benchmark,
+    agent,
+    question_cost_pp,
+    measure,
+    unnest(
         table_estimate(
             measure,
             numerator,
@@ -75,15 +75,7 @@ estimated as (
             cell_id,
             n_trials,
             n_missing
-        ) as estimate
-    from priced
-    group by benchmark, agent, question_cost_pp, measure
-)
-
-select
-    benchmark,
-    agent,
-    question_cost_pp,
-    measure,
-    estimate.*
-from estimated
+        )
+    )
+from priced
+group by benchmark, agent, question_cost_pp, measure

@@ -385,16 +385,42 @@ asks as (
         max(n_windows) filter (where agent <> 'all') as n_windows
     from weighted_asks
     group by benchmark, dimension, agent, measure
+),
+
+curve_rows as (
+    select
+        *,
+        unnest(
+            [
+                {
+                    'measure': 'window_threshold',
+                    'value': threshold,
+                    'low': estimate.low - getvariable('window_pp') / 100,
+                    'high': estimate.high - getvariable('window_pp') / 100,
+                    'method': estimate.method,
+                    'reason': estimate.reason
+                },
+                {
+                    'measure': 'window_end_pct',
+                    'value': window_end::double,
+                    'low': null,
+                    'high': null,
+                    'method': null,
+                    'reason': if(window_end is null, 'no_window', 'one_of_five')
+                }
+            ]
+        ) as shown
+    from curves
 )
 
 select
     benchmark,
     dimension,
     agent,
-    'window_threshold' as measure,
-    round(threshold, 6) as value,
-    round(estimate.low - getvariable('window_pp') / 100, 6) as low,
-    round(estimate.high - getvariable('window_pp') / 100, 6) as high,
+    shown.measure,
+    round(shown.value, 6) as value,
+    round(shown.low, 6) as low,
+    round(shown.high, 6) as high,
     estimate.n_units,
     estimate.n_dropped,
     estimate.n_clusters,
@@ -402,28 +428,9 @@ select
     n_missing,
     reentry,
     has_oracle_gap,
-    estimate.method,
-    estimate.reason
-from curves
-union all
-select
-    benchmark,
-    dimension,
-    agent,
-    'window_end_pct' as measure,
-    window_end::double as value,
-    null as low,
-    null as high,
-    estimate.n_units,
-    estimate.n_dropped,
-    estimate.n_clusters,
-    n_trials,
-    n_missing,
-    reentry,
-    has_oracle_gap,
-    null as method,
-    case when window_end is null then 'no_window' else 'one_of_five' end as reason
-from curves
+    shown.method,
+    shown.reason
+from curve_rows
 union all
 select
     benchmark,

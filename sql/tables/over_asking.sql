@@ -63,14 +63,14 @@ listed as (
     where condition = 'full_ask_user'
     union all by name
     select * from pairs
-),
+)
 
-estimated as (
-    select
-        benchmark,
-        agent,
-        'full_ask_user' as condition,
-        measure,
+select
+    benchmark,
+    agent,
+    'full_ask_user' as condition,
+    measure,
+    unnest(
         table_estimate(
             measure,
             numerator,
@@ -80,15 +80,7 @@ estimated as (
             cell_id,
             n_trials,
             n_missing
-        ) as estimate
-    from listed
-    group by benchmark, agent, measure
-)
-
-select
-    benchmark,
-    agent,
-    condition,
-    measure,
-    estimate.*
-from estimated
+        )
+    )
+from listed
+group by benchmark, agent, measure

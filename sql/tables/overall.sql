@@ -1,6 +1,6 @@
 -- view: overall
 -- grain: benchmark, agent, condition, measure
--- inputs: unit_values
+-- inputs: int_paired_values, unit_values
 -- outputs:
 --   benchmark, agent, condition, measure, value, low, high, n_units, n_dropped,
 --   n_clusters, n_trials, n_missing, method, reason
@@ -10,35 +10,18 @@
 --     are in the rows of the condition that gains or may ask. pass@k, pass^k and
 --     progress are fractions. If intention_to_treat, a trial that ended before its
 --     injection counts under the condition that was planned.
-with told as (
-    select *
-    from unit_values
-    where unit_kind = 'variant' and condition like 'inject\_%' escape '\'
-),
-
-told_gains as (
+with told_gains as (
     select
-        told.* replace (
-            told.measure || '_gain' as measure,
-            told.numerator - untold.numerator as numerator,
-            case
-                when untold.unit_id is null then 'one_arm_only'
-                else coalesce(told.reason, untold.reason)
-            end as reason,
-            concat_ws('|', told.cell_id, untold.cell_id) as cell_id,
-            told.n_trials + coalesce(untold.n_trials, 0) as n_trials,
-            told.n_missing + coalesce(untold.n_missing, 0) as n_missing
+        * replace (
+            measure || '_gain' as measure,
+            numerator - base_numerator as numerator,
+            pair_reason as reason,
+            concat_ws('|', cell_id, base_cell_id) as cell_id,
+            n_trials + coalesce(n_base_trials, 0) as n_trials,
+            n_missing + coalesce(n_base_missing, 0) as n_missing
         )
-    from told
-    left join unit_values as untold
-        on
-            told.benchmark = untold.benchmark
-            and told.agent = untold.agent
-            and told.unit_id = untold.unit_id
-            and told.measure = untold.measure
-            and untold.unit_kind = 'variant'
-            and untold.condition = 'underspecified'
-    where told.measure <> 'pass_hat_k'
+    from int_paired_values
+    where base_condition = 'underspecified' and measure <> 'pass_hat_k'
 ),
 
 listed as (
@@ -51,21 +34,24 @@ listed as (
         )
         or (
             unit_kind = 'variant'
-            and condition in ('underspecified', 'ask_user')
-            and measure <> 'questions_per_trial'
+            and (
+                condition like 'inject\_%' escape '\'
+                or (
+                    condition in ('underspecified', 'ask_user')
+                    and measure <> 'questions_per_trial'
+                )
+            )
         )
     union all by name
-    select * from told
-    union all by name
     select * from told_gains
-),
+)
 
-estimated as (
-    select
-        benchmark,
-        agent,
-        condition,
-        measure,
+select
+    benchmark,
+    agent,
+    condition,
+    measure,
+    unnest(
         table_estimate(
             measure,
             numerator,
@@ -75,15 +61,7 @@ estimated as (
             cell_id,
             n_trials,
             n_missing
-        ) as estimate
-    from listed
-    group by benchmark, agent, condition, measure
-)
-
-select
-    benchmark,
-    agent,
-    condition,
-    measure,
-    estimate.*
-from estimated
+        )
+    )
+from listed
+group by benchmark, agent, condition, measure

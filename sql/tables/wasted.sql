@@ -1,6 +1,6 @@
 -- view: wasted
 -- grain: benchmark, agent, condition, measure
--- inputs: int_injections, pass_at_k, wasted_trials
+-- inputs: int_voi_units, wasted_trials
 -- outputs:
 --   benchmark, agent, condition, measure, value, low, high, n_units, n_dropped,
 --   n_clusters, n_trials, n_missing, n_not_injected
@@ -62,6 +62,7 @@ cells as (
         end as n_trials,
         cells.n_missing,
         cells.n_not_injected,
+        cells.is_collapsed,
         case when not summarised.has_unknown then summarised.wasted_pct end
             as wasted_pct,
         case when not summarised.has_unknown then summarised.wasted_actions end
@@ -76,75 +77,61 @@ cells as (
             when cells.n_not_injected > 0 then 'not_injected'
             else 'no_valid_trials'
         end as reason
-    from pass_at_k as cells
+    from int_voi_units as cells
     left join summarised
         on
             cells.benchmark = summarised.benchmark
             and cells.agent = summarised.agent
             and cells.variant_id = summarised.variant_id
             and cells.condition = summarised.condition
-    where cells.unit_kind = 'variant' and cells.condition like 'inject%'
-),
-
-collapsed as (
-    select
-        benchmark,
-        agent,
-        variant_id,
-        condition,
-        bool_or(is_collapsed) as is_collapsed
-    from int_injections
-    group by benchmark, agent, variant_id, condition
+    where
+        cells.measure = 'pass_at_1'
+        and cells.condition like 'inject%'
+        and cells.reason is distinct from 'not_run'
 ),
 
 listed as (
     select
-        cells.benchmark,
-        cells.agent,
-        cells.variant_id,
-        cells.task_id,
-        cells.condition,
-        cells.cluster_id,
-        cells.n_trials,
-        cells.n_missing,
-        cells.n_not_injected,
-        coalesce(collapsed.is_collapsed, false) as is_collapsed,
+        benchmark,
+        agent,
+        variant_id,
+        task_id,
+        condition,
+        cluster_id,
+        n_trials,
+        n_missing,
+        n_not_injected,
+        is_collapsed,
         unnest(
             [
                 {
                     'measure': 'wasted_pct',
-                    'unit_value': cells.wasted_pct,
-                    'reason': coalesce(cells.reason, cells.trace_reason)
+                    'unit_value': wasted_pct,
+                    'reason': coalesce(reason, trace_reason)
                 },
                 {
                     'measure': 'wasted_actions',
-                    'unit_value': cells.wasted_actions,
-                    'reason': coalesce(cells.reason, cells.trace_reason)
+                    'unit_value': wasted_actions,
+                    'reason': coalesce(reason, trace_reason)
                 },
                 {
                     'measure': 'pre_injection_actions',
-                    'unit_value': cells.pre_injection_actions,
-                    'reason': coalesce(cells.reason, 'unknown_actions')
+                    'unit_value': pre_injection_actions,
+                    'reason': coalesce(reason, 'unknown_actions')
                 },
                 {
                     'measure': 'pre_injection_tokens',
-                    'unit_value': cells.pre_injection_tokens,
-                    'reason': coalesce(cells.reason, 'unknown_tokens')
+                    'unit_value': pre_injection_tokens,
+                    'reason': coalesce(reason, 'unknown_tokens')
                 },
                 {
                     'measure': 'pre_injection_cost_usd',
-                    'unit_value': cells.pre_injection_cost_usd,
-                    'reason': coalesce(cells.reason, 'unknown_price')
+                    'unit_value': pre_injection_cost_usd,
+                    'reason': coalesce(reason, 'unknown_price')
                 }
             ]
         ) as listed_measure
     from cells
-    left join collapsed
-        on
-            cells.benchmark = collapsed.benchmark
-            and cells.agent = collapsed.agent
-            and cells.variant_id = collapsed.variant_id
-            and cells.condition = collapsed.condition
 ),
 
 pooled as (

@@ -142,9 +142,7 @@ async def test_a_real_compaction_is_followed(name, tmp_path):
     main = next(event.thread_id for event in called if event.call_kind == "main")
     assert model.steps == STEPS
     assert [each for each, _, _ in rig.actions()].count("tool") == STEPS
-    assert [event.details and event.details.thread_change for event in called if event.thread_id == main].count(
-        "compacted"
-    ) >= 1
+    assert [event.thread_change for event in called if event.thread_id == main].count("compacted") >= 1
     assert {event.call_kind for event in called} <= {"main", "side"}
     assert len(rig.of(AnchorLost)) == len(rig.of(InjectionReapplied)) == 1
     assert rig.of(TrialFlagged) == []

@@ -20,6 +20,7 @@ from lhaw_record.recorder.events import (
     TrialFailed,
     TrialFinished,
     TrialStarted,
+    Usage,
 )
 from tests.analytics.make_store import Store
 
@@ -58,8 +59,8 @@ def _as_told(event: Event, source: str, settings: Sequence[str]) -> Event:
     elif isinstance(event, TrialFailed):
         unknown = dict.fromkeys(("boundary", "duration_ms"))
     elif isinstance(event, ModelResponded):
-        fields = ("finish_reason", "latency_ms", "input_tokens", "output_tokens", "cached_input_tokens", "cost_usd")
-        unknown = dict.fromkeys(fields)
+        nothing = Usage(input_tokens=None, output_tokens=None, cached_input_tokens=None)
+        unknown = {"finish_reason": None, "latency_ms": None, "usage": nothing}
     elif isinstance(event, ActionStarted):
         unknown = {} if source == "conversation" else {"model_call_id": None}
     elif isinstance(event, ActionFinished):

@@ -33,7 +33,6 @@ from lhaw_record.recorder.events import (
     QuestionAsked,
     QuestionJudged,
     Quota,
-    Reasoning,
     RejectedAnswer,
     RejectedSegment,
     RepliedToolCall,
@@ -47,7 +46,6 @@ from lhaw_record.recorder.events import (
     TrialsDiscarded,
     TrialsNoted,
     TrialStarted,
-    UsageDetails,
     VariantGenerated,
     VariantRejected,
     VariantReviewed,
@@ -58,14 +56,11 @@ from lhaw_record.recorder.events.canonical_json import canonical_json, digest, s
 from lhaw_record.recorder.events.values import Checkpoint, Segment, Task, Usage, Variant, prompt_state_and_channel
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder, Stream
-from lhaw_record.runners.judging.verdicts import JUDGED
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
+from lhaw_record.recorder.writing.stream import Stream
+from lhaw_record.runners.judging.failure_modes import JUDGED
 
-_DETAILS = {
-    "cached_input_tokens": 4,
-    "reasoning": Reasoning(tokens=3),
-    "usage": UsageDetails(cache_write_tokens=2, provider_cost_usd=0.02),
-}
+_DETAILS = {"cached_input_tokens": 4, "reasoning_tokens": 3, "cache_write_tokens": 2, "provider_cost_usd": 0.02}
 
 
 class Store:
@@ -280,10 +275,11 @@ class Store:
         count = 0
         for batch in actions:
             said = {
-                "cost_usd": cost_usd,
                 "finish_reason": finish_reason,
+                "usage": Usage(
+                    input_tokens=10, output_tokens=5, cost_usd=cost_usd, **(_DETAILS if has_details else {})
+                ),
                 "wire": Wire(call_in_text=call_in_text) if call_in_text else None,
-                **(_DETAILS if has_details else {}),
             }
             self._reply(stream, trial_id, attempt, batch.split(" + "), count, said, is_told=is_told)
             for event in beside if count == 0 else ():
@@ -370,8 +366,6 @@ class Store:
             role="agent",
             text="",
             latency_ms=100.0,
-            input_tokens=10,
-            output_tokens=5,
             **said,
         )
         self.add(stream, responded, trial_id, attempt)
@@ -536,9 +530,7 @@ class Store:
             text="{}",
             finish_reason="stop",
             latency_ms=200.0,
-            input_tokens=30,
-            output_tokens=3,
-            cost_usd=cost_usd,
+            usage=Usage(input_tokens=30, output_tokens=3, cost_usd=cost_usd),
         )
         self.add(self.run_id, responded)
 
@@ -600,7 +592,7 @@ async def write_events(folder: Path, envelopes: Sequence[Envelope]) -> None:
     """Record events in a new store on disk, each under its experiment."""
     store = create_store(folder)
     for experiment in dict.fromkeys(each.experiment_id for each in envelopes):
-        async with Recorder(store, experiment) as recorder:
+        async with StoreRecorder(store, experiment) as recorder:
             streams: dict[str, Stream] = {}
             for each in envelopes:
                 if each.experiment_id == experiment:

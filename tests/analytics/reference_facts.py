@@ -215,7 +215,7 @@ def _rewriting_costs(envelopes, live):
         for each in _recorded(envelopes, kind):
             variant = threads.get((each.stream_id, each.event.call_id))
             if variant is not None and kind == "ModelResponded":
-                costs[variant].append(each.event.cost_usd)
+                costs[variant].append(each.event.usage.cost_usd)
             elif variant is not None:
                 known = each.event.usage.cost_usd if each.event.usage else 0
                 costs[variant].append(None if each.event.has_unknown_cost else known)
@@ -288,7 +288,7 @@ def model_calls_of(envelopes, trials):
             used = (answer.usage.input_tokens, answer.usage.cost_usd) if answer.usage else (None, None)
             said = ("failed", call.call_kind, None, answer.error_kind, answer.latency_ms, *used)
         else:
-            told = (answer.finish_reason, None, answer.latency_ms, answer.input_tokens, answer.cost_usd)
+            told = (answer.finish_reason, None, answer.latency_ms, answer.usage.input_tokens, answer.usage.cost_usd)
             said = ("responded", call.call_kind, *told)
         rows[each.stream_id, call.call_id] = (*shown, *said)
     return rows

@@ -302,13 +302,13 @@ def _summed(ends, is_unknown_if_none):
 
 def _reply_usage(reply):
     return (
-        reply.input_tokens,
-        reply.output_tokens,
-        reply.cached_input_tokens,
-        reply.usage.cache_write_tokens if reply.usage else None,
-        reply.reasoning.tokens if reply.reasoning else None,
-        reply.cost_usd,
-        reply.usage.provider_cost_usd if reply.usage else None,
+        reply.usage.input_tokens,
+        reply.usage.output_tokens,
+        reply.usage.cached_input_tokens,
+        reply.usage.cache_write_tokens,
+        reply.usage.reasoning_tokens,
+        reply.usage.cost_usd,
+        reply.usage.provider_cost_usd,
         reply.latency_ms,
     )
 

@@ -3,7 +3,7 @@
 from fractions import Fraction
 from math import ceil
 
-from lhaw_record.runners.judging.verdicts import COMPUTED, FLAGS
+from lhaw_record.runners.judging.failure_modes import COMPUTED, FLAGS
 from tests.analytics import reference
 
 NEEDS_JUDGE = {flag for flags in FLAGS.values() for flag in flags} - COMPUTED

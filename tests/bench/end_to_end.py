@@ -12,7 +12,7 @@ from lhaw_record.recorder.events.arrow_schema import to_table
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.bench.figures import Figure, Limit, figure
 from tests.support.toy_benchmark import ToyExperiment, Workload
 
@@ -60,7 +60,7 @@ def measure(directory: Path, *, runs: int, workload: Workload) -> list[Figure]:
 
 async def _recorded(root: Path, workload: Workload) -> Passage:
     experiment = ToyExperiment(workload)
-    async with Recorder(create_store(root), "toy") as recorder:
+    async with StoreRecorder(create_store(root), "toy") as recorder:
         return await _passage(experiment, _Counting(recorder))
 
 
@@ -84,7 +84,7 @@ async def _passage(experiment: ToyExperiment, recorder: "_Counting") -> Passage:
 class _Counting:
     """A recorder whose events are counted; without one behind it they are dropped."""
 
-    def __init__(self, recorder: Recorder | None) -> None:
+    def __init__(self, recorder: StoreRecorder | None) -> None:
         self._recorder = recorder
         self.store = recorder.store if recorder else None
         self.events = 0

@@ -9,6 +9,7 @@ from lhaw_record.recorder.events import (
     ModelCalled,
     ModelResponded,
     RepliedToolCall,
+    Usage,
 )
 
 _ARGUMENTS = '{"command":"python report.py --month 2026-03 --format csv"}'
@@ -42,9 +43,7 @@ def responded(index: int) -> AnyEvent:
         finish_reason="tool_calls",
         latency_ms=812.25,
         tool_calls=(RepliedToolCall(call_id=f"call_{index}", name="bash", arguments_json=_ARGUMENTS),),
-        input_tokens=1830,
-        output_tokens=62,
-        cost_usd=0.00642,
+        usage=Usage(input_tokens=1830, output_tokens=62, cost_usd=0.00642),
     )
 
 

@@ -25,16 +25,16 @@ from starlette.routing import Route
 from lhaw_record.recorder.events import TrialFinished
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
-from lhaw_record.runners.agents.programs.listener import SERVER_OPTIONS
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
+from lhaw_record.runners.agents.programs.program_server import SERVER_OPTIONS
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
-from lhaw_record.runners.base.host.http_serving import QuietServer
-from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.base.host.serving import QuietServer
+from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.models.exchanges import close_http_session
 from lhaw_record.runners.models.gateway.app import Gateway
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.gateway.session import TrialSession
 from lhaw_record.runners.models.gateway.upstream import ModelUpstream, Upstream
-from lhaw_record.runners.models.http_sessions import close_http_session
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
 from tests.bench.gateway_load import Load, opening, told
@@ -107,7 +107,7 @@ def proxy_app(url: str) -> Starlette:
     return Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
 
 
-def gateway_app(recorder: Recorder, upstream: Upstream) -> Starlette:
+def gateway_app(recorder: StoreRecorder, upstream: Upstream) -> Starlette:
     """The real gateway, with addresses to begin and to end trials."""
     gateway, open_trials = Gateway(), {}
 
@@ -158,7 +158,7 @@ async def serve(app: Starlette) -> None:
 
 async def serve_gateway(directory: Path, upstream: Upstream) -> None:
     """Serve the gateway over a store."""
-    async with Recorder(create_store(directory), "bench") as recorder:
+    async with StoreRecorder(create_store(directory), "bench") as recorder:
         await serve(gateway_app(recorder, upstream))
     await close_http_session()
 

@@ -11,14 +11,14 @@ CHUNK = 32
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
 from tests.bench.events import ACTION
 from tests.bench.memory import CHUNK, resident_mib
 
 async def record(root, events):
-    async with Recorder(create_store(root), "bench") as recorder:
+    async with StoreRecorder(create_store(root), "bench") as recorder:
         streams = [recorder.stream(f"{number:032x}-1") for number in range(64)]
         for done in range(0, events, CHUNK * len(streams)):
             if done <= events // 10 < done + CHUNK * len(streams):

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
 from lhaw_record.recorder.writing.redaction import Redactor
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.bench.events import ACTION
 from tests.bench.figures import Figure, Limit, figure
 from tests.bench.group_commit import BareGroupCommit, raw_write_seconds
@@ -105,7 +105,7 @@ def _figures(recorded: list[Burst], bare: list[Burst], raw_p99_ms: list[float]) 
 
 async def _recorded(root: Path, events_each: int) -> tuple[Burst, int]:
     """Let the recorder take events that the writers make on the way; the burst and the bytes of its journal."""
-    async with Recorder(
+    async with StoreRecorder(
         create_store(root), "bench", redactor=Redactor(SECRETS), rotate_bytes=UNREACHED_BYTES
     ) as recorder:
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from lhaw_record.recorder.reading.streams import stream_ids
+from lhaw_record.recorder.reading.reader import stream_ids
 from lhaw_record.recorder.storage.segments import list_segments
 from lhaw_record.recorder.storage.store import Store
 from tests.bench.cold import PROGRAM, Taken, drop_from_cache, load_into_cache, run

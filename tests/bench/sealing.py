@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.recorder.writing.stream import Stream
 from tests.bench.events import ACTION
 from tests.bench.figures import Figure, Limit, figure
@@ -41,7 +41,7 @@ async def _blocks_ms(root: Path, journal_bytes: int) -> tuple[float, float]:
     store = create_store(root)
     late: list[tuple[float, float]] = []
     heart = asyncio.create_task(_beat(late))
-    async with Recorder(store, "bench", rotate_bytes=journal_bytes) as recorder:
+    async with StoreRecorder(store, "bench", rotate_bytes=journal_bytes) as recorder:
         stream = recorder.stream("s")
         (journal,) = store.journals().values()
         while journal.stat().st_size < journal_bytes - MARGIN_BYTES:

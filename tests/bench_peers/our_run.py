@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.bench.timed import Passage
 from tests.support.toy_benchmark import ToyExperiment, Workload
 
@@ -26,7 +26,7 @@ def main(trials: str, store: str) -> None:
 
 async def run(workload: Workload, root: Path) -> str:
     """Run the trials into a store and return how it ended."""
-    async with Recorder(create_store(root), "toy") as recorder:
+    async with StoreRecorder(create_store(root), "toy") as recorder:
         summary = await ToyExperiment(workload).run(recorder)
     return summary.outcome
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.runners.base.conversation.injection import InjectionTemplates, injection_action
-from lhaw_record.runners.runs.planning.plan import PlannedTrial
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
+from lhaw_record.runners.base.conversation.injection import injection_action
+from lhaw_record.runners.experiment.prompts import InjectionTemplates
 from tests.support.toy_benchmark import ToyBenchmark, ToyExperiment, Workload
 
 

@@ -54,7 +54,7 @@ def test_running_trials_stop_at_the_limit_too(tmp_path):
         done = run(store, lambda seed: ScriptedModel("scripted/balanced", seed), trials, max_cost_usd)
         assert done.returncode == 1, done.stderr
         assert "budget.max_cost_usd" in done.stderr
-        calls = "select sum(model_responded.cost_usd), max(model_responded.cost_usd) from events"
+        calls = "select sum(model_responded.usage.cost_usd), max(model_responded.usage.cost_usd) from events"
         ((spent, largest),) = query(store, calls)
         verify(store)
         return spent, largest
@@ -95,7 +95,7 @@ def test_a_limit_of_models_stops_their_trials_only(tmp_path):
             assert done.returncode == 1, done.stderr
             assert "Raise budget.models.'dear/*' in" in done.stderr
 
-    cost = "select sum(model_responded.cost_usd), max(model_responded.cost_usd) from events semi join "
+    cost = "select sum(model_responded.usage.cost_usd), max(model_responded.usage.cost_usd) from events semi join "
     cost += "(select stream_id, model_called.call_id as id from events where model_called.model = 'dear/m') as own "
     cost += "on events.stream_id = own.stream_id and model_responded.call_id = own.id"
     ((spent, largest),) = query(store, cost)

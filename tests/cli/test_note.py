@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from lhaw_record.recorder.storage.store import Store as RecordedStore
-from lhaw_record.runners.runs.supplementary_run import experiments_of
+from lhaw_record.runners.runs.run_record import experiments_of
 from tests.analytics.make_store import Store, write_events
 from tests.cli.program import called
 

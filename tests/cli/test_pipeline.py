@@ -205,7 +205,15 @@ def test_a_design_without_a_classifier_is_refused(tmp_path):
 
 def test_tasks_without_agents_need_a_design(tmp_path):
     """Only desk has embedded agents; of other tasks the command says what to name."""
-    (tmp_path / "tasks.jsonl").write_text('{"task_id": "t", "prompt": "Write notes.txt."}\n')
+    segment = {
+        "value": "notes.txt",
+        "dimension": "goal",
+        "subdimension": "target",
+        "expected_questions": ["Which file?"],
+    }
+    variant = {"name": "file", "severity": "delete", "prompt": "Write it.", "segments": [segment]}
+    task = {"task_id": "t", "prompt": "Write notes.txt.", "variants": [variant]}
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(task) + "\n")
     done = called("pipeline", "own", "--from", tmp_path / "tasks.jsonl", "--store", tmp_path / "s")
     assert done.returncode == 1
     assert "--experiment FILE" in done.stderr

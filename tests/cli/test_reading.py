@@ -164,7 +164,7 @@ def test_a_store_of_a_newer_format_is_refused(reference, tmp_path):
     for arguments in (["run", experiment, "--store", store], ["tables", store], ["log", "verify", store]):
         done = called(*arguments)
         assert done.returncode == 1
-        assert "store format 99, this version reads 1" in done.stderr
+        assert "store format 99, this version reads 2" in done.stderr
         assert "Traceback" not in done.stderr
     assert [path.name for path in store.iterdir()] == ["store.json"]
 

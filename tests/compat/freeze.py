@@ -1,4 +1,4 @@
-"""Freeze a small store as files: ``python -m tests.compat.freeze`` writes tests/compat/store-1 anew, always the same.
+"""Freeze a small store as files: ``python -m tests.compat.freeze`` writes tests/compat/store-2 anew, always the same.
 
 Every event type is in it, once with every field set and once with every field unknown that may be; events lie in a
 merged segment, in a segment sealed from one journal, and in the journal of a writer that died; one stream is open; one
@@ -20,22 +20,23 @@ from unittest import mock
 import anyio
 import msgspec
 
-from lhaw_record.recorder.events import EVENT_TYPES, AnyEvent, ArtifactStored, Envelope, RunStarted
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events import EVENT_TYPES, AnyEvent, ArtifactStored, Envelope, RunStarted, Usage
+from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.blobs import store_blob
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.transfer.export import event_line
-from lhaw_record.recorder.writing.recorder import Clock, Recorder
+from lhaw_record.recorder.writing.recorder import Clock
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.synthetic.design import Design
 from tests.synthetic.making import make_store
 
 HERE = Path(__file__).resolve().parent
-STORE = HERE / "store-1"
-LISTING = HERE / "store-1.jsonl.xz"
+STORE = HERE / "store-2"
+LISTING = HERE / "store-2.jsonl.xz"
 _SEED = 1
 _EVENTS = 200
 _TRIALS = 6
@@ -85,7 +86,7 @@ async def _append(
     """Record streams in one journal, and seal it unless its writer is to look killed."""
     ticks = iter(range(10**9))
     clock = Clock(wall_us=lambda: _BEGAN_US + 1000 * next(ticks), monotonic_ns=lambda: 1000 * next(ticks))
-    async with Recorder(store, experiment_id, clock=clock, start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, experiment_id, clock=clock, start_sealing=InProcess) as recorder:
         for trial_id, events in streams:
             stream = recorder.stream(f"{trial_id}-1", trial_id=trial_id, attempt=1)
             for event in events:
@@ -141,11 +142,13 @@ def _example(annotation: Any, name: str = "value") -> Any:
     return "{}" if name.endswith("_json") else scalars[annotation]
 
 
-def _unknown(event: AnyEvent) -> AnyEvent:
+def _unknown(event: Any) -> Any:
     """The same event with None wherever a value may be unknown."""
     hints = get_type_hints(type(event))
-    fields = [name for name in event.__struct_fields__ if type(None) in get_args(hints[name])]
-    return msgspec.structs.replace(event, **dict.fromkeys(fields))
+    fields = {name: getattr(event, name) for name in event.__struct_fields__}
+    unknown = {name: None for name in fields if type(None) in get_args(hints[name])}
+    usage = {"usage": _unknown(fields["usage"])} if isinstance(fields.get("usage"), Usage) else {}
+    return msgspec.structs.replace(event, **usage | unknown)
 
 
 @contextmanager

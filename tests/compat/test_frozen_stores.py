@@ -76,6 +76,8 @@ def test_every_event_type_is_frozen():
 def test_unknown_values_are_frozen():
     """Null stays null, also where the default of a field says another thing, as 0 tokens and no revealed segment do."""
     events = [msgspec.json.decode(line)["event"] for root in FROZEN for line in _listing(root)]
-    unknown = {"trial_started": "seed", "model_responded": "input_tokens", "question_answered": "revealed"}
+    unknown = {"trial_started": "seed", "question_answered": "revealed"}
     for name, field in unknown.items():
         assert {each.get(field, 0) is None for each in events if each["type"] == name} == {False, True}
+    usages = [each.get("usage", {}) for each in events if each["type"] == "model_responded"]
+    assert {usage.get("input_tokens", 0) is None for usage in usages} == {False, True}

@@ -11,11 +11,10 @@ import anyio
 import msgspec
 import pytest
 
-from lhaw_record.runners.environments.sandboxes.local import isolated, layout
+from lhaw_record.runners.environments.sandboxes.local import layout, providers
 from lhaw_record.runners.environments.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
-from lhaw_record.runners.environments.sandboxes.local.namespaces import NamespaceSandboxProvider
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
-from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, ProgramEnd, SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.local.providers import NamespaceSandboxProvider, ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, ProgramCommand, ProgramEnd, SandboxLimits
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 from tests.support.needs import needs
 
@@ -54,10 +53,10 @@ async def echo(has_port):
         async with await asyncio.start_unix_server(answer, path):
             os.chmod(path, 0o666)  # noqa: PTH101
             if not has_port:
-                yield Way(socket=path)
+                yield ProgramAccess(socket=path)
                 return
             async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-                yield Way(socket=path, port=server.sockets[0].getsockname()[1])
+                yield ProgramAccess(socket=path, port=server.sockets[0].getsockname()[1])
 
 
 class ProgramContract:
@@ -69,8 +68,8 @@ class ProgramContract:
     async def opened(self, **more):
         """Open a sandbox with a way to the echo."""
         async with echo(self.has_port) as to_echo:
-            way = Way(socket=to_echo.socket, port=to_echo.port, **more)
-            async with self.provider().open(None, LIMITS, way) as sandbox:
+            access = ProgramAccess(socket=to_echo.socket, port=to_echo.port, **more)
+            async with self.provider().open(None, LIMITS, access) as sandbox:
                 yield sandbox
 
     async def run(self, sandbox, *argv, stdin=b"", environment=None, max_seconds=600.0, stop=None):
@@ -208,7 +207,7 @@ class IsolatedHereContract(ProgramContract):
         (tmp_path / "python" / "lib").symlink_to(f"{real.base_prefix}/lib")
         copied = shutil.copy(real.executable, tmp_path / "python" / "bin")
         moved = msgspec.structs.replace(real, executable=str(copied), base_prefix=str(tmp_path / "python"))
-        monkeypatch.setattr(isolated, "current_python_home", lambda: moved)
+        monkeypatch.setattr(providers, "current_python_home", lambda: moved)
         (tmp_path / "entry").mkdir()
         shown = (str(tmp_path / "entry"), f"{real.base_prefix}/lib")  # where shared libraries are looked for
         async with self.opened(mounts=shown) as sandbox:

@@ -16,11 +16,10 @@ import pytest
 from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.command_output import cut_text
 from lhaw_record.runners.environments.sandboxes.kinds import install_command, isolation_problem, problem_with, provider
-from lhaw_record.runners.environments.sandboxes.local import isolated
+from lhaw_record.runners.environments.sandboxes.local import providers
 from lhaw_record.runners.environments.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
 from lhaw_record.runners.environments.sandboxes.local.cgroups import available_hierarchies, find_hierarchies
-from lhaw_record.runners.environments.sandboxes.local.namespaces import NamespaceSandboxProvider
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import NamespaceSandboxProvider, ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import CommandResult, Sandbox, SandboxLimits
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 from tests.support.needs import needs, skip_for
@@ -46,8 +45,8 @@ for each in started:
 _HOST = """
 import asyncio, os, signal
 from lhaw_record.runners.environments.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
-from lhaw_record.runners.environments.sandboxes.local.namespaces import NamespaceSandboxProvider
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import NamespaceSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 async def main():
@@ -713,12 +712,12 @@ class TestNamespaces(IsolatedHereContract):
 
     async def test_a_start_that_fails_says_where(self, monkeypatch):
         """A step that the kernel refuses is named with its path and the system's word, and nothing is left."""
-        layout = isolated.sandbox_layout
+        layout = providers.sandbox_layout
 
         def with_a_missing_folder(*arguments, **options):
             return [*layout(*arguments, **options), ("read", "/x", "/no/such/folder", True)]
 
-        monkeypatch.setattr(isolated, "sandbox_layout", with_a_missing_folder)
+        monkeypatch.setattr(providers, "sandbox_layout", with_a_missing_folder)
         with pytest.raises(SandboxBoundaryError, match="/x: ") as caught:
             async with self.opened():
                 pass

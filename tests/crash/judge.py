@@ -11,8 +11,7 @@ from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.recorder.events import Envelope, TrialFailed
 from lhaw_record.recorder.files.layout import MARKER
 from lhaw_record.recorder.inspection.verify import verify
-from lhaw_record.recorder.reading.reader import read_envelopes
-from lhaw_record.recorder.reading.streams import stream_ids
+from lhaw_record.recorder.reading.reader import read_envelopes, stream_ids
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.creation import create_store

@@ -34,7 +34,7 @@ def test_locks_that_a_reboot_left_hold_nobody(tmp_path):
     with store.hold_experiment(EXPERIMENT):
         anyio.run(lambda: record(store.root, Disk(), told.append))
     assert problems_after(store.root, Counter(told)) == []
-    with store.hold_compaction() as is_held:
+    with store.try_to_hold("compaction") as is_held:
         assert is_held
 
 

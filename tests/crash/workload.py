@@ -11,12 +11,12 @@ from lhaw_record.recorder.events import ActionFinished, ArtifactStored, TrialFai
 from lhaw_record.recorder.files.disk import Disk
 from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.sealing.seal import seal
-from lhaw_record.recorder.sealing.seal_child import Sealing
 from lhaw_record.recorder.storage.blobs import store_blob
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.journal import JournalFile
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Clock, Recorder
+from lhaw_record.recorder.writing.recorder import Clock, Sealing
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 
 EXPERIMENT = "exp"
 STREAMS = 4
@@ -83,7 +83,7 @@ async def record(
 ) -> None:
     """Make a store, record every stream at once, seal on the way, then compact and remove what was replaced."""
     store = create_store(root, disk)
-    async with Recorder(
+    async with StoreRecorder(
         store, EXPERIMENT, rotate_bytes=ROTATE_BYTES, start_sealing=start_sealing, clock=clock
     ) as recorder:
 

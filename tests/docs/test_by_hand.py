@@ -13,7 +13,7 @@ import pytest
 
 from lhaw_record.analytics import TABLES, table
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES
-from lhaw_record.analytics.views.claims import checks
+from lhaw_record.analytics.views.store import checks
 from lhaw_record.analytics.views.store import open as open_store
 from tests.analytics.interval_law import broken_rows
 

@@ -11,7 +11,7 @@ from lhaw_record.command_line import build_parser
 from lhaw_record.runners.experiment import program
 from lhaw_record.runners.experiment import tables as experiment
 from lhaw_record.runners.experiment.decoding import load_experiment
-from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.experiment.values import Price
 from tests.docs.cli_reference import PAGE, page
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
+from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, estimate
 from lhaw_record.generators.errors import ExtractionFailed
 from lhaw_record.generators.protocol import Grounding, SourceTask
 from lhaw_record.recorder.events.values import Segment, Task
@@ -19,7 +19,6 @@ from tests.generators.labelled import SPLITS, LabelledPrompt, read_labels, real_
 from tests.generators.matching_spans import Pair, matched
 
 DRAWS, SEED, CONFIDENCE = 2000, 0, 0.95
-RULES = "lhaw_record.generators.extraction:RuleExtractor"
 PROMPT_ONLY = Grounding(has_trajectory=False, has_checkpoints=False, has_environment=False)
 
 
@@ -65,7 +64,7 @@ def share(numerators, denominators):
     if not sum(denominators):
         return Share(None, None, None)
     above, below = (np.array(column, dtype=np.float64) for column in (numerators, denominators))
-    settings = Settings(confidence=CONFIDENCE, draws=DRAWS, seed=SEED)
+    settings = InferenceSettings(confidence=CONFIDENCE, draws=DRAWS, seed=SEED)
     found = estimate("level", Units(above, below, np.arange(len(above))), settings)
     return Share(sum(numerators) / sum(denominators), found.low, found.high)
 
@@ -192,9 +191,7 @@ def main(arguments=None):
     parser.add_argument(
         "extractor",
         metavar="MODULE:FACTORY",
-        nargs="?",
-        default=RULES,
-        help=f"what is called, without arguments, for the extractor; {RULES} where it is left out",
+        help="what is called, without arguments, for the extractor",
     )
     parser.add_argument("--split", choices=SPLITS, required=True)
     parser.add_argument("--details", action="store_true", help="every miss and every false find; development only")

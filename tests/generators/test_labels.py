@@ -11,7 +11,7 @@ from tests.generators.labelled import REAL, SPLITS, GoldSegment, LabelledPrompt,
 from tests.support.needs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE, GUIDE = ROOT / "docs" / "rules.md", ROOT / "tests" / "generators" / "labels" / "README.md"
+PAGE, GUIDE = ROOT / "docs" / "generating.md", ROOT / "tests" / "generators" / "labels" / "README.md"
 TEXT = "Save it as out.csv in blue."
 
 

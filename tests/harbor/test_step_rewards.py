@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from lhaw_record.runners.environments.benchmarks.harbor import read_task
-from lhaw_record.runners.environments.benchmarks.harbor.container import Verdict
+from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict
 from lhaw_record.runners.environments.benchmarks.harbor.environment import grade_of
 from tests.runners.environments.benchmarks.harbor.test_steps import write_steps
 from tests.support.harbor_classes import step_rewards
@@ -26,7 +26,7 @@ def test_harbor_reports_the_same_rewards(tmp_path):
         top = f'multi_step_reward_strategy = "{strategy}"\n'
         task = read_task(write_steps(tmp_path / str(number), top=top, **{"checkpoints.toml": "".join(lines)}))
         values = [reward for rewards in steps for reward in rewards.values()]
-        found = Verdict(rewards=dict(zip(declared, values, strict=True)), stdout=b"", step_rewards=tuple(steps))
+        found = HarborVerdict(rewards=dict(zip(declared, values, strict=True)), stdout=b"", step_rewards=tuple(steps))
         grade = grade_of(task, found)
         (raw,) = (each.content for each in grade.artifacts if each.name == "rewards.json")
         assert json.loads(raw) == pytest.approx(reported)

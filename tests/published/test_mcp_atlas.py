@@ -13,11 +13,11 @@ from lhaw_record.runners.base.errors import GraderError, ModelBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.environment import McpAtlasEnvironment
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import read_rows, task_of
+from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.calls import ModelCaller
-from lhaw_record.runners.models.costs import Price
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.reply_forms import whole_reply
-from lhaw_record.runners.models.retry import RetryPolicy
 from tests.published.ledger import MISSING, Comparison
 from tests.published.mcp_atlas.judge import serving
 from tests.published.sources import MCP_ATLAS, MCP_ATLAS_ROWS

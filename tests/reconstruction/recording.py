@@ -21,8 +21,8 @@ from lhaw_record.recorder.events.canonical_json import canonical_json, digest, s
 from lhaw_record.recorder.events.values import Variant, prompt_state_and_channel
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
-from lhaw_record.runners.judging.verdicts import JUDGED
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
+from lhaw_record.runners.judging.failure_modes import JUDGED
 from tests.reconstruction.told import TRIALS, Agent, Tale, Told, name_of
 from tests.reconstruction.trial_events import events
 
@@ -55,7 +55,7 @@ class _Teller:
 
     async def write(self, store: Store) -> None:
         """Write the run, then its trials, many at once."""
-        async with Recorder(store, self._tale.name) as recorder:
+        async with StoreRecorder(store, self._tale.name) as recorder:
             run = recorder.stream(self._run_id)
             await run.append(*self._before())
             told = iter(self._tale.trials)

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lhaw_record.analytics.comparison.published import printed_cells
-from lhaw_record.analytics.comparison.published_comparison import comparison
+from lhaw_record.analytics.comparison.published import comparison, printed_cells
 from lhaw_record.analytics.tables.tables import TABLES, table
-from lhaw_record.analytics.views.claims import checks
+from lhaw_record.analytics.views.store import checks
 from lhaw_record.analytics.views.store import open as open_store
 from tests.reconstruction.ask_early import ask_early, point_of_no_return
 from tests.reconstruction.ask_early_agreement import agreement

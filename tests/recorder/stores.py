@@ -3,7 +3,7 @@
 import anyio
 
 from lhaw_record.recorder.events import ActionFinished, ActionStarted, TrialFailed
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 
 
 def started(index):
@@ -21,7 +21,7 @@ def failed():
     return TrialFailed(boundary="model", error_kind="timeout", message="no reply", is_retry_owed=True)
 
 
-async def record_streams(recorder: Recorder, count: int, actions: int, acknowledged=None, *, prefix="s"):
+async def record_streams(recorder: StoreRecorder, count: int, actions: int, acknowledged=None, *, prefix="s"):
     """Append some streams at once, each with its actions and a closing event."""
 
     async def one(number):

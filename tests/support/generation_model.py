@@ -1,7 +1,6 @@
 """A local model that extracts and rewrites: a function from a request's body to the reply's text, behind real HTTP.
 
-In tests ``async with chat_server(HandlerModel(handler)) as url``. Any handler will do; :func:`handler_of` makes one of
-an extractor and a rewriter that need no model: so a whole pipeline can run against a server that answers well.
+In tests ``async with chat_server(HandlerModel(handler)) as url``.
 """
 
 import inspect
@@ -13,8 +12,8 @@ from typing import Any
 import msgspec
 
 from lhaw_record.generators.llm import PromptTemplates
-from lhaw_record.generators.protocol import Extractor, Grounding, Removal, Rewriter, SourceTask
-from lhaw_record.recorder.events.values import Segment, Severity, Task, Usage
+from lhaw_record.generators.protocol import SourceTask
+from lhaw_record.recorder.events.values import Severity, Task, Usage
 from lhaw_record.runners.base.conversation.messages import Message, to_wire
 from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
 
@@ -75,23 +74,6 @@ def asked_of(body: dict[str, Any]) -> Asked:
     return Asked(task=task, segments=tuple(map(json.loads, lines)), severity=severity, problems=problems)
 
 
-def handler_of(extractor: Extractor, rewriter: Rewriter) -> Handler:
-    """Return a handler that lets an extractor and a rewriter without a model do what is asked."""
-
-    async def answer(body: dict[str, Any]) -> str:
-        asked = asked_of(body)
-        source = source_of(asked.task)
-        if asked.severity is None:
-            found = await extractor.extract(source, Grounding(), None)
-            return json.dumps({"segments": [msgspec.to_builtins(segment) for segment in found.segments]})
-        segments = tuple(_segment(shown) for shown in asked.segments)
-        made = await rewriter.rewrite(source, Removal(segments=segments, severity=asked.severity), None)
-        questions = [msgspec.to_builtins(each) for each in made.expected_questions]
-        return rewriting_reply(made.prompt, questions, made.failure_mode)
-
-    return answer
-
-
 def source_of(prompt: str, **changes: Any) -> SourceTask:
     """Return a task with a prompt and nothing else."""
     task = Task(
@@ -105,20 +87,6 @@ def rewriting_reply(prompt: str, questions: Any, failure_mode: str = "It goes on
     return json.dumps(
         {"underspecified_prompt": prompt, "expected_questions": questions, "failure_mode": failure_mode},
         ensure_ascii=False,
-    )
-
-
-def _segment(shown: dict[str, Any]) -> Segment:
-    dimension, _, subdimension = shown["kind"].partition(", ")
-    return Segment(
-        segment_id=shown["segment_id"],
-        value=shown["value"],
-        dimension=dimension,
-        subdimension=subdimension,
-        text=shown.get("text"),
-        criticality=1.0,
-        guessability=0.0,
-        synonyms=tuple(shown.get("other_expressions", ())),
     )
 
 

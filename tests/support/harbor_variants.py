@@ -7,7 +7,7 @@ from lhaw_record.recorder.events import TaskRegistered, VariantGenerated
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Segment, Variant
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import is_task_folder, read_task, task_of
 
 
@@ -21,7 +21,7 @@ def register_variants(store, dataset, kinds=None):
     tasks = [task for task in found if task.prompt]
 
     async def record():
-        async with Recorder(create_store(store), "lab") as recorder:
+        async with StoreRecorder(create_store(store), "lab") as recorder:
             stream = recorder.stream("run-1")
             for task in tasks:
                 first, _, rest = task.prompt.partition(" ")

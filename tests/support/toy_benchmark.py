@@ -10,24 +10,21 @@ import msgspec
 
 from lhaw_record.recorder.events import TaskRegistered, VariantGenerated
 from lhaw_record.recorder.events.values import Task, Usage, Variant
-from lhaw_record.runners.agents.attempt import TrialRunner
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
+from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.clock import TrialClock
-from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition, ToolResult
 from lhaw_record.runners.base.recording import Recording
-from lhaw_record.runners.environments.benchmarks.protocol import (
-    CheckpointResult,
-    EnvironmentSettings,
-    Grade,
-    ToolResult,
-)
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.benchmarks.protocol import Environment, EnvironmentSettings
+from lhaw_record.runners.environments.grading.grade import CheckpointResult, Grade
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
-from lhaw_record.runners.runs.planning.plan import Plan, PlannedTrial, make_plan
+from lhaw_record.runners.runs.planning.plan import Plan, make_plan
 from lhaw_record.runners.runs.scheduler import RunSummary, Scheduler
 from tests.support.toy_plan import EMPTY, ListedBenchmark
 
@@ -66,7 +63,7 @@ class ToyBenchmark(ListedBenchmark):
         yield ToyEnvironment(self._random, self._result_characters)
 
 
-class ToyEnvironment:
+class ToyEnvironment(Environment):
     """Counts what was worked; results are hexadecimal digits at random, which compress to half, as prose does."""
 
     tools = (WORK,)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lhaw_record.recorder.cli.output import say
 from lhaw_record.recorder.errors import RecorderError
-from lhaw_record.recorder.storage.no_pandas import refuse_pandas
+from lhaw_record.recorder.processes import refuse_pandas
 
 SECONDS_BETWEEN_LINES = 5.0
 MOST_SEEDS = 2**31

@@ -17,6 +17,7 @@ from lhaw_record.recorder.events import (
     RevealedSegment,
     TrialFailed,
     TrialFinished,
+    Usage,
 )
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from tests.synthetic.conversation import Conversation
@@ -172,9 +173,7 @@ class Attempt:
                 finish_reason="tool_calls" if calls else "stop",
                 latency_ms=self._wait(1500.0),
                 tool_calls=calls,
-                input_tokens=input_tokens,
-                output_tokens=output_tokens,
-                cost_usd=cost_usd,
+                usage=Usage(input_tokens=input_tokens, output_tokens=output_tokens, cost_usd=cost_usd),
                 served_model=self._trial.agent.model,
             )
         )

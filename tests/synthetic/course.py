@@ -7,8 +7,8 @@ late has work to do again, and the scores follow. So classes, gains and timing c
 from random import Random
 from typing import NamedTuple
 
-from lhaw_record.recorder.events.action import ActionKind
 from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.interaction import ActionKind
 from lhaw_record.recorder.events.trial import EndedBy
 from tests.synthetic.design import Trial
 from tests.synthetic.tasks import Step

@@ -19,7 +19,7 @@ from lhaw_record.recorder.events.canonical_json import canonical_json, digest
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.recorder.writing.stream import Stream
 from tests.synthetic.design import Design
 from tests.synthetic.trials import budget_of
@@ -89,7 +89,7 @@ class _Making:
 
     async def run(self) -> None:
         """Write the whole experiment."""
-        async with Recorder(self._store, self._design.name) as recorder:
+        async with StoreRecorder(self._store, self._design.name) as recorder:
             stream = recorder.stream(self._run_id)
             await self._record(stream, self._run_started(), *self._registrations())
             try:

@@ -14,9 +14,9 @@ import anyio
 import anyio.to_thread
 
 from lhaw_record.recorder.errors import RecorderError, RecordingFailed
-from lhaw_record.recorder.storage.no_pandas import refuse_pandas
+from lhaw_record.recorder.processes import refuse_pandas
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.synthetic.design import Design, Trial
 from tests.synthetic.making import ORACLES
 from tests.synthetic.trials import attempts_of, budget_of
@@ -52,7 +52,7 @@ class Share:
         Raises:
             RecordingFailed: The disk refuses.
         """
-        async with Recorder(self._store, self._design.name) as recorder:
+        async with StoreRecorder(self._store, self._design.name) as recorder:
             await self._write_trials(recorder, self._oracles())
             _say(ORACLES)
             await anyio.to_thread.run_sync(sys.stdin.readline)
@@ -70,7 +70,7 @@ class Share:
             for trial in self._design.other_trials(task):
                 yield trial, budgets.get(trial.agent)
 
-    async def _write_trials(self, recorder: Recorder, trials: Iterator[tuple[Trial, int | None]]) -> None:
+    async def _write_trials(self, recorder: StoreRecorder, trials: Iterator[tuple[Trial, int | None]]) -> None:
         """Write trials, several at once: while one waits for the disk, the next is made up."""
         try:
             async with anyio.create_task_group() as tasks:
@@ -80,7 +80,7 @@ class Share:
             raise errors.exceptions[0] from None
         self._report()
 
-    async def _write_some(self, recorder: Recorder, trials: Iterator[tuple[Trial, int | None]]) -> None:
+    async def _write_some(self, recorder: StoreRecorder, trials: Iterator[tuple[Trial, int | None]]) -> None:
         for trial, budget_actions in trials:
             for number, events in attempts_of(self._design, trial, self._run_id, budget_actions):
                 stream = recorder.attempt(trial.trial_id, number)

@@ -9,7 +9,7 @@ import pytest
 from lhaw_record.analytics.tables.tables import TABLES, table
 from lhaw_record.analytics.views import store as stores
 from lhaw_record.analytics.views.build_order import named_in
-from lhaw_record.analytics.views.claims import checks
+from lhaw_record.analytics.views.store import checks
 from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.events import TrialFailed, TrialFinished, TrialStarted
 from lhaw_record.recorder.events.values import CONDITIONS, CONTROL_CONDITIONS, DIMENSIONS, FAULTY_CONDITIONS

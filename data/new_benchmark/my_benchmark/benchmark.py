@@ -25,7 +25,7 @@ from my_benchmark.tasks import CHECKPOINTS, NAME, TASKS, VERSION, CountingTask
 
 
 class MyBenchmark(Benchmark):
-    """Counting words in files."""
+    """Counting words in files. The base class has defaults for the optional members."""
 
     name = NAME
     version = VERSION
@@ -60,7 +60,7 @@ class MyBenchmark(Benchmark):
         own = self._tasks[task.task_id]
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "notes.txt").write_text(own.text + "\n", encoding="utf-8")
-            async with settings.sandbox.open(Path(folder), settings.limits, settings.way) as sandbox:
+            async with settings.sandbox.open(Path(folder), settings.limits, settings.access) as sandbox:
                 yield CountingEnvironment(own, sandbox)
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Checkpoint, ExpectedQuestions, Segment, Task, Variant
-from lhaw_record.runners.models.replay import Parameter, Reference, ReferenceCall
+from lhaw_record.runners.models.replay import Reference, ReferenceCall, ReferenceParameter
 
 NAME = "my_benchmark"
 VERSION = "1"  # change it whenever a task, a file or the grader changes: it is part of every trial's identity
@@ -82,7 +82,7 @@ class CountingTask(msgspec.Struct, frozen=True):
                 ReferenceCall(name="read_file", arguments={"path": "sum.json"}),
             ),
             parameters=(
-                Parameter(
+                ReferenceParameter(
                     name="minimum",
                     value=self.phrase,
                     written=str(self.minimum),

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -14,12 +15,11 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.agents.programs.entries import found_content
 from lhaw_record.runners.agents.programs.installation import bin_folder
 from lhaw_record.runners.agents.programs.leases import Lease, Leases, Offer
-from lhaw_record.runners.agents.programs.listener import Listener
 from lhaw_record.runners.agents.programs.outcome import ProgramFacts, ending_of
-from lhaw_record.runners.agents.programs.tool_calls import OfferedTools, Toolbox
+from lhaw_record.runners.agents.programs.program_server import ProgramServer
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.ending import Ending
-from lhaw_record.runners.base.conversation.injection import PlannedInjection
+from lhaw_record.runners.base.conversation.messages import Toolbox
 from lhaw_record.runners.base.errors import (
     BoundaryError,
     ExperimentError,
@@ -28,13 +28,11 @@ from lhaw_record.runners.base.errors import (
     UserSimulatorError,
     ungrouped,
 )
-from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, ProgramEnd, ProgramSandbox
 from lhaw_record.runners.experiment.program import FilledProgram, ProgramSpec, filled, mcp_config
-from lhaw_record.runners.models.gateway.session import SessionLimits, TrialSession
-from lhaw_record.runners.models.gateway.upstream import RoutingTable, Upstream
-from lhaw_record.runners.models.wire import WireRecord
+from lhaw_record.runners.models.gateway.session import TrialSession
 from lhaw_record.runners.users.ask_user import bridge
+from lhaw_record.runners.users.ask_user.calls import OfferedTools
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME
 
@@ -47,89 +45,58 @@ Keep = Callable[[str, str], Awaitable[None]]
 """Stores a text of the trial. The arguments are its name and the text."""
 
 
+@dataclass(kw_only=True, eq=False)
 class ExternalAgent:
     """One program in one trial.
 
     Args:
         program: The program's entry.
-        sandbox: The sandbox in which the program runs, with access to the listener.
-        listener: Serves the program's model and its ``ask_user`` tool.
-        recording: The trial's event stream.
-        upstream: The model.
+        sandbox: The sandbox in which the program runs, with access to the server.
+        server: Serves the program's model and its ``ask_user`` tool.
+        session_of: Begins the trial at the gateway, for a prompt and for what is called when a limit is reached.
+        model: The name of the model.
         prompt_of: Returns the prompt given to the program for a request of the user.
         request: The first request: the task's prompt. The program is started again for each later one.
         asking: The simulated user, if the condition has one.
-        toolbox: The tools of the benchmark's own that the program gets over MCP; none if it offers none. It also has
-            the later requests.
-        injection: The message to inject, if the condition has one.
-        limits: Limits on turns, actions and cost.
+        toolbox: The tools of the benchmark's own that the program gets over MCP, if it offers any, and the later
+            requests.
         trial_clock: Says when the program's own time is used up, or a wait has lasted too long.
         last_resort_s: Seconds after which the program is ended, whatever the clock says.
         keep: Stores the program's output.
         lease: The lease, and the leases that it is one of, if the program runs elsewhere.
-        wire_record: Keeps the bodies of its model calls, if the run asks for that.
-        route: Returns the model for the name that the program asks for. None if ``upstream`` answers every request.
     """
 
-    def __init__(
-        self,
-        *,
-        program: ProgramSpec,
-        sandbox: ProgramSandbox,
-        listener: Listener,
-        recording: Recording,
-        upstream: Upstream,
-        prompt_of: Callable[[str], str],
-        request: str,
-        asking: RecordedUser | None,
-        toolbox: Toolbox,
-        injection: PlannedInjection | None,
-        limits: SessionLimits,
-        trial_clock: TrialClock,
-        last_resort_s: float,
-        keep: Keep,
-        lease: tuple[Leases, Lease] | None = None,
-        wire_record: WireRecord | None = None,
-        route: RoutingTable | None = None,
-    ) -> None:
-        self._program = program
-        self._sandbox = sandbox
-        self._listener = listener
-        self._upstream = upstream
-        self._prompt_of = prompt_of
-        self._prompt = prompt_of(request)
-        self._toolbox = toolbox
+    program: ProgramSpec
+    sandbox: ProgramSandbox
+    server: ProgramServer
+    session_of: Callable[..., TrialSession]
+    model: str
+    prompt_of: Callable[[str], str]
+    request: str
+    asking: RecordedUser | None
+    toolbox: Toolbox
+    trial_clock: TrialClock
+    last_resort_s: float
+    keep: Keep
+    lease: tuple[Leases, Lease] | None = None
+
+    def __post_init__(self) -> None:
+        self._prompt = self.prompt_of(self.request)
         self._replies_before = 0  # the start of the program that is now running
-        self._asking = asking
-        self._trial_clock = trial_clock
-        self._last_resort_s = last_resort_s
         self._wait_failure: BoundaryError | None = None
         self._is_time_up = False
         self.crash: tuple[int, str] | None = None  # see Behaviour
-        self._keep = keep
-        self._lease = lease
         self._given_answer: str | None = None
         self._over = anyio.Event()
         # Hexadecimal, because one in 64 base64 tokens begins with a hyphen, and a program would read it as an option.
         self._key, self._token = secrets.token_hex(32), secrets.token_hex(32)
-        self._session = TrialSession(
-            recording=recording,
-            upstream=upstream,
-            prompt=self._prompt,
-            injection=injection,
-            rules=program.threads,
-            limits=limits,
-            on_over=self._over.set,
-            trial_clock=trial_clock,
-            wire_record=wire_record,
-            route=route,
-        )
-        self._tools = OfferedTools(toolbox, self._session.executed) if toolbox.tools else None
+        self._session = self.session_of(prompt=self._prompt, on_over=self._over.set)
+        self._tools = OfferedTools(self.toolbox, self._session.executed) if self.toolbox.tools else None
 
     @property
     def _has_tools(self) -> bool:
         """Whether the program gets tools over MCP."""
-        return self._asking is not None or self._tools is not None
+        return self.asking is not None or self._tools is not None
 
     @property
     def action_count(self) -> int:
@@ -151,14 +118,14 @@ class ExternalAgent:
         reason = "failed"
         try:
             async with AsyncExitStack() as stack:
-                self._listener.gateway.open(self._key, self._session, self._token)
-                stack.callback(self._listener.gateway.close, self._key)
+                self.server.gateway.open(self._key, self._session, self._token)
+                stack.callback(self.server.gateway.close, self._key)
                 if self._has_tools:
-                    name = self._program.ask_user_tool or TOOL_NAME
+                    name = self.program.ask_user_tool or TOOL_NAME
                     pending = self._session.pending_calls
-                    await self._listener.asking.open(self._key, self._token, self._asking, pending, name, self._tools)
+                    await self.server.asking.open(self._key, self._token, self.asking, pending, name, self._tools)
                     stack.push_async_exit(self._close_asking)
-                end = await (self._run_program() if self._lease is None else self._run_leased(*self._lease))
+                end = await (self._run_program() if self.lease is None else self._run_leased(*self.lease))
                 ended_by = self._ended_by(end)
                 if ended_by == "gave_up" and end.exit_code is not None:
                     last = (end.stderr.strip().splitlines() or [""])[-1]
@@ -183,7 +150,7 @@ class ExternalAgent:
         If the trial has failed or was stopped, it does not wait.
         """
         with anyio.move_on_after(_GRACE_S if error is None else 0.0, shield=True) as moment:
-            await self._listener.asking.close(self._key)
+            await self.server.asking.close(self._key)
         if error is None and moment.cancelled_caught:
             message = "the program ended before the simulated user had answered its question"
             self._wait_failure = self._wait_failure or UserSimulatorError(message, kind="timeout")
@@ -193,14 +160,14 @@ class ExternalAgent:
 
         Files may change during a run.
         """
-        planned, now = self._program.found_content or "", ""
+        planned, now = self.program.found_content or "", ""
         try:
-            now = await anyio.to_thread.run_sync(found_content, self._program)
+            now = await anyio.to_thread.run_sync(found_content, self.program)
         except ExperimentError as error:
             now = str(error)
         if now != planned:
             raise SandboxBoundaryError(
-                f"program {self._program.name} was {planned!r} when its trials were planned and is now {now}; run the "
+                f"program {self.program.name} was {planned!r} when its trials were planned and is now {now}; run the "
                 "same command again to plan trials of the new program",
                 kind="program_changed",
                 is_retry_owed=False,
@@ -217,7 +184,7 @@ class ExternalAgent:
                 self._watch_servers(tasks)
                 end, number = await self._run_once(stop, 1), 1
                 while (request := await self._next_request(end)) is not None:
-                    self._prompt, self._replies_before = self._prompt_of(request), self._session.reply_count
+                    self._prompt, self._replies_before = self.prompt_of(request), self._session.reply_count
                     await self._session.begin_again(self._prompt)
                     number += 1
                     end = await self._run_once(stop, number)
@@ -228,26 +195,26 @@ class ExternalAgent:
         """Return the user's next request, or None if there is none or the program did not hand in."""
         if self._over.is_set() or self._ended_by(end) != "submitted":
             return None
-        return await self._toolbox.next_step()
+        return await self.toolbox.next_step()
 
     async def _run_once(self, stop: anyio.Event, number: int) -> ProgramEnd:
-        start = filled(self._program, self._values(), has_tools=self._has_tools)
+        start = filled(self.program, self._values(), has_tools=self._has_tools)
         await self._write_files(start)
-        stdin = self._prompt.encode() if self._program.takes_prompt_on_stdin else b""
+        stdin = self._prompt.encode() if self.program.takes_prompt_on_stdin else b""
         launch = ProgramCommand(
-            argv=start.argv, environment=start.environment, stdin=stdin, max_seconds=self._last_resort_s
+            argv=start.argv, environment=start.environment, stdin=stdin, max_seconds=self.last_resort_s
         )
-        end = await self._sandbox.run_program(launch, stop)
+        end = await self.sandbox.run_program(launch, stop)
         for name, text in (("stdout", end.stdout), ("stderr", end.stderr)):
             if text:
-                await self._keep(f"{name}.txt" if number == 1 else f"{name}-{number}.txt", text)
+                await self.keep(f"{name}.txt" if number == 1 else f"{name}-{number}.txt", text)
         return end
 
     async def _run_leased(self, leases: Leases, lease: Lease) -> ProgramEnd:
         """Offer the trial to whoever leased it, and return how their agent ended."""
         offer = Offer(
             prompt=self._prompt,
-            model=self._upstream.name,
+            model=self.model,
             key=self._key,
             token=self._token,
             has_tools=self._has_tools,
@@ -258,7 +225,7 @@ class ExternalAgent:
                 tasks.start_soon(self._keep_time)
                 self._watch_servers(tasks)
                 try:
-                    closing = await lease.held(offer, self._sandbox, self._trial_clock)
+                    closing = await lease.held(offer, self.sandbox, self.trial_clock)
                 except LeaseReturned as error:
                     if (count := self._session.reply_count) == 0:
                         raise
@@ -286,14 +253,14 @@ class ExternalAgent:
 
     def _watch_servers(self, tasks: anyio.abc.TaskGroup) -> None:
         """End the program when the simulated user or a tool has failed."""
-        for served in (self._asking, self._tools):
+        for served in (self.asking, self._tools):
             if served is not None:
                 tasks.start_soon(_pass_on, served.failed, self._over)
 
     async def _keep_time(self) -> None:
         """End the program when its own time is used up or a wait has lasted too long."""
         try:
-            await self._trial_clock.bound(anyio.sleep_forever)
+            await self.trial_clock.bound(anyio.sleep_forever)
         except BoundaryError as error:
             self._wait_failure = error
         else:
@@ -316,32 +283,32 @@ class ExternalAgent:
         }
         for name, text in {**ours, **start.files}.items():
             try:
-                await self._sandbox.write_file(f"{self._sandbox.home}/{name}", text.encode())
+                await self.sandbox.write_file(f"{self.sandbox.home}/{name}", text.encode())
             except OSError as error:
                 message = f"the program's file {name} cannot be written: {error.strerror}"
                 raise SandboxBoundaryError(message, kind="program_files", is_retry_owed=False) from error
 
     def _values(self) -> dict[str, str]:
         """Return the values of all placeholders."""
-        base_url, home = f"{self._sandbox.listener_url}/t/{self._key}", self._sandbox.home
+        base_url, home = f"{self.sandbox.listener_url}/t/{self._key}", self.sandbox.home
         return {
             "prompt": self._prompt,
             "prompt_file": f"{home}/{OUR_FOLDER}/prompt.md",
-            "model": self._upstream.name,
+            "model": self.model,
             "base_url": base_url,
             "base_url_v1": f"{base_url}/v1",
             "token": self._token,
             "mcp_url": f"{base_url}/mcp",
             "mcp_config": f"{home}/{OUR_FOLDER}/mcp.json",
             "mcp_bridge": f"{home}/{OUR_FOLDER}/ask_user.py",
-            "workdir": self._sandbox.work_dir,
+            "workdir": self.sandbox.work_dir,
             "home": home,
-            "bin": str(bin_folder(self._program)) if self._program.install_digest else "",
+            "bin": str(bin_folder(self.program)) if self.program.install_digest else "",
         }
 
     def _raise_our_failure(self) -> None:
         """Raise the failure on our side, if any: gateway, recorder, simulated user, a tool's server, a long wait."""
-        served = [each.failure for each in (self._asking, self._tools) if each is not None]
+        served = [each.failure for each in (self.asking, self._tools) if each is not None]
         failure = next(filter(None, (self._session.failure, *served, self._wait_failure)), None)
         if failure is not None:
             raise failure
@@ -349,7 +316,7 @@ class ExternalAgent:
     def _ended_by(self, end: ProgramEnd) -> EndedBy:
         """Return how the agent's part ended. Raises an error if our side or the infrastructure failed."""
         self._raise_our_failure()
-        session, program = self._session, self._program
+        session, program = self._session, self.program
         return ending_of(
             ProgramFacts(
                 name=program.title,
@@ -369,7 +336,7 @@ class ExternalAgent:
         return Ending(ended_by=ended_by, final_answer="" if is_stopped else await self._answer(end))
 
     async def _answer(self, end: ProgramEnd) -> str:
-        kind, _, path = self._program.answer.partition(":")
+        kind, _, path = self.program.answer.partition(":")
         if self._given_answer is not None:
             return self._given_answer
         if kind == "stdout":
@@ -377,7 +344,7 @@ class ExternalAgent:
         if kind == "last_message":
             return self._session.final_text
         try:
-            return (await self._sandbox.read_file(path)).decode("utf-8", "replace").strip()
+            return (await self.sandbox.read_file(path)).decode("utf-8", "replace").strip()
         except OSError:
             return ""  # the program wrote no answer
 

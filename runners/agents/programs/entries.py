@@ -57,9 +57,8 @@ def resolved(program: str | ProgramSpec, base: Path) -> ProgramSpec:
     """Return a program with its current version and content."""
     path = entry_path(program, base) if isinstance(program, str) else None
     spec = program if isinstance(program, ProgramSpec) else read_program(entry_path(program, base))
-    spec = msgspec.structs.replace(
-        spec, **dict.fromkeys(FOUND), mounts=tuple(_expanded(mount) for mount in spec.mounts)
-    )
+    mounts = tuple(str(Path(mount).expanduser()) for mount in spec.mounts)
+    spec = msgspec.structs.replace(spec, **dict.fromkeys(FOUND), mounts=mounts)
     problem = next(program_problems(spec), None)
     if problem is None:
         spec = located(spec, path.parent if path else base)
@@ -69,15 +68,10 @@ def resolved(program: str | ProgramSpec, base: Path) -> ProgramSpec:
     return msgspec.structs.replace(spec, found_version=found_version(spec), found_content=found_content(spec))
 
 
-def found_version(spec: ProgramSpec) -> str:
-    """Return the version that a program prints, or an empty string if the entry has no command for it."""
-    return _asked_version(spec) if spec.version else ""
-
-
 def found_content(spec: ProgramSpec) -> str:
     """Return a text that identifies a program's content, by digests of its installation and files.
 
-    The files are the mounted ones, and those of mounted folders that the command names, such as the agent's script.
+    The files are the mounted ones and, in mounted folders, what the command names, such as the agent's script.
     """
     parts = []
     if spec.install_digest:
@@ -125,7 +119,7 @@ def _missing_part(spec: ProgramSpec, path: Path | None, *, is_ready_made: bool) 
         return None  # nothing of it runs here
     if not is_installed(spec):
         return _not_installed(spec, path, is_ready_made=is_ready_made)
-    program = _with_bin(spec.command[0], spec)
+    program = spec.command[0].replace("{bin}", _bin_of(spec) or "{bin}")
     missing = [each for each in (program, *spec.mounts) if each.startswith("/") and not Path(each).exists()]
     return f"program {spec.name or spec.command[0]}: there is no {missing[0]}" if missing else None
 
@@ -149,12 +143,15 @@ def shown_path(path: Path) -> str:
     return str(whole.relative_to(here) if whole.is_relative_to(here) else whole)
 
 
-def _with_bin(word: str, spec: ProgramSpec) -> str:
-    return word.replace("{bin}", str(bin_folder(spec))) if spec.install_digest else word
+def _bin_of(spec: ProgramSpec) -> str:
+    return str(bin_folder(spec)) if spec.install_digest else ""
 
 
-def _asked_version(spec: ProgramSpec) -> str:
-    words = [word.format_map({"bin": str(bin_folder(spec)) if spec.install_digest else ""}) for word in spec.version]
+def found_version(spec: ProgramSpec) -> str:
+    """Return the version that a program prints, or an empty string if the entry has no command for it."""
+    if not spec.version:
+        return ""
+    words = [word.format(bin=_bin_of(spec)) for word in spec.version]
     with tempfile.TemporaryDirectory() as home:
         environment = {"HOME": home, "LANG": "C.UTF-8", "PATH": os.environ.get("PATH", os.defpath)}
         try:
@@ -171,10 +168,6 @@ def _asked_version(spec: ProgramSpec) -> str:
             raise ExperimentError(f"program {spec.name or words[0]} does not print its version: {error}") from error
     lines = (done.stdout + b"\n" + done.stderr).decode("utf-8", "replace").split("\n")
     return next((line.strip() for line in lines if line.strip()), "")[:_VERSION_CHARACTERS]
-
-
-def _expanded(path: str) -> str:
-    return str(Path(path).expanduser())
 
 
 def _python_of(environment: Path) -> list[str]:

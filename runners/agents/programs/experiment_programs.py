@@ -8,12 +8,10 @@ from lhaw_record.recorder.events.values import prompt_state_and_channel
 from lhaw_record.runners.agents.programs.entries import found_content, found_version, resolved, shown_folders
 from lhaw_record.runners.agents.programs.installation import AGENTS_VARIABLE
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.base.text.listing import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
-from lhaw_record.runners.environments.sandboxes.driver_config import folder_in_the_way_of
+from lhaw_record.runners.environments.sandboxes.driver_program import conflicting_folder
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
-from lhaw_record.runners.runs.planning.plan import Plan
 
 
 def with_programs(experiment: Experiment, base: Path) -> Experiment:
@@ -44,20 +42,6 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
             _check_shown(key, agent.external)
 
 
-def check_mcp_tools(plan: Plan, benchmark: Benchmark) -> None:
-    """Reject a plan in which a program that calls no tools over MCP works on a task that offers some."""
-    deaf = [each for each in plan.trials if each.agent.external and each.agent.external.ask_user == "none"]
-    if not deaf:
-        return
-    tasks = sorted({each.task.task_id for each in deaf if benchmark.has_mcp_tools(each.task.task_id)})
-    if tasks:
-        others = "" if benchmark.tools_over_mcp == "all" else ", or other tasks in benchmark.tasks"
-        raise ExperimentError(
-            f"{benchmark.name} offers tools over MCP in {listed(tasks)}, and {deaf[0].agent.name} calls none "
-            f'(its entry says ask_user = "none"); take a program that does{others}'
-        )
-
-
 def check_versions(experiment: Experiment) -> None:
     """Refuse to run programs that have changed since their trials were planned."""
     for agent in experiment.agents:
@@ -76,7 +60,7 @@ def check_versions(experiment: Experiment) -> None:
 
 def _check_shown(key: str, program: ProgramSpec) -> None:
     for path in shown_folders(program):
-        folder = folder_in_the_way_of(path)
+        folder = conflicting_folder(path)
         if folder is not None:
             raise ExperimentError(
                 f"{key}: a sandbox has a {folder} of its own and cannot show {path} of this machine; move it away, "

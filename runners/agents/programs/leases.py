@@ -3,14 +3,13 @@
 A lease is one attempt of a trial whose agent has a ``leased`` entry. The daemon begins it for a client; the attempt
 offers what the client needs, and waits until the lease is closed, released or expired.
 
-    async with open_leases(listener, url) as leases:
+    async with open_leases(socket, url) as leases:
         lease = leases.begin(trial, idle_s=600.0)   # before the attempt starts
         await lease.settled.wait()                     # then there is lease.offer, or lease.message says why not
         lease.close(Closing(exit_code=0))
         await lease.ended.wait()                       # lease.state, and lease.finished if the trial was graded
 """
 
-import hashlib
 import posixpath
 import secrets
 import socket
@@ -27,11 +26,13 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lhaw_record.recorder.events import TrialFailed, TrialFinished
-from lhaw_record.runners.agents.programs.listener import Listener, open_listener
+from lhaw_record.runners.agents.programs.program_server import ProgramServer, open_program_server
 from lhaw_record.runners.agents.programs.workspace import WorkspaceError, packed, replace
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.errors import BoundaryError, LeaseReturned, SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.protocol import READ_BYTES, ProgramSandbox
+from lhaw_record.runners.users.ask_user.serving import key_digest
+from lhaw_record.runners.users.ask_user.streamable_http import has_token
 
 LeaseState = Literal["opening", "open", "grading", "graded", "returned", "failed"]
 """``returned``: the trial is owed to the next who asks. ``failed``: it is missing data for another reason."""
@@ -153,7 +154,7 @@ class Lease:
 
     @contextmanager
     def transferring(self) -> Iterator[None]:
-        """Let the lease not expire, and its agent's clock stand still, during the block."""
+        """Keep the lease alive and the clock of its agent stopped during the block."""
         with self.busy(), ExitStack() as stack:
             if self._trial_clock is not None:
                 stack.enter_context(self._trial_clock.waiting("sandbox", "the transfer of its files"))
@@ -220,21 +221,21 @@ class Leases:
     """The leases of a daemon.
 
     Args:
-        url: The address of the listener, as clients reach it.
+        url: The address of the server, as clients reach it.
     """
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
-        self._listener: Listener | None = None
+        self._server: ProgramServer | None = None
         self._by_id: dict[str, Lease] = {}
         self._by_trial: dict[str, Lease] = {}
         self._by_key: dict[bytes, Lease] = {}
 
     @property
-    def listener(self) -> Listener:
+    def server(self) -> ProgramServer:
         """Serves the models and ``ask_user`` of all leased trials."""
-        assert self._listener is not None, "the leases are open"
-        return self._listener
+        assert self._server is not None, "the leases are open"
+        return self._server
 
     def begin(self, trial: LeasedTrial, idle_s: float) -> Lease:
         """Return a new lease for a trial whose attempt is about to start."""
@@ -255,7 +256,7 @@ class Leases:
 
     def token_of(self, lease_id: str) -> str | None:
         """Return the token of a lease, also of one that has ended, or None if it is unknown."""
-        lease = self._by_id.get(lease_id)
+        lease = self.find(lease_id)
         return lease.token if lease is not None else None
 
     def url_of(self, offer: Offer) -> str:
@@ -265,11 +266,11 @@ class Leases:
     @contextmanager
     def reachable(self, lease: Lease, key: str) -> Iterator[None]:
         """Serve the work directory of a lease, and take its traffic as signs of life, during the block."""
-        self._by_key[_digest(key)] = lease
+        self._by_key[key_digest(key)] = lease
         try:
             yield
         finally:
-            del self._by_key[_digest(key)]
+            del self._by_key[key_digest(key)]
 
     @property
     def routes(self) -> list[BaseRoute]:
@@ -281,7 +282,7 @@ class Leases:
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             words = scope.get("path", "").split("/", 3)
-            lease = self._by_key.get(_digest(words[2])) if len(words) > 2 else None
+            lease = self._by_key.get(key_digest(words[2])) if len(words) > 2 else None
             if lease is None:
                 await app(scope, receive, send)
                 return
@@ -299,11 +300,9 @@ class Leases:
         return answer
 
     async def _workspace(self, request: Request) -> Response:
-        lease = self._by_key.get(_digest(request.path_params["trial"]))
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        token = lease.offer.token if lease is not None and lease.offer is not None else ""
-        is_right = secrets.compare_digest(given.strip().encode(), token.encode()) and scheme.lower() == "bearer"
-        if lease is None or not is_right:
+        lease = self._by_key.get(key_digest(request.path_params["trial"]))
+        offer = lease.offer if lease is not None else None
+        if lease is None or offer is None or not has_token(request.scope, offer.token):
             return _refused(404, "not_found", "there is no such trial at this gateway")
         try:
             if request.method == "PUT":
@@ -322,7 +321,7 @@ class Leases:
 async def open_leases(tcp: socket.socket, url: str) -> AsyncIterator[Leases]:
     """Serve the leases of a daemon."""
     leases = Leases(url)
-    async with open_listener(tcp=tcp, routes=leases.routes, wrapped=leases.watched) as leases._listener:
+    async with open_program_server(tcp=tcp, routes=leases.routes, wrapped=leases.watched) as leases._server:
         yield leases
 
 
@@ -347,7 +346,3 @@ def _not_stalled(call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
 def _refused(status: int, kind: str, message: str) -> Response:
     return JSONResponse({"error": {"kind": kind, "message": message}}, status)
-
-
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "replace")).digest()

@@ -23,10 +23,10 @@ import msgspec
 
 from lhaw_record.recorder.events import ModelFailed
 from lhaw_record.recorder.events.trial import EndedBy
+from lhaw_record.runners.base.conversation.ending import ended_by_failure, ended_by_reply
 from lhaw_record.runners.base.errors import ModelBoundaryError, SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramEnd
-from lhaw_record.runners.models.limits import ended_by_failure, ended_by_reply
-from lhaw_record.runners.models.retry import FINAL_KINDS
+from lhaw_record.runners.models.call_outcomes import FINAL_KINDS
 
 _SHOWN_CHARACTERS = 600
 _NOT_STARTED = (126, 127)

@@ -41,7 +41,7 @@ async def packed(sandbox: ProgramSandbox) -> bytes:
 
 async def replace(sandbox: ProgramSandbox, archive: bytes) -> None:
     """Replace the work directory by the files of a tar archive, compressed with gzip."""
-    if not archive.startswith(_GZIP):  # its checksum tells an archive that was cut off, which tar takes for whole
+    if not archive.startswith(_GZIP):  # gzip's checksum shows what was cut off, tar does not
         raise WorkspaceError("the files are no tar archive compressed with gzip; 'tar -czf - .' makes one")
     try:
         await sandbox.write_file(f"{sandbox.work_dir}/{_FOLDER}/files.tar.gz", archive)

@@ -8,7 +8,13 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.runners.agents.scripted.transcript import Statement, Transcript
-from lhaw_record.runners.environments.benchmarks.desk.recipe import Memory, Parameter, Recipe, Step, match_value
+from lhaw_record.runners.environments.benchmarks.desk.recipe import (
+    Memory,
+    Recipe,
+    RecipeParameter,
+    RecipeStep,
+    match_value,
+)
 
 
 class StatedValues(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +51,7 @@ class Beliefs:
         self._seed = seed
         self._heeds_rules = heeds_rules
 
-    def is_known(self, parameter: Parameter, memory: Memory) -> bool:
+    def is_known(self, parameter: RecipeParameter, memory: Memory) -> bool:
         """Return whether the user stated one value or a file contains it, and no file contradicts it."""
         value = self._given(parameter, memory)
         if parameter.name in self._stated.doubted or self._ruled(parameter, memory) not in (None, value):
@@ -62,27 +68,27 @@ class Beliefs:
         known = self._ruled(parameter, memory) or self._given(parameter, memory) or _find(parameter, memory)
         return known or self._guess(parameter, memory)
 
-    def call_of(self, step: Step, memory: Memory) -> dict[str, str]:
+    def call_of(self, step: RecipeStep, memory: Memory) -> dict[str, str]:
         """Return the arguments of a step's call, filled with the current values."""
         return step.filled({name: self.value(name, memory) for name in step.needed()})
 
-    def _given(self, parameter: Parameter, memory: Memory) -> str | None:
+    def _given(self, parameter: RecipeParameter, memory: Memory) -> str | None:
         """Return the stated or usual value, unless a listing has shown that it does not exist."""
         value = self._stated.values.get(parameter.name) or parameter.usual
         return None if value is None or is_missing(parameter, value, memory) else value
 
-    def _ruled(self, parameter: Parameter, memory: Memory) -> str | None:
+    def _ruled(self, parameter: RecipeParameter, memory: Memory) -> str | None:
         """Return what the files demand, unless the user has said since the prompt what counts."""
         if parameter.rule is None or not self._heeds_rules or parameter.name in self._stated.settled:
             return None
         return parameter.rule(memory)
 
-    def _guess(self, parameter: Parameter, memory: Memory) -> str:
+    def _guess(self, parameter: RecipeParameter, memory: Memory) -> str:
         choices = parameter.guesses(memory) or ("unknown",)
         return choices[(self._seed + int(digest(parameter.name)[:8], 16)) % len(choices)]
 
 
-def read_stated(parameters: Sequence[Parameter], transcript: Transcript) -> StatedValues:
+def read_stated(parameters: Sequence[RecipeParameter], transcript: Transcript) -> StatedValues:
     """Read everything that the user said, in order: prompt, replies and later messages.
 
     The latest statement of a value counts.
@@ -109,7 +115,7 @@ def confirmation_of(question: str) -> str:
     return f"Just to be sure: {question[:1].lower()}{question[1:]}"
 
 
-def is_missing(parameter: Parameter, value: str, memory: Memory) -> bool:
+def is_missing(parameter: RecipeParameter, value: str, memory: Memory) -> bool:
     """Return whether a listing shows candidates for a parameter, but not this value.
 
     A failed listing shows no candidates, so it proves nothing.
@@ -120,7 +126,7 @@ def is_missing(parameter: Parameter, value: str, memory: Memory) -> bool:
     return re.search(rf"(?<![\w.-]){re.escape(value)}(?![\w.-])", shown) is None
 
 
-def is_outdated(parameter: Parameter, value: str, memory: Memory) -> bool:
+def is_outdated(parameter: RecipeParameter, value: str, memory: Memory) -> bool:
     """Return whether a listing shows a newer version of a file, such as ``data_v2.csv`` for ``data.csv``."""
     shown = memory.get(parameter.shown_by or "")
     path = PurePosixPath(value)
@@ -130,11 +136,11 @@ def is_outdated(parameter: Parameter, value: str, memory: Memory) -> bool:
     return re.search(rf"(?<![\w.-]){stem}[_-][\w-]+{re.escape(path.suffix)}(?![\w.-])", shown) is not None
 
 
-def _find(parameter: Parameter, memory: Memory) -> str | None:
+def _find(parameter: RecipeParameter, memory: Memory) -> str | None:
     return parameter.find(memory) if parameter.find else None
 
 
-def _news(parameters: Sequence[Parameter], statement: Statement, known: Mapping[str, str]) -> dict[str, str]:
+def _news(parameters: Sequence[RecipeParameter], statement: Statement, known: Mapping[str, str]) -> dict[str, str]:
     """Read the values in a statement: named values first, then bare values for what was asked or is still unknown."""
     named = _matches(parameters, _one_line(statement.text))
     news = {name: match_value(match) for name, match in named.items()}
@@ -151,13 +157,13 @@ def _news(parameters: Sequence[Parameter], statement: Statement, known: Mapping[
     return news
 
 
-def _is_said_twice(parameter: Parameter, text: str) -> bool:
+def _is_said_twice(parameter: RecipeParameter, text: str) -> bool:
     """Return whether a text gives two values for a parameter in the same words."""
     found = ({match_value(each) for each in re.finditer(word, text, re.IGNORECASE)} for word in parameter.patterns)
     return any(len(values) > 1 for values in found)
 
 
-def _reopened(parameters: Sequence[Parameter], statement: Statement) -> set[str]:
+def _reopened(parameters: Sequence[RecipeParameter], statement: Statement) -> set[str]:
     """Return the parameters whose value the user withdraws, in a message that answers no question."""
     if statement.question is not None:
         return set()
@@ -165,7 +171,7 @@ def _reopened(parameters: Sequence[Parameter], statement: Statement) -> set[str]
     return {item.name for item in parameters if any(re.search(each, text) for each in item.reopened_by)}
 
 
-def _matches(parameters: Sequence[Parameter], text: str) -> dict[str, re.Match[str]]:
+def _matches(parameters: Sequence[RecipeParameter], text: str) -> dict[str, re.Match[str]]:
     """Find, for each parameter, the text that names it together with its value."""
     found = {}
     for parameter in parameters:

@@ -8,7 +8,7 @@ from lhaw_record.runners.agents.scripted.archetypes import ARCHETYPES, habits_of
 from lhaw_record.runners.agents.scripted.policy import Policy
 from lhaw_record.runners.agents.scripted.transcript import read_transcript
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, to_wire
-from lhaw_record.runners.environments.benchmarks.desk.recipe import Recipe, Step, desk_recipes
+from lhaw_record.runners.environments.benchmarks.desk.recipe import Recipe, RecipeStep, desk_recipes
 from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
 
 _CHARACTERS_PER_TOKEN = 4
@@ -20,8 +20,8 @@ UNKNOWN_TASK = Recipe(
     recognise="",
     parameters=(),
     steps=(
-        Step(name="look around", tool="bash", arguments={"command": "find . -type f | sort | head -n 50"}),
-        Step(
+        RecipeStep(name="look around", tool="bash", arguments={"command": "find . -type f | sort | head -n 50"}),
+        RecipeStep(
             name="look into the files",
             tool="bash",
             arguments={"command": "find . -type f | sort | head -n 3 | xargs -r head -n 5"},

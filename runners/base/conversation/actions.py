@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from lhaw_record.recorder.events import ActionFinished, ActionStarted
-from lhaw_record.recorder.events.action import ActionKind
 from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.interaction import ActionKind
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 
 

@@ -1,15 +1,11 @@
-"""The injected message: its wording, and the action after which it is due."""
+"""The injected message, and the action after which it is due."""
 
-import tomllib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from lhaw_record.recorder.events import ClarificationInjected
-from lhaw_record.recorder.events.values import Segment
-from lhaw_record.recorder.resources import data_path
 
 
 def oracle_budget(action_counts: Sequence[int]) -> int:
@@ -53,39 +49,3 @@ def injected(planned: PlannedInjection, **outcome: Any) -> ClarificationInjected
         segment_ids=planned.segment_ids,
         **outcome,
     )
-
-
-class InjectionTemplates:
-    """The wording of injected messages, by dimension and subdimension.
-
-    Args:
-        path: A TOML file in the form of ``data/templates/injection.toml``. None selects that bundled file.
-    """
-
-    def __init__(self, path: Path | None = None) -> None:
-        content = (path or data_path("templates", "injection.toml")).read_text()
-        self.source = content
-        self._templates: dict[str, Any] = tomllib.loads(content)
-
-    def message(self, segments: Sequence[Segment]) -> str:
-        """Return a message that states the value of every removed segment.
-
-        The first segment uses the template for its dimension, the others are added with connectives.
-        """
-        if not segments:
-            raise ValueError("nothing was removed, so there is nothing to inject")
-        first, *others = segments
-        by_dimension = self._templates.get(first.dimension, {})
-        template = by_dimension.get(first.subdimension, self._templates["default"])
-        connectives = self._templates["connectives"]
-        sentences = [_fill(template, first.value)]
-        sentences += [
-            _fill(connectives[index % len(connectives)], segment.value) for index, segment in enumerate(others)
-        ]
-        return " ".join(sentences)
-
-
-def _fill(template: str, value: str) -> str:
-    """Fill in the value. A template's final full stop is dropped if the value already ends a sentence."""
-    filled = template.replace("{value}", value)
-    return filled[:-1] if value.endswith((".", "!", "?")) and template.endswith("{value}.") else filled

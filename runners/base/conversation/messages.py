@@ -6,12 +6,12 @@ computed from it. All functions are pure. The native loop and the gateway share 
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
-from lhaw_record.recorder.events.action import SandboxLimit
 from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
+from lhaw_record.recorder.events.interaction import SandboxLimit
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +63,24 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     is_same_as_reference: bool | None = None
     limit_met: SandboxLimit | None = None
     limits_watched: tuple[SandboxLimit, ...] | None = None
+
+
+class Toolbox(Protocol):
+    """The tools of one trial: those of the environment and, if the condition includes it, ``ask_user``."""
+
+    tools: tuple[ToolDefinition, ...]
+
+    async def call(self, name: str, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
+        """Execute a tool. Wrong arguments and unknown tools give error results. Raises BoundaryError."""
+        ...
+
+    def follow_up(self) -> None:
+        """Let the simulated user know that the second request has been made."""
+        ...
+
+    async def next_step(self) -> str | None:
+        """Return the next request of a task of several steps, or None if this was all. Raises BoundaryError."""
+        ...
 
 
 def to_wire(message: Message) -> dict[str, Any]:

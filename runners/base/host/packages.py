@@ -11,7 +11,6 @@ from lhaw_record.runners.base.errors import ExperimentError
 
 
 def install_python(root: Path, requirements: Sequence[str], *, is_new: bool) -> None:
-    """Install requirements into a virtual environment."""
     uv = shutil.which("uv")
     python = root / "bin" / "python"
     if is_new:

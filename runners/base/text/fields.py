@@ -1,12 +1,12 @@
-"""Reads values from foreign JSON, tolerant of their type but strict about their meaning.
+"""Reads values from foreign JSON, tolerant of type but strict about meaning, and shows values in messages.
 
-Every ``ValueError`` has the value in its message. The caller adds the file and the place.
+Every ``ValueError`` has the value in its message. The caller adds the file and the location.
 """
 
 import ast
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
@@ -84,3 +84,10 @@ def shown(value: Any) -> str:
     """Return a value as a message shows it, in at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def listed(names: Iterable[str], most: int = 12) -> str:
+    """Join the first names of a list for a message, and say how many more there are."""
+    found = list(names)
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return (", ".join(found[:most]) or "none") + more

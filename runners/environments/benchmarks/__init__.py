@@ -4,9 +4,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from lhaw_record.recorder.storage.no_pandas import allow_pandas
+from lhaw_record.recorder.processes import allow_pandas
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.environments.benchmarks.protocol import Benchmark, with_defaults
+from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.experiment.tables import GraderSpec
 
 _OURS = {
@@ -30,7 +30,7 @@ def known_benchmarks() -> tuple[str, ...]:
 
 
 def open_benchmark(name: str, options: dict[str, Any], base: Path, grader: GraderSpec) -> Benchmark:
-    """Open a benchmark by name and fill in defaults for the optional members that it does not define."""
+    """Open a benchmark by name."""
     if name in _OURS:
         if grader.kind != "default" and name not in _WITH_GRADERS:
             raise ExperimentError(f"key 'grader.kind': {name} has one grader of its own; take {grader.kind!r} out")
@@ -54,13 +54,18 @@ def _installed(name: str, options: dict[str, Any], base: Path, grader: GraderSpe
         raise ExperimentError(f"key 'benchmark.name': several packages offer {name!r}: {', '.join(map(str, points))}")
     try:
         allow_pandas()  # a third-party package may need it
-        opened: Benchmark = points[0].load()(options, base, grader)
+        opened: object = points[0].load()(options, base, grader)
     except ExperimentError:
         raise
     except Exception as error:
         raise ExperimentError(
             f"key 'benchmark.name': {name} ({points[0].value}) cannot be opened: {type(error).__name__}: {error}"
         ) from error
+    if not isinstance(opened, Benchmark):
+        raise ExperimentError(
+            f"key 'benchmark.name': {points[0].value} opens a {type(opened).__name__}, which does not inherit from "
+            "Benchmark (docs/own-tasks.md)"
+        )
     if opened.name != name:
         raise ExperimentError(f"key 'benchmark.name': {points[0].value} opens {opened.name!r} under the name {name!r}")
-    return with_defaults(opened, Benchmark)
+    return opened

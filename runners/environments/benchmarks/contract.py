@@ -18,11 +18,9 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     EnvironmentSettings,
     Grade,
     Reference,
-    WithDefaults,
-    with_defaults,
 )
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
-from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, ProgramCommand, SandboxLimits
 
 NO_TOOL = "lhaw_record_no_such_tool"
 _UNUSED_PORT = 9  # nothing listens there, and the tried program makes no request
@@ -43,7 +41,6 @@ async def problems_of(benchmark: Benchmark, settings: EnvironmentSettings | None
     problems = _members(benchmark, Benchmark)
     if problems:
         return problems
-    benchmark = with_defaults(benchmark, Benchmark)
     problems = [*_named(benchmark), *_tasks(benchmark.tasks()), *_variants(benchmark)]
     if [task.task_digest for task in benchmark.tasks()] != [task.task_digest for task in benchmark.tasks()]:
         problems.append("tasks() gives other tasks when it is called again")
@@ -54,28 +51,18 @@ async def problems_of(benchmark: Benchmark, settings: EnvironmentSettings | None
     return problems
 
 
-def _members(given: object, kind: type) -> list[str]:
-    """Return the problems with an object's members: missing ones, wrong types, and misspelt names.
-
-    Args:
-        given: A benchmark or an environment.
-        kind: ``Benchmark`` or ``Environment``.
-    """
-    given = given.given if isinstance(given, WithDefaults) else given
+def _members(given: object, kind: type[Benchmark | Environment]) -> list[str]:
+    """Return the problems with the attributes of a benchmark or an environment: missing, mistyped or misspelt."""
+    if not isinstance(given, kind):
+        return [f"{type(given).__name__} does not inherit from {kind.__name__}"]
     places = (vars(each) for each in (*type(given).__mro__, given) if each not in kind.__mro__)
     own = {name for place in places for name in place if not name.startswith("_")}
-    defaults = dict.fromkeys(kind.__annotations__) | vars(kind)
-    declared = {name for name in defaults if not name.startswith("_")}
-    problems = []
-    for name in sorted(declared):
-        default, value = defaults[name], getattr(given, name, None)
-        has_default = name in vars(kind) and not getattr(default, "__isabstractmethod__", False)
-        if not hasattr(given, name) and not has_default:
-            problems.append(f"{name} is missing")
-        elif name in own and isinstance(default, bool) and not isinstance(value, bool):
+    declared = {name for name in {*kind.__annotations__, *vars(kind)} if not name.startswith("_")}
+    problems = [f"{name} is missing" for name in sorted(declared) if not hasattr(given, name)]
+    for name in sorted(own & vars(kind).keys()):
+        value = getattr(given, name)
+        if isinstance(getattr(kind, name), bool) and not isinstance(value, bool):
             problems.append(f"{name} is {value!r}; it must be True or False")
-        elif name in own and callable(default) and not callable(value):
-            problems.append(f"{name} must be a method")
     for name in sorted(own - declared):
         meant = get_close_matches(name, declared - own, n=1, cutoff=_ALIKE)
         problems += [f"it has {name!r}, which is never asked for; did you mean {each!r}?" for each in meant]
@@ -142,10 +129,10 @@ def _variant(variant: Variant, task: Task) -> Iterator[str]:
 
 async def _environment(benchmark: Benchmark, task: Task, settings: EnvironmentSettings) -> AsyncIterator[str]:
     async with benchmark.open(task, settings) as environment:
-        problems = _members(environment, Environment) or [each async for each in _tools(environment)]
-        for each in problems:
+        broken = _members(environment, Environment)
+        for each in broken or [each async for each in _tools(environment)]:
             yield each
-        if "tools is missing" in problems:
+        if broken:
             return
         untouched = [await environment.grade("", None) for _ in range(2)]
     for each in _grade(untouched[0], task):
@@ -169,9 +156,10 @@ async def _programs(benchmark: Benchmark, task: Task, settings: EnvironmentSetti
     """Start a program as a trial would, then grade the environment that it leaves behind."""
     with scratch_folder() as folder, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(folder / "listener"))
-        way = Way(socket=str(folder / "listener"), port=_UNUSED_PORT)
-        async with benchmark.open(task, msgspec.structs.replace(settings, way=way)) as opened:
-            environment = with_defaults(opened, Environment)
+        access = ProgramAccess(socket=str(folder / "listener"), port=_UNUSED_PORT)
+        async with benchmark.open(task, msgspec.structs.replace(settings, access=access)) as environment:
+            if _members(environment, Environment):
+                return
             tools, sandbox = environment.program_tools, environment.sandbox
             if sandbox is None:  # a program works in a sandbox of the experiment, with all tools over MCP
                 return

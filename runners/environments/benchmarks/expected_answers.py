@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from lhaw_record.recorder.events.values import Segment, Task, Variant
-from lhaw_record.runners.users.simulated_user.expected_questions import asked_segments
+from lhaw_record.runners.users.simulated_user.answers import asked_segments
 from lhaw_record.runners.users.simulated_user.matcher import matching_segments, words_of_segment
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 

@@ -1,11 +1,18 @@
 """Talk to an MCP server in the lines of its standard streams."""
 
 import json
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio.abc import TaskGroup
+
+from lhaw_record.runners.base.conversation.messages import ToolDefinition
+from lhaw_record.runners.base.errors import ToolBoundaryError, ungrouped
+from lhaw_record.runners.environments.sandboxes.command_output import cut_text
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -16,6 +23,7 @@ if TYPE_CHECKING:
     from lhaw_record.runners.environments.sandboxes.docker.sidecar import LineChannel
 
 MAX_TOOL_PAGES = 100
+_CONNECT_S = 60.0
 
 
 def parse_line(line: bytes, output_schemas: dict[str, Any]) -> "SessionMessage | None":
@@ -68,6 +76,51 @@ async def all_tools(client: "Client") -> "tuple[Tool, ...]":
         if cursor is None:
             break
     return tuple(tools)
+
+
+def definition_of(tool: "Tool", name: str) -> ToolDefinition:
+    """Return a tool as a model is told of it."""
+    schema = {key: value for key, value in tool.input_schema.items() if key != "$schema"}
+    return ToolDefinition(name=name, description=tool.description or tool.name, input_schema=schema)
+
+
+def shortened(text: str, most_bytes: int) -> str:
+    """Return a text, cut in the middle if it is too long."""
+    content, half = text.encode(), most_bytes // 2
+    return text if len(content) <= most_bytes else cut_text(content[:half], content[-half:], len(content))
+
+
+@asynccontextmanager
+async def open_client(channel: "LineChannel", server: str) -> "AsyncIterator[tuple[Client, tuple[Tool, ...]]]":
+    """Connect to the server behind a channel, and yield the client with the tools that the server lists."""
+    from mcp import Client
+
+    with ungrouped(), anyio.CancelScope() as scope:
+        scope.deadline = anyio.current_time() + _CONNECT_S
+        client = Client(LineTransport(channel), mode="legacy")
+        with translated(channel, server):
+            await client.__aenter__()
+        try:
+            with translated(channel, server):
+                tools = await all_tools(client)
+            scope.deadline = float("inf")
+            yield client, tools
+        finally:
+            await client.__aexit__(*sys.exc_info())
+    if scope.cancelled_caught:
+        raise ToolBoundaryError(f"{server} did not answer within {_CONNECT_S:g} s", kind="server_timeout")
+
+
+@contextmanager
+def translated(channel: "LineChannel", server: str) -> Iterator[None]:
+    """Raise a ToolBoundaryError for whatever a server that is gone makes of a request."""
+    try:
+        yield
+    except ToolBoundaryError:
+        raise
+    except Exception as error:
+        reason = channel.end[0] if channel.end else f"{type(error).__name__}: {error}"
+        raise ToolBoundaryError(f"{server} is gone: {reason}", kind="server_gone") from error
 
 
 class LineTransport:

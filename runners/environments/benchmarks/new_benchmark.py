@@ -1,4 +1,4 @@
-"""Write a new benchmark from the template: a small working package with passing tests."""
+"""Write a new benchmark or a new Harbor task from its template: small, working, with tests."""
 
 import keyword
 import re
@@ -37,3 +37,32 @@ def write_benchmark(name: str, folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             text = source.read_text(encoding="utf-8").replace(_TEMPLATE, name).replace(_CLASS, class_name)
             target.write_text(text, encoding="utf-8")
+
+
+_TASK_NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
+_EXPERIMENT = "experiment.toml"
+_DOCKER = '\n[sandbox]\nkind = "docker"'
+_NO_DOCKER = "without_docker = true  # in a sandbox on this machine's own system; leave it out to use the image"
+_SCRIPTS = ("tests/test.sh", "solution/solve.sh")
+
+
+def write_task(name: str, image: str, *, has_docker: bool) -> tuple[Path, Path]:
+    """Write the folder of a task and an experiment beside it, and return both paths."""
+    if not _TASK_NAME.fullmatch(name):
+        raise ExperimentError(f"{name!r} cannot name a task; take lower-case letters, digits and '-' (sort-guests)")
+    folder, experiment = Path(name), Path(f"{name}.toml")
+    for path in (folder, experiment):
+        if path.exists():
+            raise ExperimentError(f"{path} is there already; take another name")
+    template = data_path("new_task")
+    for source in sorted(path for path in template.rglob("*") if path.is_file()):
+        relative = source.relative_to(template).as_posix()
+        target = experiment if relative == _EXPERIMENT else folder / relative
+        target.parent.mkdir(parents=True, exist_ok=True)
+        text = source.read_text(encoding="utf-8")
+        for mark, value in (("{name}", name), ("{image}", image), ("{sandbox}", _DOCKER if has_docker else _NO_DOCKER)):
+            text = text.replace(mark, value)
+        target.write_text(text, encoding="utf-8")
+        if relative in _SCRIPTS:
+            target.chmod(0o755)
+    return folder, experiment

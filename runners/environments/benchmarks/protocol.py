@@ -1,7 +1,6 @@
-"""The interfaces of benchmarks and their environments, with defaults for the optional members.
+"""The base classes of benchmarks and their environments, with defaults for the optional members.
 
-A benchmark inherits from :class:`Benchmark` and its environments from :class:`Environment`. A class that does not
-inherit must define the members without a default, and gets the others from :func:`with_defaults`.
+Every benchmark inherits from :class:`Benchmark`, and its environments from :class:`Environment`.
 """
 
 from abc import ABC, abstractmethod
@@ -15,9 +14,13 @@ import msgspec
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
-from lhaw_record.runners.environments.benchmarks.defaults import WithDefaults, with_defaults
 from lhaw_record.runners.environments.grading.grade import Artifact, CheckpointResult, Grade
-from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox, SandboxLimits, SandboxProvider, Way
+from lhaw_record.runners.environments.sandboxes.protocol import (
+    ProgramAccess,
+    ProgramSandbox,
+    SandboxLimits,
+    SandboxProvider,
+)
 from lhaw_record.runners.models.replay import Reference
 from lhaw_record.runners.models.reply_forms import ReplyForm
 
@@ -32,8 +35,6 @@ __all__ = [
     "Reference",
     "ToolDefinition",
     "ToolResult",
-    "WithDefaults",
-    "with_defaults",
 ]
 """Everything that the author of a benchmark imports. Some of it is defined elsewhere and re-exported here."""
 
@@ -65,7 +66,7 @@ class EnvironmentSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     sandbox: SandboxProvider
     limits: SandboxLimits
-    way: Way | None = None
+    access: ProgramAccess | None = None
     """How an agent program reaches its model. None for the native agent."""
     keep: Keep = _forget
     """Stores what an environment shows while the agent works, such as a screenshot, also if the trial fails later."""
@@ -77,13 +78,13 @@ class Environment(ABC):
     tools: tuple[ToolDefinition, ...]
 
     sandbox: ProgramSandbox | None = None
-    """The sandbox in which a program works instead of the native agent, opened with ``settings.way``.
+    """The sandbox in which a program works instead of the native agent, opened with ``settings.access``.
 
     If None, a program works in an empty sandbox of the experiment, and gets all ``tools`` over MCP.
     """
 
     program_tools: tuple[ToolDefinition, ...] = ()
-    """Of ``tools``, those that a program gets over MCP besides its own, where there is a ``sandbox``."""
+    """The subset of ``tools`` that a program gets over MCP besides its own, where there is a ``sandbox``."""
 
     facts: tuple[Artifact, ...] = ()
     """Artifacts that describe the environment. They are recorded before the agent begins."""
@@ -154,7 +155,7 @@ class Benchmark(ABC):
     """Why a program cannot be the agent, in one sentence. Empty if it can."""
 
     tools_over_mcp: Literal["none", "some", "all"] = "none"
-    """Which of its tools programs get over MCP: some beside a sandbox of the task's own, or all, beside an empty one.
+    """The tools that programs get over MCP: none, some beside a sandbox of the task's own, or all, beside an empty one.
 
     With ``some``, a task may have none: see :meth:`has_mcp_tools`.
     """

@@ -1,16 +1,22 @@
-"""Read files of published benchmarks: UTF-8 text, and records in JSON, CSV or Parquet. Errors name the place."""
+"""Read files of benchmarks: text, tables in TOML, and records in JSON, CSV or Parquet. Errors name the place."""
 
 import csv
 import gzip
 import io
 import json
+import tomllib
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.experiment.decoding import key_problem
+
+Table = TypeVar("Table", bound=msgspec.Struct)
 
 CSV_FIELD_LIMIT = 1 << 30  # trajectories reach 741,493 characters; the csv module's own limit is 131,072
 RECORD_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".parquet")
@@ -29,6 +35,18 @@ def read_text(path: Path) -> str:
         raise PublishedError(
             f"{path} is not UTF-8 text (byte {error.start} is 0x{content[error.start]:02x}); save it as UTF-8"
         ) from error
+
+
+def decoded_file(path: Path, kind: type[Table]) -> Table:
+    """Return the content of a TOML file."""
+    try:
+        value = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise PublishedError(f"{path} is not TOML: {error}; correct it") from error
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise PublishedError(f"{path}: {key_problem(error, kind, value)}") from error
 
 
 def read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,7 +8,7 @@ from lhaw_record.recorder.events.values import Variant
 from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
-from lhaw_record.runners.experiment.decoding_errors import key_problem
+from lhaw_record.runners.experiment.decoding import key_problem
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 

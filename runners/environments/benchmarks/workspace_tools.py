@@ -4,7 +4,7 @@ import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lhaw_record.recorder.events.action import SandboxLimit
+from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.base.conversation.messages import ToolDefinition
 from lhaw_record.runners.environments.benchmarks.protocol import ToolResult
 from lhaw_record.runners.environments.sandboxes.command_output import cut_text, decode_output

@@ -10,9 +10,8 @@ answer of desk takes 2 % of the memory and 0.2 % of the time). The item counts a
 the code, a limit reached before anything was read, or a child that was killed from outside or got no processor time.
 """
 
-import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import anyio
@@ -20,7 +19,6 @@ import anyio.to_thread
 import msgspec
 from anyio.lowlevel import RunVar
 
-from lhaw_record.recorder.events import CheckpointScored
 from lhaw_record.recorder.events.values import Checkpoint
 from lhaw_record.runners.base.errors import GraderError
 from lhaw_record.runners.environments.grading.confined import (
@@ -31,12 +29,11 @@ from lhaw_record.runners.environments.grading.confined import (
     call,
 )
 from lhaw_record.runners.environments.grading.deliverables import CheckpointNotMet, Deliverables
-from lhaw_record.runners.environments.grading.grade import CheckpointResult, Grade
+from lhaw_record.runners.environments.grading.grade import Grade, failed_grade, with_plain_details
 
 T = TypeVar("T")
 
 GRADING_LIMITS = ConfinedLimits()
-_SHOWN_CHARACTERS = 2000
 _MOST_ROUNDS = 8
 _limiter: RunVar[anyio.CapacityLimiter] = RunVar("graders at a time")
 
@@ -114,83 +111,10 @@ def read_apart(
     raise UnreadableWithinLimits(_sentence(left) or "")
 
 
-def failed_grade(checkpoints: Iterable[Checkpoint], reason: str, abuse: str | None = None) -> Grade:
-    """Return a grade in which every checkpoint fails for one reason.
-
-    ``abuse`` names the things that cannot be read within the limits, or is None.
-    """
-    results = tuple(
-        CheckpointResult(checkpoint_id=each.checkpoint_id, score=0.0, details=reason) for each in checkpoints
-    )
-    return Grade(results=results, is_success=False, resource_abuse=abuse)
-
-
-def checked(grade: Grade, checkpoints: Iterable[Checkpoint]) -> Grade:
-    """Check that a grade can be recorded, and return it with details of bounded length.
-
-    Every checkpoint must occur once, with a score between 0 and its total.
-    """
-    totals = {checkpoint.checkpoint_id: checkpoint.total for checkpoint in checkpoints}
-    found = {result.checkpoint_id for result in grade.results}
-    if found != totals.keys() or len(grade.results) != len(totals):
-        missing = ", ".join(sorted(totals.keys() ^ found))
-        raise GraderError(f"the grader did not score every checkpoint once: {missing}", kind="incomplete")
-    for result in grade.results:
-        if not 0 <= result.score <= totals[result.checkpoint_id]:  # NaN fails the comparison too
-            raise GraderError(
-                f"the grader gave checkpoint {result.checkpoint_id} {result.score} of "
-                f"{totals[result.checkpoint_id]} points",
-                kind="impossible_score",
-                is_retry_owed=False,
-            )
-    for score in (grade.final_score, grade.final_total):
-        if score is not None and not math.isfinite(score):
-            raise GraderError(f"the grader gave a final score of {score}", kind="impossible_score", is_retry_owed=False)
-    return _with_plain_details(grade)
-
-
-def scored(
-    results: Iterable[CheckpointResult],
-    checkpoints: Iterable[Checkpoint],
-    grader: str,
-    *,
-    grading_id: str = "primary",
-    graded_stream_id: str | None = None,
-) -> tuple[CheckpointScored, ...]:
-    """Return the events that record some results, in the same order."""
-    by_id = {checkpoint.checkpoint_id: checkpoint for checkpoint in checkpoints}
-    return tuple(
-        CheckpointScored(
-            checkpoint_id=result.checkpoint_id,
-            label=by_id[result.checkpoint_id].label,
-            score=result.score,
-            total=by_id[result.checkpoint_id].total,
-            details=result.details,
-            grader=grader,
-            grading_id=grading_id,
-            is_primary=graded_stream_id is None,
-            graded_stream_id=graded_stream_id,
-        )
-        for result in results
-    )
-
-
 def _read(read: Callable[..., Any], left: Deliverables, arguments: tuple[Any, ...]) -> Any:
     """Run the reader in the child, and make its result safe to encode."""
     value = read(left, *arguments)
-    return _with_plain_details(value) if isinstance(value, Grade) else value
-
-
-def _with_plain_details(grade: Grade) -> Grade:
-    results = tuple(msgspec.structs.replace(each, details=plain(each.details)) for each in grade.results)
-    return msgspec.structs.replace(grade, results=results)
-
-
-def plain(details: str) -> str:
-    """Return a text that may quote an agent, with bounded length and valid UTF-8."""
-    if len(details) > _SHOWN_CHARACTERS:
-        details = f"{details[:_SHOWN_CHARACTERS]} … ({len(details)} characters)"
-    return details.encode("utf-8", "replace").decode()
+    return with_plain_details(value) if isinstance(value, Grade) else value
 
 
 def _sentence(left: Deliverables) -> str | None:

@@ -1,6 +1,15 @@
-"""The result of grading one trial: points for each checkpoint, and the files to keep."""
+"""The result of grading one trial: points for each checkpoint, the files to keep, and the events that record them."""
+
+import math
+from collections.abc import Iterable
 
 import msgspec
+
+from lhaw_record.recorder.events import CheckpointScored
+from lhaw_record.recorder.events.values import Checkpoint
+from lhaw_record.runners.base.errors import GraderError
+
+_SHOWN_CHARACTERS = 2000
 
 
 class CheckpointResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -8,7 +17,7 @@ class CheckpointResult(msgspec.Struct, frozen=True, kw_only=True):
 
     checkpoint_id: str
     score: float
-    details: str
+    details: str = ""
 
 
 class Artifact(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,3 +42,76 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     final_total: float | None = None
     artifacts: tuple[Artifact, ...] = ()
     resource_abuse: str | None = None
+
+
+def failed_grade(checkpoints: Iterable[Checkpoint], reason: str, abuse: str | None = None) -> Grade:
+    """Return a grade in which every checkpoint fails for one reason.
+
+    ``abuse`` names the things that cannot be read within the limits, or is None.
+    """
+    results = tuple(
+        CheckpointResult(checkpoint_id=each.checkpoint_id, score=0.0, details=reason) for each in checkpoints
+    )
+    return Grade(results=results, is_success=False, resource_abuse=abuse)
+
+
+def checked(grade: Grade, checkpoints: Iterable[Checkpoint]) -> Grade:
+    """Check that a grade can be recorded, and return it with details of bounded length.
+
+    Every checkpoint must occur once, with a score between 0 and its total.
+    """
+    totals = {checkpoint.checkpoint_id: checkpoint.total for checkpoint in checkpoints}
+    found = {result.checkpoint_id for result in grade.results}
+    if found != totals.keys() or len(grade.results) != len(totals):
+        missing = ", ".join(sorted(totals.keys() ^ found))
+        raise GraderError(f"the grader did not score every checkpoint once: {missing}", kind="incomplete")
+    for result in grade.results:
+        if not 0 <= result.score <= totals[result.checkpoint_id]:  # NaN fails the comparison too
+            raise GraderError(
+                f"the grader gave checkpoint {result.checkpoint_id} {result.score} of "
+                f"{totals[result.checkpoint_id]} points",
+                kind="impossible_score",
+                is_retry_owed=False,
+            )
+    for score in (grade.final_score, grade.final_total):
+        if score is not None and not math.isfinite(score):
+            raise GraderError(f"the grader gave a final score of {score}", kind="impossible_score", is_retry_owed=False)
+    return with_plain_details(grade)
+
+
+def scored(
+    results: Iterable[CheckpointResult],
+    checkpoints: Iterable[Checkpoint],
+    grader: str,
+    *,
+    grading_id: str = "primary",
+    graded_stream_id: str | None = None,
+) -> tuple[CheckpointScored, ...]:
+    """Return the events that record some results, in the same order."""
+    by_id = {checkpoint.checkpoint_id: checkpoint for checkpoint in checkpoints}
+    return tuple(
+        CheckpointScored(
+            checkpoint_id=result.checkpoint_id,
+            label=by_id[result.checkpoint_id].label,
+            score=result.score,
+            total=by_id[result.checkpoint_id].total,
+            details=result.details,
+            grader=grader,
+            grading_id=grading_id,
+            is_primary=graded_stream_id is None,
+            graded_stream_id=graded_stream_id,
+        )
+        for result in results
+    )
+
+
+def with_plain_details(grade: Grade) -> Grade:
+    results = tuple(msgspec.structs.replace(each, details=plain(each.details)) for each in grade.results)
+    return msgspec.structs.replace(grade, results=results)
+
+
+def plain(details: str) -> str:
+    """Return a text that may quote an agent, with bounded length and valid UTF-8."""
+    if len(details) > _SHOWN_CHARACTERS:
+        details = f"{details[:_SHOWN_CHARACTERS]} … ({len(details)} characters)"
+    return details.encode("utf-8", "replace").decode()

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
-from lhaw_record.runners.environments.sandboxes.inside.wire import FRAME_LIMIT_BYTES, pack, unpack
+from lhaw_record.runners.environments.sandboxes.inside.pipes import FRAME_LIMIT_BYTES, pack, unpack
 
 OUT_OF_MEMORY = "sandbox_out_of_memory"
 """The error kind for a sandbox whose agent used up the memory, so that the kernel killed the driver itself."""
@@ -13,7 +13,23 @@ IMAGE_UNFIT = "image_unfit"
 """The error kind for an image in which no sandbox can start, however often it is tried."""
 
 
-class ControlChannel(asyncio.Protocol):
+class Channel(asyncio.Protocol):
+    """Our end of the standard streams of a driver, or of a program in a container."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def break_off(self, reason: str, kind: str) -> None:
+        """Note that nothing more will come, with the reason and the error kind."""
+        raise NotImplementedError
+
+
+class ControlChannel(Channel):
     """Sends requests to the driver and waits for its replies.
 
     If a caller is cancelled while a command runs, the reply is still to come. The driver is told to end the command,
@@ -24,19 +40,13 @@ class ControlChannel(asyncio.Protocol):
     """
 
     def __init__(self, describe_end: Callable[[], tuple[str, str]]) -> None:
+        super().__init__()
         self._describe_end = describe_end
-        self._buffer = bytearray()
         self._replies: deque[list[bytes]] = deque()
         self._arrival = asyncio.Event()
         self._turn = asyncio.Lock()
         self._unread_replies = 0
         self._broken: SandboxBoundaryError | None = None
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
 
     def data_received(self, data: bytes) -> None:
         """Split the received bytes into replies."""

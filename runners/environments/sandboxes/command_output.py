@@ -2,7 +2,7 @@
 
 import re
 
-from lhaw_record.recorder.events.action import SandboxLimit
+from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.environments.sandboxes.protocol import CommandResult, ProgramEnd, SandboxLimits
 
 _PYTHON_TOO = "; the shell and the Python interpreter start anew, without their variables"
@@ -13,7 +13,7 @@ _LIMITS: dict[str, SandboxLimit] = {
     "memory_limit": "memory_mb",
 }
 _FILE_SIGNAL = 128 + 25  # SIGXFSZ, as a shell reports it
-# EFBIG as the C library, Python, Rust and Node.js tell it; a server's "413 File too large" is none.
+# EFBIG in the words of the C library, Python, Rust and Node.js, but not a server's "413 File too large".
 _FILE_ERROR = re.compile(r": File too large\r?$|\[Errno 27\]|\(os error 27\)|\bEFBIG\b", re.MULTILINE)
 _SHELL_ONLY = "; the shell starts anew, without its variables"
 

@@ -4,22 +4,23 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import anyio
 
-from lhaw_record.recorder.events.action import SandboxLimit
+from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.base.errors import SandboxBoundaryError, ungrouped
 from lhaw_record.runners.environments.sandboxes.channel import ControlChannel
 from lhaw_record.runners.environments.sandboxes.command_output import command_result, program_end
 from lhaw_record.runners.environments.sandboxes.inside.forwarder import PORT
-from lhaw_record.runners.environments.sandboxes.inside.wire import CHUNK_BYTES
+from lhaw_record.runners.environments.sandboxes.inside.pipes import CHUNK_BYTES
 from lhaw_record.runners.environments.sandboxes.protocol import (
     READ_BYTES,
     CommandResult,
+    ProgramAccess,
     ProgramCommand,
     ProgramEnd,
     SandboxLimits,
-    Way,
 )
 
 Watch = Callable[[], Mapping[SandboxLimit, int]]
@@ -38,45 +39,46 @@ class DrivenSandbox:
     def __init__(
         self,
         kind: str,
-        work_dir: str,
+        config: Mapping[str, Any],
         weak_limits: tuple[str, ...],
         limits: SandboxLimits,
         channel: ControlChannel,
         watch: Watch = dict,
     ) -> None:
         self.kind = kind
-        self.work_dir = work_dir
+        self.work_dir: str = config["work_dir"]
         self.weak_limits = weak_limits
         self.home = ""
         self.listener_url = ""
-        self._environment: Mapping[str, str] = {}
+        self._environment: Mapping[str, str] = config["environment"]
         self._limits = limits
         self._channel = channel
         self._watch = watch
         self._seen = watch()
 
     async def prepare(
-        self, files: Path | None, way: Way | None, *, home: str, environment: Mapping[str, str], port: int | None = PORT
+        self, files: Path | None, access: ProgramAccess | None, *, home: str, port: int | None = PORT
     ) -> None:
-        """Finish opening: fill the work directory, and prepare for programs if a way is given."""
-        if way is not None:
+        """Finish opening: fill the work directory, and prepare for programs if they have access."""
+        if access is not None:
             self.home, self.listener_url = home, f"http://127.0.0.1:{port}"
-            self._environment = {**environment, "HOME": home, "PATH": ":".join((environment["PATH"], *way.path))}
+            self._environment = {
+                **self._environment,
+                "HOME": home,
+                "PATH": ":".join((self._environment["PATH"], *access.path)),
+            }
         if files is not None:
             await self._load(files)
 
     async def run_bash(self, command: str) -> CommandResult:
-        """Run a command in the long-lived shell; see the protocol."""
         if "\0" in command:
             return CommandResult(output="a shell command cannot hold a NUL byte", exit_code=2)
         return await self._run(b"bash", command)
 
     async def run_python(self, code: str) -> CommandResult:
-        """Run code in the long-lived interpreter; see the protocol."""
         return await self._run(b"python", code)
 
     async def read_file(self, path: str) -> bytes:
-        """Return a file's bytes; see the protocol."""
         name = os.fsencode(path)
         content = bytearray()
         while True:
@@ -88,7 +90,6 @@ class DrivenSandbox:
                 return bytes(content)
 
     async def write_file(self, path: str, content: bytes) -> None:
-        """Write a file, making its folders; see the protocol."""
         name = os.fsencode(path)
         for entry in _file_entries(b"w", name, content):
             _raise_os_error(await self._channel.ask(b"put", *entry, timeout_s=_ANSWER_S), path)
@@ -111,15 +112,14 @@ class DrivenSandbox:
         _raise_os_error(reply, str(destination))
         destination.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  a local folder
         left_bytes = limit_bytes
-        for path, size, kind in _triples(reply[1:]):
+        for path, size, kind in zip(reply[1::3], reply[2::3], reply[3::3], strict=True):
             if kind == b"d":
                 _target(destination, path).mkdir(parents=True, exist_ok=True)
                 continue
             left_bytes -= await self._export_file(path, int(size), kind == b"x", destination, left_bytes)
 
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
-        """Run a program to its end; see the protocol."""
-        assert self.listener_url, "the sandbox was opened with a way"
+        assert self.listener_url, "the sandbox was opened with access for programs"
         environment = {**self._environment, **launch.environment}
         words = [*(word for item in environment.items() for word in item), *launch.argv]
         request = [b"%.3f" % launch.max_seconds, launch.stdin, b"%d" % len(environment), *map(os.fsencode, words)]
@@ -228,10 +228,6 @@ def _raise_load_error(reply: list[bytes], files: Path) -> None:
             kind="sandbox_load",
             is_retry_owed=False,
         ) from error
-
-
-def _triples(fields: list[bytes]) -> Iterator[tuple[bytes, bytes, bytes]]:
-    return zip(fields[::3], fields[1::3], fields[2::3], strict=True)
 
 
 def _file_entries(kind: bytes, name: bytes, content: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:

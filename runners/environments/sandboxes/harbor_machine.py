@@ -1,8 +1,8 @@
 """Containers that the harbor package opens for tasks with images of their own: in its local Docker, or in a cloud.
 
 The package knows Modal, Daytona, E2B, GKE and others. It is asked for four things only: start, run a command, copy a
-file, stop. A command counts only if the end that we print after it came back, so whatever breaks on the way is
-an error of the sandbox, never a result.
+file, stop. A command counts only if the marker that we print after it came back, so a broken connection is an
+error of the sandbox, never a result.
 """
 
 import base64
@@ -25,9 +25,14 @@ from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryErro
 from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult
 from lhaw_record.runners.environments.sandboxes.docker.files import FileLimits, packed, regular_files, too_large
-from lhaw_record.runners.environments.sandboxes.docker.machine import LIMIT_EVENTS, MachineUsage, limit_counts
+from lhaw_record.runners.environments.sandboxes.docker.machine import (
+    LIMIT_EVENTS,
+    MachineUsage,
+    limit_counts,
+    with_limits_met,
+)
 from lhaw_record.runners.environments.sandboxes.docker.shell import new_path
-from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, SandboxLimits
 
 if TYPE_CHECKING:
     from harbor.environments.base import BaseEnvironment
@@ -152,15 +157,14 @@ class HarborMachine:
             await self._exec(("rm", "-rf", "--", folder), _COPY_S, user)
         before, self._stopped = self._stopped, limit_counts(parts[2])
         is_timeout = int(code) in (124, 137) and int(took) >= seconds
-        return ExecResult(
+        result = ExecResult(
             exit_code=None if is_timeout else int(code),
             stdout=stdout,
             stderr=stderr,
             is_timeout=is_timeout,
             is_truncated=max(map(int, sizes)) > output_bytes,
-            is_out_of_memory=self._stopped.get("oom_kill", 0) > before.get("oom_kill", 0),
-            is_out_of_processes=self._stopped.get("processes", 0) > before.get("processes", 0),
         )
+        return with_limits_met(result, before, self._stopped)
 
     async def put(self, folder: str, files: Mapping[str, bytes]) -> None:
         """Write files below an existing folder of the container. The files belong to root."""
@@ -202,7 +206,7 @@ class HarborMachine:
             return await anyio.to_thread.run_sync(regular_files, file, limits)
 
     async def usage(self) -> MachineUsage:
-        """Return that nothing is known to be used: no environment tells."""
+        """Return 0 for every limit, because no environment reports its use."""
         return MachineUsage(memory=0.0, processes=0.0)
 
     async def _exec(
@@ -240,7 +244,7 @@ class HarborSandboxProvider:
         self._options = options
         self._report = report
 
-    def open(self, files: Path | None, limits: SandboxLimits, way: Way | None = None) -> NoReturn:
+    def open(self, files: Path | None, limits: SandboxLimits, access: ProgramAccess | None = None) -> NoReturn:
         """Refuse a sandbox with our own driver."""
         raise SandboxBoundaryError(
             f"the sandbox {self.kind} is for tasks with images of their own",
@@ -297,7 +301,7 @@ class HarborSandboxProvider:
             )
 
     async def _stop(self, environment: "BaseEnvironment") -> None:
-        """Stop a container. What was done in it is not lost if that fails, so it is only told."""
+        """Stop a container. A failure is only reported, because the work done in it is not lost."""
         with anyio.CancelScope(shield=True):
             try:
                 with anyio.fail_after(_STOP_S):
@@ -347,7 +351,7 @@ def _asked(what: str, timeout_s: float, *, is_retry_owed: bool = True) -> Iterat
 
 
 def _words(error: BaseException) -> str:
-    """Return an error's class and its words; of many, the beginning and the end, where commands tell what failed."""
+    """Return an error's class and message. A long message is cut in the middle: commands say at the end what failed."""
     words = " ".join(str(error).split())
     shown = words if len(words) <= _HEAD + _TAIL else f"{words[:_HEAD]} ... {words[-_TAIL:]}"
     return f"{type(error).__name__}: {shown}" if words else type(error).__name__

@@ -8,8 +8,7 @@ from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryErro
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
 from lhaw_record.runners.environments.sandboxes.docker.provider import docker_provider
 from lhaw_record.runners.environments.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
-from lhaw_record.runners.environments.sandboxes.local.namespaces import NamespaceSandboxProvider
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import NamespaceSandboxProvider, ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, SandboxProvider
 
 KINDS = ("auto", "bubblewrap", "namespaces", "docker", "process")

@@ -7,7 +7,7 @@ from typing import Protocol
 import anyio
 import msgspec
 
-from lhaw_record.recorder.events.action import SandboxLimit
+from lhaw_record.recorder.events.interaction import SandboxLimit
 
 
 class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 READ_BYTES = 256 << 20
-"""The largest file that ``read_file`` returns: it stands in the memory of this host."""
+"""The largest file that ``read_file`` returns: it is held in the memory of this host."""
 
 
 class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,8 +29,9 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
 
     ``output`` is stdout and stderr in order, truncated in the middle to ``output_bytes``. ``exit_code`` is None after a
     timeout. ``is_out_of_memory`` says that the system killed a process of the sandbox since the previous command
-    because all of them together had used up ``memory_mb``, where a control group tells. ``limit_met`` is what
-    stopped the command or a part of it, and ``limits_watched`` what would have been noticed; None if nothing ran.
+    because all of them together had used up ``memory_mb``, where a control group reports it. ``limit_met`` is the limit
+    that stopped the command or a part of it, and ``limits_watched`` are those that would have been noticed; None if
+    nothing ran.
     """
 
     output: str
@@ -42,7 +43,7 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     limits_watched: tuple[SandboxLimit, ...] | None = None
 
 
-class Way(msgspec.Struct, frozen=True, kw_only=True):
+class ProgramAccess(msgspec.Struct, frozen=True, kw_only=True):
     """What a sandbox needs so that a program can be the agent: access to the run's listener, and files to read.
 
     Args:
@@ -88,9 +89,9 @@ class ProgramSandbox(Protocol):
 
     work_dir: str
     home: str
-    """The HOME of programs; empty in a sandbox opened without a way."""
+    """The HOME of programs; empty in a sandbox opened without access."""
     listener_url: str
-    """``http://HOST:PORT`` where programs inside reach the listener; empty in a sandbox opened without a way."""
+    """``http://HOST:PORT`` where programs inside reach the listener; empty in a sandbox opened without access."""
 
     async def run_bash(self, command: str) -> CommandResult:
         """Run a command in a shell."""
@@ -116,7 +117,7 @@ class ProgramSandbox(Protocol):
         """Run a program in the work directory until it ends, then end everything that runs in the sandbox.
 
         In an image of the task's own (harbor), what the program left running as a service stays, for the tests.
-        The sandbox must have been opened with a :class:`Way`. No other method may be called while the program runs.
+        The sandbox must have been opened with a :class:`ProgramAccess`. No other method may be called meanwhile.
 
         Args:
             launch: How to start it; a name without a slash is looked up in the PATH of its environment.
@@ -150,13 +151,13 @@ class SandboxProvider(Protocol):
     kind: str
 
     def open(
-        self, files: Path | None, limits: SandboxLimits, way: Way | None = None
+        self, files: Path | None, limits: SandboxLimits, access: ProgramAccess | None = None
     ) -> AbstractAsyncContextManager[Sandbox]:
         """Open a sandbox whose work directory starts as a copy of a host folder; closing leaves nothing behind.
 
         Args:
             files: The host folder; None for an empty work directory.
             limits: The limits of the sandbox.
-            way: What a program as the agent needs; None if only our own tools act in the sandbox.
+            access: What a program as the agent needs; None if only our own tools act in the sandbox.
         """
         ...

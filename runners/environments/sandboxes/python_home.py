@@ -28,14 +28,12 @@ class PythonHome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def config_text(self) -> str:
-        """The content of pyvenv.cfg."""
         return (
             f"home = {Path(self.executable).parent}\ninclude-system-site-packages = false\nversion = {self.version}\n"
         )
 
     @property
     def site_packages(self) -> str:
-        """The folder of packages, relative to the environment."""
         return f"lib/python{'.'.join(self.version.split('.')[:2])}/site-packages"
 
     def masks(self, shown: Mapping[str, str]) -> list[str]:

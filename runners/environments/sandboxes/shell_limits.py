@@ -11,35 +11,27 @@ _OWN_MB, _TRIAL_MB = 1536, 16  # of address space, most of it reserved by thread
 
 def check_shell_limits(concurrency: int) -> None:
     """Raise this process's soft limit of open files if it is too low; refuse to start if a hard limit is too low."""
-    _check_files(concurrency)
-    _check_address_space(concurrency)
-
-
-def _check_files(concurrency: int) -> None:
-    needed = max(_INSIDE_FILES, _OWN_FILES + _TRIAL_FILES * concurrency)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if _holds(soft, needed):
-        return
-    if not _holds(hard, needed):
-        raise ExperimentError(
-            f"this shell allows {hard} open files, and {concurrency} trials at a time need {needed}: run "
-            f"`ulimit -n {needed}` first (as root where it is refused), or fewer at a time with --concurrency"
-        )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-
-
-def _check_address_space(concurrency: int) -> None:
+    files = max(_INSIDE_FILES, _OWN_FILES + _TRIAL_FILES * concurrency)
+    _raise_limit(
+        resource.RLIMIT_NOFILE,
+        files,
+        f"open files, and {concurrency} trials at a time need {files}: run `ulimit -n {files}` first (as root where it "
+        "is refused), or fewer at a time with --concurrency",
+    )
     needed_mb = _OWN_MB + _TRIAL_MB * concurrency
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    if _holds(soft, needed_mb << 20):
-        return
-    if not _holds(hard, needed_mb << 20):
-        raise ExperimentError(
-            f"this shell allows {hard >> 20} MB of address space, and {concurrency} trials at a time need "
-            f"{needed_mb}: start from a shell with `ulimit -v unlimited`; limits.memory_mb limits the agents"
-        )
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    _raise_limit(
+        resource.RLIMIT_AS,
+        needed_mb << 20,
+        f"MB of address space, and {concurrency} trials at a time need {needed_mb}: start from a shell with "
+        "`ulimit -v unlimited`; limits.memory_mb limits the agents",
+        unit=1 << 20,
+    )
 
 
-def _holds(limit: int, needed: int) -> bool:
-    return limit == resource.RLIM_INFINITY or limit >= needed
+def _raise_limit(kind: int, needed: int, problem: str, *, unit: int = 1) -> None:
+    soft, hard = resource.getrlimit(kind)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        if hard != resource.RLIM_INFINITY and hard < needed:
+            raise ExperimentError(f"this shell allows {hard // unit} {problem}")
+        raised = hard if kind == resource.RLIMIT_AS else needed  # what memory is needed is a rough estimate
+        resource.setrlimit(kind, (raised, hard))

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.recorder.events import AnyEvent, Skipped
-from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
+from lhaw_record.recorder.events import AnyEvent
+from lhaw_record.recorder.events.values import CONDITIONS, INJECT_PERCENTAGES, Checkpoint, Task, Variant
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.text.fields import (
     as_bool,
@@ -21,10 +21,10 @@ from lhaw_record.runners.base.text.fields import (
     as_object,
     as_text,
     optional_count,
+    shown,
 )
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.foreign_trial import (
-    UNKNOWN,
     Finish,
     ForeignInjection,
     ForeignTrial,
@@ -33,14 +33,16 @@ from lhaw_record.runners.imports.foreign_trial import (
     Options,
     ParsedFile,
     SourceFile,
+    converted,
+    imported_task,
+    imported_variant,
+    skipped_entries,
 )
-from lhaw_record.runners.imports.formats.ask_early_conditions import condition_of_trial
 from lhaw_record.runners.imports.source_files import decode_json_or_lines
 from lhaw_record.runners.imports.trajectory import (
-    Call,
-    Outcome,
-    Turn,
-    events_of_calls,
+    CallResult,
+    ForeignTurn,
+    call_turn,
     events_of_turns,
     message_of,
     turns_of,
@@ -57,32 +59,27 @@ _MCP_ATLAS_TASK = re.compile(r"([0-9a-f]{24})::")
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
     """Return the trials in a file, which holds one object, a list of objects, or JSON Lines."""
-    trials: list[ForeignTrial] = []
-    skipped: Counter[tuple[str, str]] = Counter()
-    for number, given in enumerate(decode_json_or_lines(source), 1):
-        place = f"{source.label}, trial {number}"
+    notes: Counter[str] = Counter()
+
+    def convert(entry: tuple[int, Any]) -> ForeignTrial:
+        number, given = entry
+        location = f"{source.label}, trial {number}"
         if not isinstance(given, dict) or not {"variant_id", "condition", "task_success"} <= set(given):
             raise ImportFailed(
-                f"{place} has no variant_id, condition and task_success; docs/imports.md names the fields"
+                f"{location} has no variant_id, condition and task_success; docs/imports.md names the fields"
             )
-        try:
-            trial, note = _trial(place, given, options, known)
-        except ValueError as error:
-            skipped["trials", str(error)] += 1
-            continue
-        trials.append(trial)
-        if note:
-            skipped["conversations", note] += 1
-    return ParsedFile(
-        trials=tuple(trials),
-        skipped=tuple(Skipped(kind=kind, count=count, reason=why) for (kind, why), count in skipped.items()),
-    )
+        trial, note = _trial(location, given, options, known)
+        notes.update([note] if note else [])
+        return trial
+
+    parsed = converted("trials", enumerate(decode_json_or_lines(source), 1), convert)
+    return msgspec.structs.replace(parsed, skipped=(*parsed.skipped, *skipped_entries("conversations", notes)))
 
 
-def _trial(place: str, given: Mapping[str, Any], options: Options, known: KnownRecords) -> tuple[ForeignTrial, str]:
+def _trial(location: str, given: Mapping[str, Any], options: Options, known: KnownRecords) -> tuple[ForeignTrial, str]:
     """Return the trial, and the reason if its conversation is not kept."""
     condition, point = condition_of_trial(given.get("condition"), given.get("injection_point"))
-    task, variant = _measured(place, given, condition, known)
+    task, variant = _measured(location, given, condition, known)
     actions = [as_object(each, "an action") for each in as_list(given.get("actions"), "actions")]
     _check_counts(given, actions)
     messages, note = _conversation(given.get("conversation"))
@@ -92,7 +89,7 @@ def _trial(place: str, given: Mapping[str, Any], options: Options, known: KnownR
     is_success = as_bool(given["task_success"], "task_success")
     duration = given.get("duration_seconds")
     trial = ForeignTrial(
-        place=place,
+        location=location,
         task=task,
         variant=variant,
         condition=condition,
@@ -107,7 +104,7 @@ def _trial(place: str, given: Mapping[str, Any], options: Options, known: KnownR
         injected=_injected(condition, point, given, actions, messages) if condition.startswith("inject_") else None,
         end=Finish(
             is_success=is_success,
-            results=(CheckpointResult(checkpoint_id=_SUCCESS, score=float(is_success), details=""),),
+            results=(CheckpointResult(checkpoint_id=_SUCCESS, score=float(is_success)),),
             final_answer=messages[-1].content if messages and messages[-1].role == "assistant" else None,
             duration_ms=None if duration is None else as_number(duration, "duration_seconds") * 1000,
         ),
@@ -115,42 +112,34 @@ def _trial(place: str, given: Mapping[str, Any], options: Options, known: KnownR
     return trial, note or why
 
 
-def _measured(place: str, given: Mapping[str, Any], condition: str, known: KnownRecords) -> tuple[Task, Variant | None]:
+def _measured(
+    location: str, given: Mapping[str, Any], condition: str, known: KnownRecords
+) -> tuple[Task, Variant | None]:
     """Return the task, with the format's single checkpoint, and the variant, which is None for the full prompt."""
     variant = None
     if given["variant_id"] is None and condition.startswith("full") and given.get("task_id"):
         measured = as_text(given.get("benchmark"), "benchmark"), as_text(given["task_id"], "task_id")
     else:
-        variant = _variant(place, as_text(given["variant_id"], "variant_id"), known)
+        variant = _variant(location, as_text(given["variant_id"], "variant_id"), known)
         measured = variant.benchmark, variant.task_id
-    task = Task(
-        benchmark=measured[0],
-        benchmark_version=UNKNOWN,
-        task_id=measured[1],
-        prompt="",
-        checkpoints=(Checkpoint(checkpoint_id=_SUCCESS, label="the task succeeded"),),
-        environment_digest="",
-    )
-    return task, variant
+    checkpoints = (Checkpoint(checkpoint_id=_SUCCESS, label="the task succeeded"),)
+    return imported_task(*measured, checkpoints=checkpoints), variant
 
 
-def _variant(place: str, variant_id: str, known: KnownRecords) -> Variant:
+def _variant(location: str, variant_id: str, known: KnownRecords) -> Variant:
     """Return the variant from the store, or a variant with only its id if the id names a task of MCP-Atlas."""
     if variant_id in known.variants:
         return known.variants[variant_id]
     match = _MCP_ATLAS_TASK.match(variant_id)
     if match is None:
         raise ImportFailed(
-            f"{place}: the benchmark of variant {variant_id!r} is unknown; import the dataset first: "
+            f"{location}: the benchmark of variant {variant_id!r} is unknown; import the dataset first: "
             "lhaw-record import lhaw-dataset FILE --store STORE"
         )
-    return Variant(
-        benchmark="mcp_atlas", task_id=match[1], variant_id=variant_id, prompt="", segments=(), origin="imported"
-    )
+    return imported_variant("mcp_atlas", match[1], variant_id)
 
 
 def _check_counts(given: Mapping[str, Any], actions: Sequence[Mapping[str, Any]]) -> None:
-    """Check the stated counts against the actions."""
     if given.get("total_actions") is not None and as_count(given["total_actions"], "total_actions") != len(actions):
         raise ValueError("total_actions is not the number of actions")
     marked = [as_bool(each["is_pre_injection"], "is_pre_injection") for each in actions if _is_marked(each)]
@@ -188,33 +177,28 @@ def _trajectory(
     if turns is not None:
         return events_of_turns(turns, model=model, has_channel=has_channel, simulator=SIMULATOR), ""
     note = "its tool calls are not the actions; the actions are kept" if messages else ""
-    return events_of_calls(calls, has_channel=has_channel, simulator=SIMULATOR), note
+    return events_of_turns(calls, model=model, has_channel=has_channel, simulator=SIMULATOR), note
 
 
-def _call(action: Mapping[str, Any]) -> Call:
-    name = str(action.get("action_name") or "")
-    result = action.get("result")
+def _call(action: Mapping[str, Any]) -> ForeignTurn:
+    name, given, result = str(action.get("action_name") or ""), action.get("parameters"), action.get("result")
     text = result if isinstance(result, str) else msgspec.json.encode(result).decode()
-    return Call(
-        name=name,
-        arguments=action.get("parameters"),
-        outcome=None if result is None else Outcome(text=text),
-        is_text=name in _TEXT_ACTIONS and not action.get("parameters"),
-    )
+    outcome = None if result is None else CallResult(text=text)
+    return call_turn(name, given, outcome, is_text=name in _TEXT_ACTIONS and not given)
 
 
-def _aligned(turns: Sequence[Turn], calls: Sequence[Call]) -> list[Turn] | None:
+def _aligned(turns: Sequence[ForeignTurn], calls: Sequence[ForeignTurn]) -> list[ForeignTurn] | None:
     """Return the turns with the outcomes of the actions, or None if turns and actions do not match."""
     rest = list(calls)
     found = []
     for turn in turns:
         names = [call.name for call in turn.reply.tool_calls]
         taken, rest = rest[: len(names)], rest[len(names) :]
-        if [call.name for call in taken] != names:
+        if [call.name for each in taken for call in each.reply.tool_calls] != names:
             return None
-        is_text = bool(not names and rest and rest[0].is_text)
+        is_text = bool(not names and rest and not rest[0].reply.tool_calls)
         rest = rest[1:] if is_text else rest
-        outcomes = tuple(call.outcome or own for call, own in zip(taken, turn.outcomes, strict=True))
+        outcomes = tuple(each.outcomes[0] or own for each, own in zip(taken, turn.outcomes, strict=True))
         found.append(msgspec.structs.replace(turn, outcomes=outcomes, is_text_action=is_text))
     return None if rest else found
 
@@ -244,12 +228,12 @@ def _injected(
     )
 
 
-def _message_after(calls: Sequence[Call], messages: Sequence[Message]) -> str | None:
+def _message_after(calls: Sequence[ForeignTurn], messages: Sequence[Message]) -> str | None:
     """Return the first user turn after exactly these actions, or None if there is none.
 
     Text turns are counted only if the actions list them.
     """
-    texts = sum(call.is_text for call in calls)
+    texts = sum(not call.reply.tool_calls for call in calls)
     wanted = len(calls) - texts
     seen_calls = seen_texts = 0
     for message in messages:
@@ -260,3 +244,43 @@ def _message_after(calls: Sequence[Call], messages: Sequence[Message]) -> str | 
         if message.role == "user" and has_begun and seen_calls == wanted and (not texts or seen_texts == texts):
             return message.content
     return None
+
+
+_NAMES = {
+    "oracle": "full",
+    "no_clarification": "underspecified",
+    "no_inject": "underspecified",
+    "nc": "underspecified",
+    "natural_ask": "ask_user",
+    "natural": "ask_user",
+}
+_INJECT = re.compile(
+    r"inj(?:ect(?:ion|ed)?)?(?:_at)?_?(0?\.\d+|\d+)?(?:_?(?:percent|pct|%))?|(\d+)(?:_?(?:percent|pct|%))"
+)
+
+
+def condition_of_trial(condition: Any, point: Any) -> tuple[str, float | None]:
+    """Return the condition, and the injection point as a number, or None if it only repeats the percentage."""
+    name = re.sub(r"[\s-]+", "_", as_text(condition, "condition").strip().lower())
+    name = _NAMES.get(name, name)
+    number = None if point in (None, "") else as_number(str(point).rstrip("% "), "injection_point")
+    match = _INJECT.fullmatch(name)
+    if name in CONDITIONS and not name.startswith("inject_"):
+        return name, None
+    if match is None:
+        raise ValueError(f"unknown condition {shown(condition)}")
+    stated = match[1] or match[2]
+    percent = _percent(float(stated)) if stated else None
+    said = _percent(number) if number is not None else None
+    if percent is None:
+        percent, said = said, None
+    elif number is not None and said in INJECT_PERCENTAGES and 0 < number < 1 and said != percent:
+        raise ValueError(f"condition {shown(condition)} contradicts injection_point {shown(point)}")
+    if percent not in INJECT_PERCENTAGES:
+        raise ValueError(f"condition {shown(condition)} at {shown(point)} is none of {INJECT_PERCENTAGES} percent")
+    is_repeated = number is None or 0 < number < 1 or _percent(number) == percent
+    return f"inject_{percent}", None if is_repeated else number
+
+
+def _percent(number: float) -> int:
+    return round(number * 100) if 0 < number < 1 else round(number)

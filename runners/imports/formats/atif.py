@@ -1,17 +1,37 @@
 """Format ``atif``: trajectories in Harbor's interchange format, 1.0 to 1.8, with continuations and sub-agents.
 
-A run may be several documents. They are one trial: of the document that no other one of the import refers to.
+A run may be several documents; they are one trial, named after the document that no other one refers to. ATIF says
+what an agent did, not what its model was sent, so the request of a turn is the steps before it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
-from lhaw_record.recorder.events import Skipped
-from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, parsed_trajectory
-from lhaw_record.runners.imports.foreign_trial import ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
-from lhaw_record.runners.imports.formats.atif_document import Document, SubAgentRef, read_document
-from lhaw_record.runners.imports.formats.atif_turns import trajectory_of
+from lhaw_record.recorder.events import Reasoning
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, known_cost, parsed_trajectory
+from lhaw_record.runners.imports.foreign_trial import (
+    UNKNOWN,
+    ImportFailed,
+    KnownRecords,
+    Options,
+    ParsedFile,
+    SourceFile,
+    counted,
+    left_out,
+)
+from lhaw_record.runners.imports.formats.atif_document import (
+    AtifDocument,
+    AtifResult,
+    AtifStep,
+    Content,
+    SubAgentRef,
+    read_document,
+)
 from lhaw_record.runners.imports.source_files import decode_json
+from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, result_messages
 
 FORMAT = "atif"
 _IN_CIRCLE = "documents refer to each other in a circle, so none of them begins the run; leave out the reference back"
@@ -54,7 +74,7 @@ class Documents:
         labels = {id(each): name for name, document in self._by_label.items() for each in _with_embedded(document)}
         used = {id(self._by_label[each]) for each in chain}
 
-        def find(document: Document, reference: SubAgentRef) -> Document | None:
+        def find(document: AtifDocument, reference: SubAgentRef) -> AtifDocument | None:
             own = {each.trajectory_id: each for each in document.subagent_trajectories or ()}
             named = self._resolved(labels[id(document)], reference.trajectory_path)
             found = own.get(reference.trajectory_id) or (self._by_label[named] if named else None)
@@ -106,7 +126,7 @@ def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecor
         if source.label in begins
         else ParsedFile(remarks=("belongs to the run of another file",))
         if source.label in reached
-        else ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=_IN_CIRCLE),))
+        else left_out("trajectories", _IN_CIRCLE)
         for source in sources
     ]
 
@@ -115,18 +135,141 @@ def _parsed(source: SourceFile, documents: Documents, options: Options, known: K
     try:
         found, remarks = documents.run(source.label)
     except ValueError as error:
-        return ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=str(error)),))
+        return left_out("trajectories", str(error))
     return parsed_trajectory(source.label, found, options, known, format_name=FORMAT, remarks=remarks)
 
 
-def _document(source: SourceFile) -> Document:
+def _document(source: SourceFile) -> AtifDocument:
     try:
         return read_document(decode_json(source))
     except ValueError as error:
         raise ImportFailed(f"{source.label} is not a valid ATIF document: {error}") from error
 
 
-def _with_embedded(document: Document) -> Iterator[Document]:
+def _with_embedded(document: AtifDocument) -> Iterator[AtifDocument]:
     yield document
     for each in document.subagent_trajectories or ():
         yield from _with_embedded(each)
+
+
+FindSubAgent = Callable[[AtifDocument, SubAgentRef], AtifDocument | None]
+"""Finds the document that a reference in a document leads to, None if it is not there."""
+
+
+def trajectory_of(documents: Sequence[AtifDocument], find: FindSubAgent) -> tuple[BareTrajectory, list[str]]:
+    """Return the run that some documents describe, each the continuation of the one before, and remarks about it."""
+    first, last = documents[0], documents[-1]
+    remarks: Counter[str] = Counter()
+    model = first.agent.model_name or next((step.model_name for step in first.steps if step.model_name), None)
+    turns = [turn for document in documents for turn in _turns(document, find, remarks, None)]
+    replies = [step for step in last.steps if step.source == "agent" and not step.is_copied_context]
+    given = [each.final_metrics.total_cost_usd for each in documents if each.final_metrics]
+    costs = [cost for cost in given if cost is not None]
+    has_costs = bool(turns) and all(turn.cost_usd is not None for turn in turns if turn.is_model_call)
+    total = sum(costs) if len(costs) == len(documents) and not has_costs else None
+    found = BareTrajectory(
+        prompt=next((text_of(step.message) for step in first.steps if step.source == "user"), ""),
+        agent=first.agent.name,
+        model=model or UNKNOWN,
+        program=f"{first.agent.name} {first.agent.version}",
+        run_name=first.session_id or first.trajectory_id,
+        turns=turns,
+        final_answer=text_of(replies[-1].message) if replies else None,
+        cost_usd=known_cost(total, sum(turn.input_tokens or 0 for turn in turns)),
+    )
+    return found, counted(remarks)
+
+
+def text_of(content: Content | None) -> str:
+    """Return the text of a message or result. An image or a sound is named in its place."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "\n".join(f"[{part.type}: {part.source.path}]" if part.source else part.text or "" for part in content)
+
+
+def _turns(
+    document: AtifDocument, find: FindSubAgent, remarks: Counter[str], sub_agent: str | None
+) -> Iterator[ForeignTurn]:
+    """Yield the turns of a document, and after a step those of its sub-agents. Copied steps are only context."""
+    messages: list[Message] = []
+    tools = document.agent.tool_definitions
+    tools_json = canonical_json(tools).decode() if tools else None
+    for step in document.steps:
+        if step.source != "agent":
+            messages.append(Message(role=step.source, content=text_of(step.message)))
+            messages += [Message(role="user", content=text) for text in _texts(step.results)]
+        else:
+            turn, after = _turn(step, tuple(messages), sub_agent, tools_json)
+            messages += after
+            if not step.is_copied_context:
+                tools_json = None
+                yield turn
+        if step.is_copied_context:
+            continue
+        if not isinstance(step.message, str) or any(isinstance(each.content, list) for each in step.results):
+            remarks["images and sounds are named in the text and not kept"] += 1
+        for reference in (each for result in step.results for each in result.subagent_trajectory_ref or ()):
+            called = find(document, reference)
+            if called is None:
+                name = reference.trajectory_id or reference.trajectory_path
+                remarks[f"the trajectory of the sub-agent {name} is not there"] += 1
+            else:
+                yield from _turns(called, find, remarks, called.trajectory_id or reference.trajectory_path)
+    for each in document.subagent_trajectories or ():  # no step says when these worked
+        if (called := find(document, SubAgentRef(trajectory_id=each.trajectory_id))) is not None:
+            yield from _turns(called, find, remarks, called.trajectory_id)
+
+
+def _turn(
+    step: AtifStep, request: tuple[Message, ...], sub_agent: str | None, tools_json: str | None
+) -> tuple[ForeignTurn, list[Message]]:
+    """Return the turn of an agent's step, and the messages that later requests have of it.
+
+    A result that names no call belongs to the step's only call, if both are alone. Otherwise it is a message.
+    """
+    calls = step.tool_calls or []
+    is_alone = len(calls) == 1 and len(step.results) == 1
+    named: dict[str, list[AtifResult]] = {}
+    for result in step.results:
+        owner = calls[0].tool_call_id if is_alone else result.source_call_id
+        if owner is not None:
+            named.setdefault(owner, []).append(result)
+    reply = Message(
+        role="assistant",
+        content=text_of(step.message),
+        tool_calls=tuple(
+            ToolCall(
+                call_id=call.tool_call_id,
+                name=call.function_name,
+                arguments_json=canonical_json(call.arguments).decode(),
+            )
+            for call in calls
+        ),
+    )
+    texts = [_texts(named.get(call.tool_call_id, ())) for call in calls]
+    outcomes = tuple(CallResult(text="\n".join(each)) if each else None for each in texts)
+    metrics = step.metrics
+    turn = ForeignTurn(
+        request=request,
+        reply=reply,
+        outcomes=outcomes,
+        input_tokens=metrics.prompt_tokens if metrics else None,
+        output_tokens=metrics.completion_tokens if metrics else None,
+        cached_input_tokens=metrics.cached_tokens if metrics else None,
+        cost_usd=known_cost(metrics.cost_usd, metrics.prompt_tokens) if metrics else None,
+        tools_json=tools_json,
+        is_model_call=step.llm_call_count != 0,
+        model=step.model_name,
+        sub_agent=sub_agent,
+        reasoning=Reasoning(text=step.reasoning_content) if step.reasoning_content else None,
+    )
+    others = [] if is_alone else [each for each in step.results if each.source_call_id is None]
+    return turn, [
+        reply,
+        *result_messages(reply, outcomes),
+        *(Message(role="user", content=text) for text in _texts(others)),
+    ]
+
+
+def _texts(results: Iterable[AtifResult]) -> list[str]:
+    return [text_of(result.content) for result in results if result.content is not None]

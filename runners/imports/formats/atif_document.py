@@ -69,7 +69,7 @@ class SubAgentRef(_Part, frozen=True):
             raise ValueError("a reference to a sub-agent has neither trajectory_id nor trajectory_path")
 
 
-class Result(_Part, frozen=True):
+class AtifResult(_Part, frozen=True):
     """What came back from a call of the same step, or from the environment if it names no call."""
 
     source_call_id: str | None = None
@@ -81,10 +81,10 @@ class Result(_Part, frozen=True):
 class Observation(_Part, frozen=True):
     """What a step brought back."""
 
-    results: list[Result]
+    results: list[AtifResult]
 
 
-class Call(_Part, frozen=True):
+class AtifCall(_Part, frozen=True):
     """A tool call."""
 
     tool_call_id: str
@@ -106,7 +106,7 @@ class Metrics(_Part, frozen=True):
     extra: Extra = None
 
 
-class Step(_Part, frozen=True):
+class AtifStep(_Part, frozen=True):
     """One step: a message of the system or the user, or a turn of the agent with what it brought back."""
 
     step_id: Annotated[int, msgspec.Meta(ge=1)]
@@ -116,7 +116,7 @@ class Step(_Part, frozen=True):
     model_name: str | None = None
     reasoning_effort: str | float | None = None
     reasoning_content: str | None = None
-    tool_calls: list[Call] | None = None
+    tool_calls: list[AtifCall] | None = None
     observation: Observation | None = None
     metrics: Metrics | None = None
     is_copied_context: bool | None = None
@@ -124,8 +124,7 @@ class Step(_Part, frozen=True):
     extra: Extra = None
 
     @property
-    def results(self) -> list[Result]:
-        """What the step brought back."""
+    def results(self) -> list[AtifResult]:
         return self.observation.results if self.observation else []
 
     def __post_init__(self) -> None:
@@ -170,11 +169,11 @@ class FinalMetrics(_Part, frozen=True):
     extra: Extra = None
 
 
-class Document(_Part, frozen=True):
+class AtifDocument(_Part, frozen=True):
     """One document. A run that is longer continues in another one."""
 
     agent: Agent
-    steps: Annotated[list[Step], msgspec.Meta(min_length=1)]
+    steps: Annotated[list[AtifStep], msgspec.Meta(min_length=1)]
     schema_version: str = VERSIONS[-1]
     session_id: str | None = None
     trajectory_id: str | None = None
@@ -182,7 +181,7 @@ class Document(_Part, frozen=True):
     final_metrics: FinalMetrics | None = None
     continued_trajectory_ref: str | None = None
     extra: Extra = None
-    subagent_trajectories: "list[Document] | None" = None
+    subagent_trajectories: "list[AtifDocument] | None" = None
 
     def __post_init__(self) -> None:
         if self.schema_version not in VERSIONS:
@@ -195,11 +194,11 @@ class Document(_Part, frozen=True):
             raise ValueError("every one of subagent_trajectories needs a trajectory_id of its own")
 
 
-def read_document(value: Any) -> Document:
+def read_document(value: Any) -> AtifDocument:
     """Check a decoded JSON value and return it as a document."""
     if not isinstance(value, Mapping):
         raise ValueError("expected an object with agent and steps")  # noqa: TRY004 - one error class
     try:
-        return msgspec.convert(value, Document)
+        return msgspec.convert(value, AtifDocument)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error

@@ -6,7 +6,6 @@ Source: harbor 0.25.0, ``harbor.models.trial.result`` and ``error_policy``.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,10 +14,10 @@ import msgspec
 from lhaw_record.recorder.events import AnyEvent, Skipped
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.trial import Boundary, EndedBy
-from lhaw_record.recorder.events.values import Checkpoint, Task
+from lhaw_record.recorder.events.values import Checkpoint
 from lhaw_record.runners.base.text.fields import as_number, as_object, as_text, shown
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
-from lhaw_record.runners.imports.bare_trajectory import REWARD, known_cost, trajectory_events
+from lhaw_record.runners.imports.bare_trajectory import REWARD, known_cost
 from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
     Failure,
@@ -29,10 +28,13 @@ from lhaw_record.runners.imports.foreign_trial import (
     Options,
     ParsedFile,
     SourceFile,
+    elapsed_ms,
+    imported_task,
+    left_out,
 )
 from lhaw_record.runners.imports.formats.atif import Documents
 from lhaw_record.runners.imports.source_files import decode_json
-from lhaw_record.runners.imports.trajectory import Turn
+from lhaw_record.runners.imports.trajectory import ForeignTurn, trajectory_events
 
 BENCHMARK = "harbor"
 GRADER = "harbor/verifier"
@@ -116,7 +118,7 @@ def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecor
         try:
             trials.append(_read(source, value, options))
         except ValueError as error:
-            found[source.label] = _skipped("trials", str(error))
+            found[source.label] = left_out("trials", str(error))
     _check_agents(trials)
     names: dict[str, dict[str, None]] = defaultdict(dict)
     for trial in trials:
@@ -134,10 +136,6 @@ def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecor
 
 def _order(trial: _Trial) -> tuple[str, str]:
     return str(trial.result.get("started_at")), str(trial.result.get("trial_name"))
-
-
-def _skipped(kind: str, reason: str) -> ParsedFile:
-    return ParsedFile(skipped=(Skipped(kind=kind, count=1, reason=reason),))
 
 
 def _means(job: Mapping[str, Any]) -> Iterator[str]:
@@ -197,10 +195,10 @@ def _parsed(
     condition = options.condition or ("underspecified" if variant else "full")
     if (variant is None) != condition.startswith("full"):
         reason = f"condition {condition} does not fit the task {task_name}, which is {'a' if variant else 'no'} variant"
-        return _skipped("trials", reason)
+        return left_out("trials", reason)
     skipped: list[Skipped] = []
     remarks: list[str] = []
-    turns: list[Turn] = []
+    turns: list[ForeignTurn] = []
     events: tuple[AnyEvent, ...] | None = None
     answer = None
     total = (result.get("agent_result") or {}).get("cost_usd")
@@ -215,12 +213,10 @@ def _parsed(
         skipped.append(Skipped(kind="trajectories", count=1, reason=f"{error}; the result is kept"))
     is_priced_as_a_whole = bool(turns) and all(turn.cost_usd is None for turn in turns)
     info = as_object(result["agent_info"], "agent_info")
-    task = Task(
-        benchmark=variant.benchmark if variant else BENCHMARK,
-        benchmark_version=UNKNOWN,
-        task_id=variant.task_id if variant else task_name,
-        prompt="",
-        checkpoints=tuple(Checkpoint(checkpoint_id=name, label=name) for name in checkpoints),
+    task = imported_task(
+        variant.benchmark if variant else BENCHMARK,
+        variant.task_id if variant else task_name,
+        checkpoints=(Checkpoint(checkpoint_id=name, label=name) for name in checkpoints),
         environment_digest=str(result.get("task_checksum") or ""),
         domain=result.get("source"),
     )
@@ -230,7 +226,7 @@ def _parsed(
             "keep only the one that ran last; import into a store of its own, or 'discard' it"
         )
     found = ForeignTrial(
-        place=trial.source.label,
+        location=trial.source.label,
         task=task,
         variant=variant,
         condition=condition,
@@ -269,7 +265,7 @@ def _end(trial: _Trial, checkpoints: Sequence[str], answer: str | None, cost_usd
     invalid = next((each for each in errors if each.get("exception_type") not in _VALID), None)
     if invalid is not None or not trial.rewards:
         kind = str((invalid or {}).get("exception_type") or "no_reward")
-        boundary: Boundary | None = next((place for place, names in _BOUNDARIES.items() if kind in names), None)
+        boundary: Boundary | None = next((location for location, names in _BOUNDARIES.items() if kind in names), None)
         return Failure(
             boundary="grader" if invalid is None else boundary,
             error_kind=kind,
@@ -297,11 +293,5 @@ def _duration_ms(result: Mapping[str, Any]) -> float | None:
     """Return how long the agent ran, over all steps, in milliseconds. None if a time is missing."""
     steps = result.get("step_results") or []
     phases = [step.get("agent_execution") for step in steps] if steps else [result.get("agent_execution")]
-    total = 0.0
-    for phase in phases:
-        try:
-            began, ended = (datetime.fromisoformat(str((phase or {})[key])) for key in ("started_at", "finished_at"))
-            total += (ended - began).total_seconds() * 1000
-        except (KeyError, ValueError, TypeError):
-            return None
-    return round(total, 3)
+    times = [elapsed_ms(phase, "started_at", "finished_at") for phase in phases]
+    return None if None in times else round(sum(time or 0.0 for time in times), 3)

@@ -4,11 +4,9 @@ The log is a zip archive of JSON files, so inspect_ai itself is not needed.
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lhaw_record.recorder.events import Skipped
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.recorder.events.values import CONDITIONS, Checkpoint, Task, Variant
 from lhaw_record.runners.base.conversation.actions import action_count_of
@@ -25,15 +23,18 @@ from lhaw_record.runners.imports.foreign_trial import (
     Options,
     ParsedFile,
     SourceFile,
+    converted,
+    imported_task,
+    imported_variant,
 )
-from lhaw_record.runners.imports.formats.inspect_archive import Archive
-from lhaw_record.runners.imports.formats.inspect_samples import (
+from lhaw_record.runners.imports.formats.inspect_log import (
+    Archive,
     duration_ms,
     has_trajectory,
     turns_of_sample,
     with_attachments,
 )
-from lhaw_record.runners.imports.trajectory import Turn, events_of_turns, is_ask_tool
+from lhaw_record.runners.imports.trajectory import ForeignTurn, trajectory_events
 
 _WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _LIMITS: dict[str, EndedBy] = {
@@ -52,22 +53,14 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     archive = Archive(source)
     header = _header(source, archive)
     described = as_object(header["eval"], "eval")
-    trials: list[ForeignTrial] = []
-    skipped: Counter[str] = Counter()
-    for name in archive.names:
-        if not (name.startswith("samples/") and name.endswith(".json")):
-            continue
+
+    def convert(name: str) -> ForeignTrial:
         loaded = archive.load(name)
         sample = with_attachments(loaded, loaded.get("attachments") or {}) if isinstance(loaded, dict) else {}
-        try:
-            trials.append(_trial(f"{source.label}, {name}", sample, header, described, options, known))
-        except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
-            skipped[str(error)] += 1
-    return ParsedFile(
-        trials=tuple(trials),
-        skipped=tuple(Skipped(kind="samples", count=count, reason=reason) for reason, count in skipped.items()),
-        remarks=(_remark(header, described),),
-    )
+        return _trial(f"{source.label}, {name}", sample, header, described, options, known)
+
+    names = [name for name in archive.names if name.startswith("samples/") and name.endswith(".json")]
+    return converted("samples", names, convert, remarks=(_remark(header, described),))
 
 
 def _remark(header: Mapping[str, Any], described: Mapping[str, Any]) -> str:
@@ -88,7 +81,7 @@ def _header(source: SourceFile, archive: Archive) -> Mapping[str, Any]:
 
 
 def _trial(
-    place: str,
+    location: str,
     sample: Mapping[str, Any],
     header: Mapping[str, Any],
     described: Mapping[str, Any],
@@ -105,19 +98,15 @@ def _trial(
     scores = {} if sample.get("error") else _scores(sample.get("scores") or {})
     model = as_text(described.get("model"), "the model of the log")
     turns = turns_of_sample(sample)
-    has_channel = condition.endswith("ask_user")
-    if not has_channel and any(is_ask_tool(call.name) for turn in turns for call in turn.reply.tool_calls):
-        raise ValueError("the agent called ask_user; say --condition ask_user")
-    task = Task(
-        benchmark=str(metadata.get("benchmark") or described["task"]),
-        benchmark_version=str(described.get("task_version") or UNKNOWN),
-        task_id=_task_id(sample, metadata),
-        prompt=prompt if variant is None else "",
-        checkpoints=tuple(Checkpoint(checkpoint_id=name, label=name) for name in sorted(_names(header, scores))),
-        environment_digest="",
+    task = imported_task(
+        str(metadata.get("benchmark") or described["task"]),
+        _task_id(sample, metadata),
+        prompt if variant is None else "",
+        (Checkpoint(checkpoint_id=name, label=name) for name in sorted(_names(header, scores))),
+        version=str(described.get("task_version") or UNKNOWN),
     )
     return ForeignTrial(
-        place=place,
+        location=location,
         task=task,
         variant=variant,
         condition=condition,
@@ -125,8 +114,8 @@ def _trial(
         model=model,
         grader=", ".join(sorted({name.partition("/")[0] for name in scores})) or UNKNOWN,
         trial_index=_trial_index(sample, metadata, described, options),
-        seed=optional_count(metadata.get("seed", _generation(described).get("seed")), "seed"),
-        trajectory=events_of_turns(turns, model=model, has_channel=has_channel) if has_trajectory(sample) else None,
+        seed=optional_count(metadata.get("seed", (described.get("model_generate_config") or {}).get("seed")), "seed"),
+        trajectory=trajectory_events(turns, model=model, condition=condition) if has_trajectory(sample) else None,
         injected=_injected(condition, metadata, turns) if condition.startswith("inject_") else None,
         end=_end(sample, header, task, scores),
     )
@@ -134,10 +123,6 @@ def _trial(
 
 def _task_id(sample: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
     return str(metadata.get("task_id") or sample["id"])
-
-
-def _generation(described: Mapping[str, Any]) -> Mapping[str, Any]:
-    return described.get("model_generate_config") or {}
 
 
 def _trial_index(
@@ -172,14 +157,8 @@ def _variant(
 ) -> Variant:
     """Return the store's variant with the sample's variant id, or a variant with only its prompt."""
     variant_id = as_text(metadata.get("variant_id"), "metadata.variant_id of a sample without the full prompt")
-    return known.variants.get(variant_id) or Variant(
-        benchmark=str(metadata.get("benchmark") or described["task"]),
-        task_id=_task_id(sample, metadata),
-        variant_id=variant_id,
-        prompt=prompt,
-        segments=(),
-        origin="imported",
-    )
+    benchmark = str(metadata.get("benchmark") or described["task"])
+    return known.variants.get(variant_id) or imported_variant(benchmark, _task_id(sample, metadata), variant_id, prompt)
 
 
 def _names(header: Mapping[str, Any], scores: Mapping[str, float | None]) -> set[str]:
@@ -224,9 +203,7 @@ def _end(
             duration_ms=took_ms,
         )
     results = tuple(
-        CheckpointResult(checkpoint_id=name, score=score, details="")
-        for name, score in sorted(scores.items())
-        if score is not None
+        CheckpointResult(checkpoint_id=name, score=score) for name, score in sorted(scores.items()) if score is not None
     )
     if not results or len(results) < len(task.checkpoints):
         return Failure(boundary="grader", error_kind="unscored", message="a score is missing", duration_ms=took_ms)
@@ -251,7 +228,7 @@ def _headline(header: Mapping[str, Any], scores: Mapping[str, float | None]) -> 
     return scores.get(str(named), next(iter(scores.values())))
 
 
-def _injected(condition: str, metadata: Mapping[str, Any], turns: Sequence[Turn]) -> ForeignInjection:
+def _injected(condition: str, metadata: Mapping[str, Any], turns: Sequence[ForeignTurn]) -> ForeignInjection:
     """Find the injection: the first user turn after the agent's first action.
 
     The target action is the one that the sample's metadata states, if any.

@@ -12,12 +12,12 @@ from lhaw_record.recorder.events import Skipped
 from lhaw_record.recorder.events.values import DIMENSIONS, ExpectedQuestions, Segment, Task, Variant
 from lhaw_record.runners.base.text.fields import as_list, as_object, as_text, literal_or_json, shown
 from lhaw_record.runners.imports.foreign_trial import (
-    UNKNOWN,
     ImportFailed,
     KnownRecords,
     Options,
     ParsedFile,
     SourceFile,
+    imported_task,
 )
 from lhaw_record.runners.imports.source_files import decode_json_or_lines
 
@@ -122,17 +122,11 @@ def _row(row: Any) -> tuple[Task, Variant, list[str]]:
     dimensions = _dimensions(row["information_dimension"])
     terminal_states(row["terminal_states"])
     benchmark = _benchmark(row["dataset"])
-    task = Task(
-        benchmark=benchmark,
-        benchmark_version=UNKNOWN,
-        task_id=as_text(row["original_task"], "original_task"),
-        prompt=as_text(row["original_prompt"], "original_prompt"),
-        checkpoints=(),
-        environment_digest="",
-    )
+    task_id = as_text(row["original_task"], "original_task")
+    task = imported_task(benchmark, task_id, as_text(row["original_prompt"], "original_prompt"))
     variant = Variant(
         benchmark=benchmark,
-        task_id=task.task_id,
+        task_id=task_id,
         variant_id=as_text(row["variant_id"], "variant_id"),
         prompt=as_text(row["underspecified_prompt"], "underspecified_prompt"),
         segments=segments,
@@ -148,7 +142,6 @@ def _row(row: Any) -> tuple[Task, Variant, list[str]]:
 
 
 def _benchmark(name: Any) -> str:
-    """Return the benchmark of a row."""
     if name in BENCHMARKS:
         return BENCHMARKS[name]
     released = [_letters(known) for pair in BENCHMARKS.items() for known in pair]

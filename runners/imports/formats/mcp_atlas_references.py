@@ -3,16 +3,14 @@
 Nobody has scored these trajectories. Without ``--reward`` they are missing data.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
 
-from lhaw_record.recorder.events import Skipped
 from lhaw_record.runners.base.text.fields import as_list, as_object, as_text, literal_or_json
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import parse_claims
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
-from lhaw_record.runners.imports.bare_trajectory import GRADER, trajectory_events, without_reward
+from lhaw_record.runners.imports.bare_trajectory import GRADER, without_reward
 from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
     Finish,
@@ -22,9 +20,11 @@ from lhaw_record.runners.imports.foreign_trial import (
     Options,
     ParsedFile,
     SourceFile,
+    converted,
 )
 from lhaw_record.runners.imports.formats.mcp_atlas_scores import csv_rows, task_of
 from lhaw_record.runners.imports.formats.openai_messages import chat_turns
+from lhaw_record.runners.imports.trajectory import trajectory_events
 
 AGENT = "reference"
 _NEEDED = ("task", "prompt", "gtfa_claims", "reference_trajectory")
@@ -37,20 +37,11 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     if missing:
         name = missing[0].removeprefix("reference_").upper()
         raise ImportFailed(f"{source.label} has no column {name}, so it has no rows of MCP-Atlas with trajectories")
-    trials: list[ForeignTrial] = []
-    skipped: Counter[str] = Counter()
-    for number, row in enumerate(rows, 1):
-        try:
-            trials.append(_trial(f"{source.label}, row {number}", row, options))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            skipped[str(error)] += 1
-    return ParsedFile(
-        trials=tuple(trials),
-        skipped=tuple(Skipped(kind="rows", count=count, reason=reason) for reason, count in skipped.items()),
-    )
+    locations = [(f"{source.label}, row {number}", row) for number, row in enumerate(rows, 1)]
+    return converted("rows", locations, lambda each: _trial(*each, options))
 
 
-def _trial(place: str, row: Mapping[str, str], options: Options) -> ForeignTrial:
+def _trial(location: str, row: Mapping[str, str], options: Options) -> ForeignTrial:
     """Convert one row to a trial."""
     claims = parse_claims(row["gtfa_claims"])
     if not claims:
@@ -62,10 +53,10 @@ def _trial(place: str, row: Mapping[str, str], options: Options) -> ForeignTrial
     unscored = without_reward(None)
     scored = None
     if options.reward is not None:
-        results = [CheckpointResult(checkpoint_id=f"c{n}", score=options.reward, details="") for n in _numbers(claims)]
+        results = [CheckpointResult(checkpoint_id=f"c{n}", score=options.reward) for n in range(1, len(claims) + 1)]
         scored = Finish(is_success=options.reward >= 1, results=tuple(results), final_answer=answer)
     trial = ForeignTrial(
-        place=place,
+        location=location,
         task=task_of(as_text(row["task"], "TASK"), row["prompt"], claims),
         condition="full",
         agent=options.agent or AGENT,
@@ -77,7 +68,3 @@ def _trial(place: str, row: Mapping[str, str], options: Options) -> ForeignTrial
         end_before=unscored,
     )
     return msgspec.structs.replace(trial, end=scored) if scored else trial
-
-
-def _numbers(claims: tuple[str, ...]) -> range:
-    return range(1, len(claims) + 1)

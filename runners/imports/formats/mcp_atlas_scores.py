@@ -6,11 +6,10 @@ Coverage is the mean of the claim scores, each 0, 0.5 or 1, rounded to three pla
 import csv
 import io
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lhaw_record.recorder.events import AnyEvent, Skipped
+from lhaw_record.recorder.events import AnyEvent
 from lhaw_record.recorder.events.canonical_json import short_digest
 from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
 from lhaw_record.runners.base.text.fields import as_list, as_number, as_object, as_text, literal_or_json, shown
@@ -19,7 +18,6 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import parse_cla
 from lhaw_record.runners.environments.benchmarks.published import CSV_FIELD_LIMIT
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.foreign_trial import (
-    UNKNOWN,
     Failure,
     Finish,
     ForeignTrial,
@@ -28,15 +26,16 @@ from lhaw_record.runners.imports.foreign_trial import (
     Options,
     ParsedFile,
     SourceFile,
+    converted,
+    imported_task,
+    imported_variant,
 )
 from lhaw_record.runners.imports.trajectory import (
-    Call,
-    Outcome,
-    Turn,
-    events_of_calls,
-    events_of_turns,
-    is_ask_tool,
+    CallResult,
+    ForeignTurn,
+    call_turn,
     message_of,
+    trajectory_events,
     turns_of,
 )
 
@@ -51,20 +50,14 @@ _MARKER = re.compile(r"^\s*(?:[-*•·◦‣⁃]|\d+[.)])\s*")  # noqa: RUF001 -
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
     """Return one trial for each scored row. The agent is ``--agent``, otherwise the label in ``scored_<label>.csv``."""
-    trials: list[ForeignTrial] = []
-    skipped: Counter[str] = Counter()
     name = source.name.rpartition(".")[0]
     agent = options.agent or name.removeprefix("scored_")
-    for number, row in enumerate(_rows(source, name.removeprefix("scored_").lower()), 1):
-        place = f"{source.label}, row {number}"
-        condition = _condition(place, row, options)
-        try:
-            trials.append(_trial(place, row, condition, agent, options.trial_index, known))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            skipped[str(error)] += 1
-    return ParsedFile(
-        trials=tuple(trials),
-        skipped=tuple(Skipped(kind="rows", count=count, reason=reason) for reason, count in skipped.items()),
+    rows = _rows(source, name.removeprefix("scored_").lower())
+    locations = [(f"{source.label}, row {number}", row) for number, row in enumerate(rows, 1)]
+    return converted(
+        "rows",
+        locations,
+        lambda each: _trial(*each, _condition(*each, options), agent, options.trial_index, known),
         remarks=("the file marks a claim whose judge failed as not fulfilled, so the two cannot be distinguished",),
     )
 
@@ -113,14 +106,8 @@ def csv_rows(source: SourceFile) -> tuple[list[dict[str, str]], list[str]]:
 
 def task_of(task_id: str, prompt: str, claims: Sequence[str]) -> Task:
     """Return a task as imports of MCP-Atlas have it, so that all of them are about the same one."""
-    return Task(
-        benchmark=BENCHMARK,
-        benchmark_version=UNKNOWN,
-        task_id=task_id,
-        prompt=prompt,
-        checkpoints=tuple(Checkpoint(checkpoint_id=f"c{n}", label=claim) for n, claim in enumerate(claims, 1)),
-        environment_digest="",
-    )
+    checkpoints = (Checkpoint(checkpoint_id=f"c{n}", label=claim) for n, claim in enumerate(claims, 1))
+    return imported_task(BENCHMARK, task_id, prompt, checkpoints)
 
 
 def _column(name: str | None) -> str:
@@ -131,28 +118,27 @@ def _column(name: str | None) -> str:
     return "reference_trajectory" if name == "TRAJECTORY" else str(name).lower()
 
 
-def _condition(place: str, row: Mapping[str, str], options: Options) -> str:
+def _condition(location: str, row: Mapping[str, str], options: Options) -> str:
     is_variant = bool(row.get("original_prompt")) and row["original_prompt"] != row["prompt"]
     if options.condition is None and is_variant:
-        raise ImportFailed(f"{place} has an underspecified prompt; say --condition underspecified or ask_user")
+        raise ImportFailed(f"{location} has an underspecified prompt; say --condition underspecified or ask_user")
     condition = options.condition or "full"
     if is_variant == condition.startswith("full"):
         raise ImportFailed(
-            f"{place}: condition {condition} does not fit a row with{'' if is_variant else 'out'} an original_prompt"
+            f"{location}: condition {condition} does not fit a row with{'' if is_variant else 'out'} an original_prompt"
         )
     return condition
 
 
 def _trial(
-    place: str, row: Mapping[str, str], condition: str, agent: str, trial_index: int, known: KnownRecords
+    location: str, row: Mapping[str, str], condition: str, agent: str, trial_index: int, known: KnownRecords
 ) -> ForeignTrial:
     """Convert one row to a trial."""
     claims = parse_claims(row["gtfa_claims"])
     prompt = row["prompt"] if condition.startswith("full") else row["original_prompt"]
     task = task_of(as_text(row["task"], "TASK").partition("::")[0], prompt, claims)
-    has_channel = condition.endswith("ask_user")
     return ForeignTrial(
-        place=place,
+        location=location,
         task=task,
         variant=None if condition.startswith("full") else _variant(row, task.task_id, known),
         condition=condition,
@@ -160,7 +146,7 @@ def _trial(
         model=agent,
         grader=GRADER,
         trial_index=trial_index,
-        trajectory=_trajectory(row, agent, has_channel=has_channel),
+        trajectory=_trajectory(row, agent, condition),
         end=_end(row, claims),
     )
 
@@ -171,9 +157,7 @@ def _variant(row: Mapping[str, str], task_id: str, known: KnownRecords) -> Varia
         if (variant.benchmark, variant.task_id, variant.prompt) == (BENCHMARK, task_id, row["prompt"]):
             return variant
     own_id = row["task"] if "::" in row["task"] else f"{task_id}::{short_digest(row['prompt'])[:12]}"
-    return Variant(
-        benchmark=BENCHMARK, task_id=task_id, variant_id=own_id, prompt=row["prompt"], segments=(), origin="imported"
-    )
+    return imported_variant(BENCHMARK, task_id, own_id, row["prompt"])
 
 
 def _end(row: Mapping[str, str], claims: Sequence[str]) -> Finish | Failure:
@@ -225,34 +209,21 @@ def _score(judged: Mapping[str, Any]) -> float:
     return score
 
 
-def _trajectory(row: Mapping[str, str], agent: str, *, has_channel: bool) -> tuple[AnyEvent, ...] | None:
-    """Return the events from the row's conversation, otherwise from its list of tool calls, or None if it has
-    neither.
-    """
+def _trajectory(row: Mapping[str, str], agent: str, condition: str) -> tuple[AnyEvent, ...] | None:
+    """Return the events of the row's conversation, else of its list of tool calls, None if it has neither."""
     if row.get("raw_conversation_history"):
         given = as_list(literal_or_json(row["raw_conversation_history"], "raw_conversation_history"), "the history")
-        turns: list[Turn] = turns_of([message_of(as_object(each, "a message")) for each in given])
-        names = [call.name for turn in turns for call in turn.reply.tool_calls]
-        trajectory = events_of_turns(turns, model=agent, has_channel=has_channel)
+        turns = turns_of([message_of(as_object(each, "a message")) for each in given])
     elif row.get("trajectory"):
         given = as_list(literal_or_json(row["trajectory"], "trajectory"), "trajectory")
-        calls = [_call(as_object(each, "a call")) for each in given]
-        names = [call.name for call in calls]
-        trajectory = events_of_calls(calls, has_channel=has_channel)
+        turns = [_call(as_object(each, "a call")) for each in given]
     else:
         return None
-    if not has_channel and any(map(is_ask_tool, names)):
-        raise ValueError("the agent called ask_user; say --condition ask_user")
-    return trajectory
+    return trajectory_events(turns, model=agent, condition=condition)
 
 
-def _call(given: Mapping[str, Any]) -> Call:
+def _call(given: Mapping[str, Any]) -> ForeignTurn:
     """Read a call as the harness lists it. An entry without ``tool_name`` belongs to a reference of the dataset."""
-    error = given.get("error")
-    response = given.get("response")
-    text = response if isinstance(response, str) else "" if response is None else str(response)
-    return Call(
-        name=as_text(given.get("tool_name"), "tool_name"),
-        arguments=given.get("parameters"),
-        outcome=Outcome(text=str(error) if error else text, is_error=bool(error)),
-    )
+    error, response = given.get("error"), given.get("response")
+    result = CallResult(text=str(error or ("" if response is None else response)), is_error=bool(error))
+    return call_turn(as_text(given.get("tool_name"), "tool_name"), given.get("parameters"), result)

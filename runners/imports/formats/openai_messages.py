@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.recorder.events import Reasoning, Skipped
+from lhaw_record.recorder.events import Reasoning
 from lhaw_record.runners.base.text.fields import as_list, as_object, optional_count
 from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, in_one, parsed_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
@@ -18,36 +18,37 @@ from lhaw_record.runners.imports.foreign_trial import (
     Options,
     ParsedFile,
     SourceFile,
+    left_out,
 )
 from lhaw_record.runners.imports.source_files import decode_json_or_lines
-from lhaw_record.runners.imports.trajectory import Turn, message_of, turns_of
+from lhaw_record.runners.imports.trajectory import ForeignTurn, message_of, turns_of
 
 FORMAT = "openai-messages"
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
-    """Return a trial for each conversation. Its place is the file, with the line if there are several."""
+    """Return a trial for each conversation. Its location is the file, with the line if there are several."""
     given = decode_json_or_lines(source)
     is_one = bool(given) and all(isinstance(each, dict) and "role" in each for each in given)
     conversations = [{"messages": given}] if is_one else given
     found: list[ParsedFile] = []
     for number, each in enumerate(conversations, 1):
-        place = source.label if len(conversations) == 1 else f"{source.label}:{number}"
+        location = source.label if len(conversations) == 1 else f"{source.label}:{number}"
         conversation = {"messages": each} if isinstance(each, list) else each
         if not isinstance(conversation, dict) or not isinstance(conversation.get("messages"), list):
-            raise ImportFailed(f"{place} is no list of chat messages and no object with messages")
+            raise ImportFailed(f"{location} is no list of chat messages and no object with messages")
         try:
             trajectory = _trajectory(conversation)
         except ValueError as error:
-            found.append(ParsedFile(skipped=(Skipped(kind="trajectories", count=1, reason=f"{place}: {error}"),)))
+            found.append(left_out("trajectories", f"{location}: {error}"))
             continue
-        found.append(parsed_trajectory(place, trajectory, options, known, format_name=FORMAT))
+        found.append(parsed_trajectory(location, trajectory, options, known, format_name=FORMAT))
     return in_one(found)
 
 
 def chat_turns(
     messages: Sequence[Mapping[str, Any]], usage_of: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
-) -> list[Turn]:
+) -> list[ForeignTurn]:
     """Return the turns of a conversation, with reasoning where its messages show it."""
     wires = [{**each, "role": "system"} if each.get("role") == "developer" else each for each in messages]
     turns = turns_of([message_of(each) for each in wires])
@@ -70,7 +71,7 @@ def usage_fields(usage: Mapping[str, Any]) -> dict[str, int | None]:
     }
 
 
-def first_prompt(turns: Sequence[Turn]) -> str:
+def first_prompt(turns: Sequence[ForeignTurn]) -> str:
     """Return the first message of the user."""
     return next((each.content for each in turns[0].request if each.role == "user"), "")
 

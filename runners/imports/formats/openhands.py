@@ -22,29 +22,29 @@ from lhaw_record.runners.imports.foreign_trial import (
     ParsedFile,
     SourceFile,
 )
-from lhaw_record.runners.imports.formats.openai_messages import usage_fields
+from lhaw_record.runners.imports.formats.openai_messages import first_prompt, usage_fields
 from lhaw_record.runners.imports.source_files import decode_json_or_lines
-from lhaw_record.runners.imports.trajectory import Outcome, Turn
+from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, result_messages
 
 FORMAT = "openhands"
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
-    """Return a trial for each run. Its place is the file, with the line if there are several."""
+    """Return a trial for each run. Its location is the file, with the line if there are several."""
     given = decode_json_or_lines(source)
     is_one = not any(isinstance(each, dict) and "history" in each for each in given)
     runs = [{"history": given}] if is_one else given
     found: list[ParsedFile] = []
     for number, run in enumerate(runs, 1):
-        place = source.label if len(runs) == 1 else f"{source.label}:{number}"
+        location = source.label if len(runs) == 1 else f"{source.label}:{number}"
         history = run.get("history") if isinstance(run, dict) else None
         if not isinstance(history, list) or not any(isinstance(each, dict) and each.get("action") for each in history):
-            raise ImportFailed(f"{place} is no list of events with actions, so it is no trajectory of OpenHands")
+            raise ImportFailed(f"{location} is no list of events with actions, so it is no trajectory of OpenHands")
         try:
             trajectory, remarks = _trajectory([as_object(each, "an event") for each in history], run.get("instance_id"))
         except ValueError as error:
-            raise ImportFailed(f"{place}: {error}") from error
-        found.append(parsed_trajectory(place, trajectory, options, known, format_name=FORMAT, remarks=remarks))
+            raise ImportFailed(f"{location}: {error}") from error
+        found.append(parsed_trajectory(location, trajectory, options, known, format_name=FORMAT, remarks=remarks))
     return in_one(found)
 
 
@@ -59,7 +59,7 @@ def _trajectory(events: Sequence[Mapping[str, Any]], task: str | None) -> tuple[
             replies[_reply_id(each)].append(each)
     unused: Counter[str] = Counter()
     messages: list[Message] = []
-    turns: list[Turn] = []
+    turns: list[ForeignTurn] = []
     kept: set[str] = set()
     for event in events:
         action, content = event.get("action"), (event.get("args") or {}).get("content")
@@ -87,7 +87,7 @@ def _is_act(event: Mapping[str, Any]) -> bool:
     return event.get("source") == "agent" and bool(event.get("action")) and event.get("action") != "system"
 
 
-def _run(events: Sequence[Mapping[str, Any]], turns: Sequence[Turn], task: str | None) -> BareTrajectory:
+def _run(events: Sequence[Mapping[str, Any]], turns: Sequence[ForeignTurn], task: str | None) -> BareTrajectory:
     started = next((each.get("args") or {} for each in events if each.get("action") == "system"), {})
     finished = next((each.get("args") or {} for each in reversed(events) if each.get("action") == "finish"), None)
     costs = [each["llm_metrics"].get("accumulated_cost") for each in events if each.get("llm_metrics")]
@@ -96,7 +96,7 @@ def _run(events: Sequence[Mapping[str, Any]], turns: Sequence[Turn], task: str |
     times = [time for each in events if (time := _time(each)) is not None]
     total = as_number(costs[-1], "accumulated_cost") if costs and costs[-1] is not None else None
     return BareTrajectory(
-        prompt=next((each.content for each in turns[0].request if each.role == "user"), ""),
+        prompt=first_prompt(turns),
         agent=str(started.get("agent_class") or FORMAT),
         model=str(model or UNKNOWN),
         program=f"OpenHands {version}" if version else None,
@@ -113,7 +113,7 @@ def _turn(
     batch: Sequence[Mapping[str, Any]],
     request: tuple[Message, ...],
     observations: Mapping[str, Mapping[str, Any]],
-) -> tuple[Turn, list[Message]]:
+) -> tuple[ForeignTurn, list[Message]]:
     """Return the turn of the actions of one reply, and the messages that later requests have of their results."""
     response = _response(batch[0])
     choice: Mapping[str, Any] = next(iter(response.get("choices") or ()), {})
@@ -122,24 +122,19 @@ def _turn(
     args = batch[0].get("args") or {}
     if batch[0].get("action") == "message":
         reply = Message(role="assistant", content=str(said or args.get("content") or ""))
-        outcomes: tuple[Outcome | None, ...] = ()
+        outcomes: tuple[CallResult | None, ...] = ()
     else:
         calls = tuple(_call(each) for each in batch)
         reply = Message(role="assistant", content=str(said or args.get("thought") or ""), tool_calls=calls)
         outcomes = tuple(_outcome(each, observations.get(str(each.get("id")))) for each in batch)
-    turn = Turn(
+    turn = ForeignTurn(
         request=request,
         reply=reply,
         outcomes=outcomes,
         finish_reason=choice.get("finish_reason"),
         **usage,
     )
-    results = [
-        Message(role="tool", content=outcome.text, tool_call_id=call.call_id)
-        for call, outcome in zip(reply.tool_calls, outcomes, strict=True)
-        if outcome is not None
-    ]
-    return turn, results
+    return turn, result_messages(reply, outcomes)
 
 
 def _call(event: Mapping[str, Any]) -> ToolCall:
@@ -155,12 +150,12 @@ def _call(event: Mapping[str, Any]) -> ToolCall:
     return ToolCall(call_id=call_id, name=name, arguments_json=canonical_json(event.get("args") or {}).decode())
 
 
-def _outcome(action: Mapping[str, Any], observation: Mapping[str, Any] | None) -> Outcome | None:
+def _outcome(action: Mapping[str, Any], observation: Mapping[str, Any] | None) -> CallResult | None:
     """Return what came back, and how long that took. Only an observation of kind ``error`` says that it is one."""
     if observation is None:
         return None
     began, ended = _time(action), _time(observation)
-    return Outcome(
+    return CallResult(
         text=str(observation.get("content") or ""),
         is_error=True if observation["observation"] == "error" else None,
         duration_ms=None if began is None or ended is None else (ended - began).total_seconds() * 1000,

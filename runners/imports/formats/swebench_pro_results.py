@@ -20,6 +20,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     Options,
     ParsedFile,
     SourceFile,
+    imported_task,
 )
 from lhaw_record.runners.imports.source_files import decode_json
 
@@ -62,7 +63,7 @@ def _trial(
     source: SourceFile, agent: str, instance_id: str, passed: bool, trial_index: int, task: Task
 ) -> ForeignTrial:
     return ForeignTrial(
-        place=f"{source.label}, {instance_id}",
+        location=f"{source.label}, {instance_id}",
         task=task,
         condition="full",
         agent=agent,
@@ -109,14 +110,14 @@ def _described(instance_id: str, instance: Mapping[str, Any] | None) -> Task:
     label = "every fail-to-pass and pass-to-pass test passed"
     if instance is not None:
         label += f" ({_count(instance, 'fail_to_pass')} and {_count(instance, 'pass_to_pass')} tests)"
-    return Task(
-        benchmark=BENCHMARK,
-        benchmark_version=UNKNOWN,
-        task_id=instance_id,
-        prompt=str(instance.get("problem_statement") or "") if instance else "",
-        checkpoints=(Checkpoint(checkpoint_id=_RESOLVED, label=label),),
-        environment_digest=str(instance.get("base_commit") or "") if instance else "",
-        domain=str(instance["repo"]) if instance and instance.get("repo") else None,
+    given = instance or {}
+    return imported_task(
+        BENCHMARK,
+        instance_id,
+        str(given.get("problem_statement") or ""),
+        (Checkpoint(checkpoint_id=_RESOLVED, label=label),),
+        environment_digest=str(given.get("base_commit") or ""),
+        domain=str(given["repo"]) if given.get("repo") else None,
     )
 
 

@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lhaw_record.recorder.events import Skipped
+import msgspec
+
 from lhaw_record.recorder.events.values import CONDITIONS, Checkpoint, Task
 from lhaw_record.runners.base.text.fields import as_list, as_object, as_text, shown
 from lhaw_record.runners.environments.benchmarks.tac.scoring import points_of
 from lhaw_record.runners.environments.benchmarks.tac.task import BENCHMARK, GRADER
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.foreign_trial import (
-    UNKNOWN,
     Failure,
     Finish,
     ForeignTrial,
@@ -24,6 +24,9 @@ from lhaw_record.runners.imports.foreign_trial import (
     Options,
     ParsedFile,
     SourceFile,
+    converted,
+    counted,
+    imported_task,
 )
 from lhaw_record.runners.imports.source_files import decode_json
 
@@ -41,39 +44,29 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     content = decode_json(source)
     if not isinstance(content, dict):
         raise ImportFailed(f"{source.label}: expected an object with checkpoints, or tasks with such objects")
-    trials: list[ForeignTrial] = []
-    skipped: Counter[str] = Counter()
+    name = options.agent or (source.folder if _is_single(content) else source.name.rpartition(".")[0])
     remarks: Counter[str] = Counter()
-    for task_id, arm, given in _results(source, content):
-        place = " ".join(filter(None, (source.label, task_id if task_id not in source.name else "", arm)))
+
+    def convert(found: tuple[str, str, Any]) -> ForeignTrial:
+        task_id, arm, given = found
         condition = arm if arm in CONDITIONS else options.condition or "full"
         if condition not in _FULL:
-            skipped[f"condition {condition} needs a variant, which the file does not name"] += 1
-            continue
-        try:
-            task, end = _result(task_id, as_object(given, "the result"))
-        except ValueError as error:
-            skipped[str(error)] += 1
-            continue
+            raise ValueError(f"condition {condition} needs a variant, which the file does not name")
+        task, end = _result(task_id, as_object(given, "the result"))
         remarks.update(_remarks(task_id, given))
-        name = options.agent or (source.folder if _is_single(content) else source.name.rpartition(".")[0])
-        trials.append(
-            ForeignTrial(
-                place=place,
-                task=task,
-                condition=condition,
-                agent=f"{name}/{arm}" if arm and arm not in CONDITIONS else name,
-                model=name,
-                grader=GRADER,
-                end=end,
-                trial_index=options.trial_index,
-            )
+        return ForeignTrial(
+            location=" ".join(filter(None, (source.label, task_id if task_id not in source.name else "", arm))),
+            task=task,
+            condition=condition,
+            agent=f"{name}/{arm}" if arm and arm not in CONDITIONS else name,
+            model=name,
+            grader=GRADER,
+            end=end,
+            trial_index=options.trial_index,
         )
-    return ParsedFile(
-        trials=tuple(trials),
-        skipped=tuple(Skipped(kind="results", count=count, reason=reason) for reason, count in skipped.items()),
-        remarks=tuple(f"{text} ({count} times)" if count > 1 else text for text, count in remarks.items()),
-    )
+
+    parsed = converted("results", list(_results(source, content)), convert)
+    return msgspec.structs.replace(parsed, remarks=tuple(counted(remarks)))
 
 
 def _is_single(content: Mapping[str, Any]) -> bool:
@@ -103,17 +96,11 @@ def _results(source: SourceFile, content: Mapping[str, Any]) -> Iterator[tuple[s
 def _result(task_id: str, given: Mapping[str, Any]) -> tuple[Task, Finish | Failure]:
     """Return the task, with the point totals from this result, and the outcome."""
     points = [points_of(each, f"checkpoint {n}") for n, each in enumerate(_checkpoints(given), 1)]
-    task = Task(
-        benchmark=BENCHMARK,
-        benchmark_version=UNKNOWN,
-        task_id=task_id,
-        prompt="",
-        checkpoints=tuple(
-            Checkpoint(checkpoint_id=f"c{n}", label=f"checkpoint {n}", total=total)
-            for n, (_, total) in enumerate(points, 1)
-        ),
-        environment_digest="",
+    checkpoints = (
+        Checkpoint(checkpoint_id=f"c{n}", label=f"checkpoint {n}", total=total)
+        for n, (_, total) in enumerate(points, 1)
     )
+    task = imported_task(BENCHMARK, task_id, checkpoints=checkpoints)
     if given.get("error") is not None:
         return task, Failure(boundary=None, error_kind="upstream_error", message=str(given["error"]))
     if not points:
@@ -123,9 +110,7 @@ def _result(task_id: str, given: Mapping[str, Any]) -> tuple[Task, Finish | Fail
     reached = score == total if total is not None else all(got == of for got, of in points)
     return task, Finish(
         is_success=reached,
-        results=tuple(
-            CheckpointResult(checkpoint_id=f"c{n}", score=got, details="") for n, (got, _) in enumerate(points, 1)
-        ),
+        results=tuple(CheckpointResult(checkpoint_id=f"c{n}", score=got) for n, (got, _) in enumerate(points, 1)),
         final_score=score,
         final_total=total,
     )

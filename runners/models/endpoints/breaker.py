@@ -14,12 +14,12 @@ to wait a little is one, and so is a refusal that is about the request (too long
 import re
 from math import inf
 
-from lhaw_record.runners.models.limits import CONTENT_FILTER, CONTEXT_WINDOW, ENDLESS_REPLY
+from lhaw_record.runners.base.conversation.ending import CONTENT_FILTER, CONTEXT_WINDOW, ENDLESS_REPLY
 from lhaw_record.runners.models.protocol import ModelError
 
 OUTAGE_S = 600.0
-"""Seconds for which an endpoint that has answered before is tried again."""
-_FAILURES = 5
+"""Seconds for which an endpoint that has answered before is tried again: a choice, longer than a server's restart."""
+_FAILURES = 5  # in a row; a choice: one request makes up to 6 attempts, so one that fails by itself ends soon after
 _MAY_BE_THE_REQUEST = frozenset({"server_error", "timeout", "malformed_reply"})
 _REFUSED_STATUSES = frozenset({401, 402, 403, 404})
 _SAID_BY_THE_MODEL = frozenset({CONTEXT_WINDOW, CONTENT_FILTER, ENDLESS_REPLY})  # as a reply with HTTP 200, too
@@ -28,8 +28,8 @@ _SAID_BY_THE_MODEL = frozenset({CONTEXT_WINDOW, CONTENT_FILTER, ENDLESS_REPLY}) 
 _NO_SUCH_MODEL = re.compile(
     r"\(HTTP 404\).*(\bmodels?\b.*\b(not (exist|found)|not_found)|model: \S+$|no endpoints found for)", re.IGNORECASE
 )
-_FIRST_PROBE_S = 5.0
-_LONGEST_PROBE_S = 60.0
+_FIRST_PROBE_S = 5.0  # a choice: a server that reloads takes no more than one wasted request
+_LONGEST_PROBE_S = OUTAGE_S / 10  # so that several tries fit into an outage
 
 
 class Breaker:

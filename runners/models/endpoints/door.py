@@ -26,7 +26,7 @@ from lhaw_record.runners.models.protocol import ModelError, ModelReply
 INTERRUPTED = "interrupted"
 """The kind of failure of a request that was not sent because the work was interrupted."""
 
-_WINDOW_S = 60.0
+_WINDOW_S = 60.0  # of DoorState.per_minute
 
 
 class DoorState(msgspec.Struct, frozen=True, kw_only=True):

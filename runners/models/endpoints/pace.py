@@ -8,8 +8,8 @@ Three limits hold at once, because providers have all three and say little about
                   before. It comes back quickly to just below the rate that was refused, and grows slowly from there
     buckets       what the provider's headers say: requests or tokens that are left, and when they are back
 
-A refusal holds back every request until the time that the provider asked for. Of several requests that were under way
-together and refused together, one counts: the others say nothing new.
+A refusal holds back every request until the time that the provider asked for. Several requests that were sent and
+refused together count once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,21 +17,25 @@ from math import inf
 
 from lhaw_record.runners.models.endpoints.hints import Allowance
 
-_FIRST_CONCURRENCY = 4.0
-_GROWTH = 0.05
-_SHRINKING = 0.8
-_ROOM = 1.25
-_MARGIN = 1.1
-_BELOW_MEASURED = 0.95
-_SEARCH_GROWTH = 0.2
-_SLOWEST_AT_ONCE = 0.7
-_APPROACH = 0.1
-_PROBE_GROWTH = 0.002
-_CALLS_TO_PROBE_TWICE_AS_FAST = 32
-_FIRST_BACKOFF_S = 1.0
-_LONGEST_BACKOFF_S = 60.0
+# Where no other origin is named, a value is a choice between the refusals and the time that the simulated servers of
+# tests/runners/models/endpoints/test_pace.py need; its cases (rates from 0.2 to 20/s, bursts, latencies up to 4 s,
+# processes that share a limit) hold the bounds.
+_FIRST_CONCURRENCY = 4.0  # the first window of TCP's slow start (RFC 3390: up to 4 segments)
+_GROWTH = 0.05  # additive increase of the window in one round trip, as a share of it
+_SHRINKING = 0.8  # multiplicative decrease; CUBIC's is 0.7 (RFC 9438, 4.6), for refusals that cost more than here
+_ROOM = 1.25  # of requests under way above rate times latency (Little's law), because latencies vary
+_MARGIN = 1.1  # of tokens in a bucket above the mean request's, because requests grow with the conversation
+_BELOW_MEASURED = 0.95  # of an accepted rate, so that requests do not arrive too early by jitter
+_SEARCH_GROWTH = 0.2  # of the rate in one round trip, while no rate was refused
+_SLOWEST_AT_ONCE = 0.7  # of the rate: one refusal takes no more, else processes that share a limit squeeze one out
+_APPROACH = 0.1  # of the distance to the rate that was refused, in one round trip
+_PROBE_GROWTH = 0.002  # of the rate in one round trip above it, so that an exact limit refuses seldom
+_CALLS_TO_PROBE_TWICE_AS_FAST = 32  # answers without a refusal, so that a limit that was raised is found soon
+_FIRST_BACKOFF_S = 1.0  # as RetryPolicy.first_delay_s
+_LONGEST_BACKOFF_S = 60.0  # the providers' limits are for a minute (see hints.py), so a longer wait frees nothing more
 _SLOWEST_PER_S = 1.0 / _LONGEST_BACKOFF_S
-_WEIGHT_OF_LATEST = 0.1
+_SHORTEST_S = 0.001  # of a measured time, against a division by zero; retry-after-ms has no shorter one
+_WEIGHT_OF_LATEST = 0.1  # of a running mean: about the last ten requests count
 
 
 class _Bucket:
@@ -98,7 +102,7 @@ class Pace:
             self._epoch_began_s = now_s
         if self.rate_per_s is not None:
             spacing_s = 1.0 / self.rate_per_s
-            self._is_rate_bound = now_s - self._next_s < 0.5 * spacing_s
+            self._is_rate_bound = now_s - self._next_s < 0.5 * spacing_s  # nearer to its turn than to the next one
             self._next_s = max(now_s, self._next_s) + spacing_s
         for name, bucket in self._buckets.items():
             bucket.take(self._cost(name), now_s)
@@ -111,7 +115,7 @@ class Pace:
         self, now_s: float, sent_s: float, said: Sequence[Allowance] = (), used: Mapping[str, int] | None = None
     ) -> None:
         """Learn from an answered request."""
-        is_filled = self.in_flight >= 0.5 * self.concurrency
+        is_filled = self.in_flight >= 0.5 * self.concurrency  # less says nothing about the window (RFC 9438, 5.8)
         self.in_flight -= 1
         self._accepted += 1
         self._backoff_s = _FIRST_BACKOFF_S
@@ -142,7 +146,7 @@ class Pace:
     def _grown(self, rate_per_s: float) -> float:
         """Return the rate after one more answer. Growing further than the last refused rate goes slowly.
 
-        All answers of one round trip together bring one step, because each of them was asked for at the old rate.
+        All answers of one round trip together bring one step, because each was requested at the old rate.
         """
         step = 1.0 / max(1.0, rate_per_s * (self._latency_s or 0.0))
         if self._refused_per_s is None:
@@ -153,18 +157,18 @@ class Pace:
 
     def _slow_down(self, now_s: float, wait_s: float) -> None:
         began_s = now_s if self._epoch_began_s is None else self._epoch_began_s
-        took_s = max(now_s - began_s + wait_s, 0.001)
+        took_s = max(now_s - began_s + wait_s, _SHORTEST_S)
         if self._accepted:
             measured = _BELOW_MEASURED * self._accepted / took_s
         else:
-            measured = (self.rate_per_s or 1.0 / max(wait_s, 0.001)) / 2.0
+            measured = (self.rate_per_s or 1.0 / max(wait_s, _SHORTEST_S)) / 2.0
         if self._accepted or self._refused_per_s is None:  # else another process took it all: that is no new limit
             self._refused_per_s = self.rate_per_s
         if self.rate_per_s is not None:  # what was accepted while the rate still grew is too low
             least, most = _SLOWEST_AT_ONCE * self.rate_per_s, _BELOW_MEASURED * self.rate_per_s
             measured = min(most, max(least, measured))
         else:  # the first replies may have been slow for reasons of their own
-            measured = max(measured, 1.0 / max(wait_s, 0.001))
+            measured = max(measured, 1.0 / max(wait_s, _SHORTEST_S))
         self.rate_per_s = max(measured, _SLOWEST_PER_S)
         needed = _ROOM * self.rate_per_s * (self._latency_s or 0.0)  # Little's law: else the rate is out of reach
         used = min(self.concurrency, float(self.in_flight))
@@ -178,7 +182,7 @@ class Pace:
             bucket.described(each, now_s, sent_s, self.in_flight * self._cost(each.name))
 
     def _cost(self, name: str) -> float:
-        """Return what one request is expected to use of an allowance."""
+        """Return the expected use of an allowance by one request."""
         return 1.0 if name == "requests" else self._costs.get(name, 1.0)
 
 

@@ -12,8 +12,8 @@ import msgspec
 from lhaw_record.recorder.events import ActionFinished, ActionStarted
 from lhaw_record.runners.base.conversation.actions import action_count_of, actions_of, finished_text
 from lhaw_record.runners.base.conversation.messages import Message, ToolResult
-from lhaw_record.runners.models.gateway.served_replies import Occurrence, ServedReply
-from lhaw_record.runners.models.gateway.wires.protocol import Turn
+from lhaw_record.runners.models.gateway.served_replies import ReplyOccurrence, ServedReply
+from lhaw_record.runners.models.gateway.wires.protocol import RequestTurn
 
 _Key = tuple[str, int]
 """A model call, and the position of the action in that call's reply."""
@@ -46,8 +46,8 @@ class ActionLedger:
     def changes_in(
         self,
         replies: Sequence[ServedReply],
-        found: Mapping[str, Occurrence],
-        turns: Sequence[Turn],
+        found: Mapping[str, ReplyOccurrence],
+        turns: Sequence[RequestTurn],
         *,
         now_ns: int,
         has_tools: bool,
@@ -136,7 +136,7 @@ class ActionLedger:
         return msgspec.structs.replace(message, result_of_action=action_index)
 
     def _finished(
-        self, index: int, reply: ServedReply, position: int, shown: Turn | None, now_ns: int
+        self, index: int, reply: ServedReply, position: int, shown: RequestTurn | None, now_ns: int
     ) -> ActionFinished:
         """Return the finish of an action: its result as the agent shows it, the rest as it was executed, if by us."""
         is_malformed = actions_of(reply.message)[position].kind == "malformed"
@@ -160,9 +160,11 @@ class ActionLedger:
         )
 
 
-def _told(place: Occurrence) -> Turn | None:
+def _told(place: ReplyOccurrence) -> RequestTurn | None:
     """Return the result that a folded history tells of, as a turn."""
-    return Turn(message=Message(role="user", content=place.told_result)) if place.told_result is not None else None
+    return (
+        RequestTurn(message=Message(role="user", content=place.told_result)) if place.told_result is not None else None
+    )
 
 
 def _started(index: int, reply: ServedReply, position: int) -> ActionStarted:

@@ -23,10 +23,10 @@ from starlette.websockets import WebSocket
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.delivery import Patience, deliver, send_json, send_refusal
 from lhaw_record.runners.models.gateway.embeddings import EMBEDDINGS
-from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.session import TrialSession
 from lhaw_record.runners.models.gateway.wires import CHAT, GEMINI, MESSAGES, RESPONSES, WIRES
-from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
+from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, WireRequest
 
 _METHODS = ["GET", "HEAD", "POST"]  # Starlette answers the others with 405
 _FEATURE_HEADERS = frozenset({"anthropic-beta", "anthropic-version", "openai-beta"})
@@ -84,7 +84,7 @@ class Gateway:
                 await self._answer_post(request, trial, path, wire, send)
             else:
                 await self._answer_get(request, trial, path, send)
-        except Refusal as refusal:
+        except GatewayRefusal as refusal:
             await send_refusal(send, wire, refusal)
         except ClientDisconnect:
             pass  # the client left before its request was complete
@@ -100,7 +100,7 @@ class Gateway:
             if not any(is_right):
                 trial = None
         if trial is None:
-            raise Refusal("there is no such trial at this gateway", status=404, kind="not_found")
+            raise GatewayRefusal("there is no such trial at this gateway", status=404, kind="not_found")
         return trial
 
     async def _answer_get(self, request: Request, trial: _Trial, path: str, send: Send) -> None:
@@ -109,18 +109,18 @@ class Gateway:
             await send_json(send, 426, body, _UPGRADE)
             return
         if path == "models":
-            names = trial.session.route.names
+            names = trial.session.routing.names
             listing = {"object": "list", "data": [_model(name) for name in names], "has_more": False}
             listing["models"] = [_gemini_model(name) for name in names]
             body = {**listing, "first_id": names[0], "last_id": names[-1]}
         elif path.startswith("models/"):
             name = path.removeprefix("models/")
-            body = {**_gemini_model(name), **_model(trial.session.route(name).name), "id": name}
+            body = {**_gemini_model(name), **_model(trial.session.routing(name).name), "id": name}
         else:
-            raise Refusal(f"there is nothing at {path!r}", status=404, kind="not_found")
+            raise GatewayRefusal(f"there is nothing at {path!r}", status=404, kind="not_found")
         await send_json(send, 200, body, is_head=request.method == "HEAD")
 
-    async def _answer_post(self, request: Request, trial: _Trial, path: str, wire: Wire, send: Send) -> None:
+    async def _answer_post(self, request: Request, trial: _Trial, path: str, wire: WireFormat, send: Send) -> None:
         session = trial.session
         if path == EMBEDDINGS:
             await self._embed(request, session, wire, embeddings.read, send)
@@ -135,17 +135,17 @@ class Gateway:
         is_counted |= method == "countTokens"
         is_asked = path == wire.path or method in ("generateContent", "streamGenerateContent")
         if not is_asked and not is_counted:
-            raise Refusal(f"there is nothing at {path!r}", status=404, kind="not_found")
+            raise GatewayRefusal(f"there is nothing at {path!r}", status=404, kind="not_found")
         features = {name: value for name, value in request.headers.items() if name in _FEATURE_HEADERS}
         wire_request = read(wire.requests.read, await self._body(request))
         wire_request = msgspec.structs.replace(wire_request, headers=features)
         if gemini:
             is_streamed = method == "streamGenerateContent"
             if is_streamed and request.query_params.get("alt") != "sse":
-                raise Refusal("streams are only served as server-sent events; add alt=sse")
+                raise GatewayRefusal("streams are only served as server-sent events; add alt=sse")
             wire_request = msgspec.structs.replace(wire_request, model=gemini["model"], is_streamed=is_streamed)
         if is_counted:
-            tokens = await session.route(wire_request.model).count_tokens(wire_request)
+            tokens = await session.routing(wire_request.model).count_tokens(wire_request)
             counted = {"object": "response.input_tokens", "input_tokens": tokens, "totalTokens": tokens}
             await send_json(send, 200, counted)
             return
@@ -156,7 +156,7 @@ class Gateway:
         self,
         request: Request,
         session: TrialSession,
-        wire: Wire,
+        wire: WireFormat,
         reader: Callable[[Body], WireRequest],
         send: Send,
     ) -> None:
@@ -164,9 +164,11 @@ class Gateway:
         await deliver(session, lambda _: session.embed(wire, asked), wire, asked, request.receive, send, self._patience)
 
     async def _body(self, request: Request) -> bytes:
-        too_large = Refusal(f"the request is larger than {self._max_body_bytes:,} bytes", status=413, kind="too_large")
+        too_large = GatewayRefusal(
+            f"the request is larger than {self._max_body_bytes:,} bytes", status=413, kind="too_large"
+        )
         if request.headers.get("content-encoding", "identity") != "identity":
-            raise Refusal("send the request uncompressed", status=415)
+            raise GatewayRefusal("send the request uncompressed", status=415)
         if int(request.headers.get("content-length") or 0) > self._max_body_bytes:
             raise too_large
         body = bytearray()
@@ -182,7 +184,7 @@ def read(reader: Callable[[Body], WireRequest], raw: bytes) -> WireRequest:
     try:
         return reader(body)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise Refusal(f"the request has a field of a wrong type ({error})") from error
+        raise GatewayRefusal(f"the request has a field of a wrong type ({error})") from error
 
 
 def decoded(raw: bytes) -> Body:
@@ -193,9 +195,9 @@ def decoded(raw: bytes) -> Body:
         try:
             body = _without_surrogates(json.loads(raw))
         except (ValueError, RecursionError) as error:
-            raise Refusal(f"the request is not JSON: {error}") from error
+            raise GatewayRefusal(f"the request is not JSON: {error}") from error
     if not isinstance(body, dict):
-        raise Refusal("the request is not a JSON object")
+        raise GatewayRefusal("the request is not a JSON object")
     return body
 
 
@@ -239,7 +241,7 @@ def _path_of(rest: str) -> str:
     return _DEPLOYMENT.sub("", path, count=1)
 
 
-def _wire_of(path: str, headers: Mapping[str, str]) -> Wire:
+def _wire_of(path: str, headers: Mapping[str, str]) -> WireFormat:
     """Return the wire for a path. For an unknown path, guess the wire whose error format the client reads."""
     for wire in WIRES:
         if path == wire.path or path.startswith(f"{wire.path}/"):

@@ -24,15 +24,21 @@ import msgspec
 
 from lhaw_record.recorder.events.model import CallKind, ThreadChange
 from lhaw_record.runners.base.conversation.messages import Message
-from lhaw_record.runners.models.gateway.client_ids import ClientIds
-from lhaw_record.runners.models.gateway.declarations import Declared
-from lhaw_record.runners.models.gateway.equality import is_prefix, is_same, steady_system
-from lhaw_record.runners.models.gateway.quotations import SHORTEST_SUMMARY, keeps_half, quotes_text, shared_letters
-from lhaw_record.runners.models.gateway.served_replies import Occurrence, ServedReply
+from lhaw_record.runners.models.costs import token_count
+from lhaw_record.runners.models.gateway.declarations import ClientIds, Declared
+from lhaw_record.runners.models.gateway.equality import (
+    SHORTEST_SUMMARY,
+    is_prefix,
+    is_same,
+    keeps_half,
+    quotes_text,
+    shared_letters,
+    steady_system,
+)
+from lhaw_record.runners.models.gateway.served_replies import ReplyOccurrence, ServedReply
 from lhaw_record.runners.models.gateway.threads import Thread, ThreadKind, Threads
 from lhaw_record.runners.models.gateway.wires.protocol import WireRequest
-from lhaw_record.runners.models.streams.bodies import fields
-from lhaw_record.runners.models.usage import token_count
+from lhaw_record.runners.models.streams.reading import fields
 
 _LENGTH_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _TAKEN_OVER = 3
@@ -69,7 +75,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     request: WireRequest
     client_ids: ClientIds
     declared: Declared
-    found: dict[str, Occurrence]
+    found: dict[str, ReplyOccurrence]
 
     @property
     def messages(self) -> list[Message]:
@@ -82,11 +88,11 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.request.tools)
 
     @property
-    def latest(self) -> Occurrence | None:
+    def latest(self) -> ReplyOccurrence | None:
         """The reply that was served last among those that the request contains."""
         return max(self.found.values(), key=lambda each: each.reply.number, default=None)
 
-    def latest_of(self, threads: Iterable[Thread]) -> Occurrence | None:
+    def latest_of(self, threads: Iterable[Thread]) -> ReplyOccurrence | None:
         """The last of the replies of some threads that the request contains."""
         wanted = {thread.thread_id for thread in threads}
         mine = (each for each in self.found.values() if each.reply.thread_id in wanted)
@@ -113,7 +119,7 @@ def classify(threads: Threads, shown: Evidence) -> Classification:
 
 
 def _change(thread: Thread, shown: Evidence, decided: Classification) -> ThreadChange | None:
-    """Return what a request has lost of its thread's history, judged by the replies of the request before it."""
+    """Return how a request shortens its thread's history, judged by the replies in the request before it."""
     if decided.is_restart:
         return "restarted"
     lost = [reply.number for reply in thread.replies if reply.call_id in thread.held - shown.found.keys()]
@@ -236,7 +242,7 @@ def _by_header(threads: Threads, shown: Evidence) -> Classification | None:
     return Classification(thread_id=None, kind="sub_agent", reason=reason, forked_from=held_by)
 
 
-def _continuation(threads: Threads, shown: Evidence, latest: Occurrence) -> Classification:
+def _continuation(threads: Threads, shown: Evidence, latest: ReplyOccurrence) -> Classification:
     """Assign a request with served replies to the thread of the latest one, with five exceptions.
 
     A request without tools is a side call in a thread with tools, and in a thread without them if its system texts are

@@ -5,27 +5,26 @@ These are pure functions of the request and of what the trial has served so far.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from lhaw_record.recorder.events import AnyEvent, CallDetails, ModelCalled
+from lhaw_record.recorder.events import AnyEvent, ModelCalled
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message, new_messages_json
-from lhaw_record.runners.models.call_events import tools_json
+from lhaw_record.runners.models.call_outcomes import tools_json
 from lhaw_record.runners.models.gateway.action_ledger import ActionChanges, ActionLedger
 from lhaw_record.runners.models.gateway.classification import Classification, Evidence, classify
-from lhaw_record.runners.models.gateway.client_ids import client_ids_of
-from lhaw_record.runners.models.gateway.declarations import declared_in
+from lhaw_record.runners.models.gateway.declarations import client_ids_of, declared_in
 from lhaw_record.runners.models.gateway.equality import is_same, steady_system
 from lhaw_record.runners.models.gateway.insertion import Placement
-from lhaw_record.runners.models.gateway.served_replies import Occurrence, occurrence_in_fold
+from lhaw_record.runners.models.gateway.served_replies import ReplyOccurrence, occurrence_in_fold
 from lhaw_record.runners.models.gateway.threads import Thread
-from lhaw_record.runners.models.gateway.trial_state import Decision, TrialState
+from lhaw_record.runners.models.gateway.trial_state import RequestDecision, TrialState
 from lhaw_record.runners.models.gateway.upstream import OutgoingRequest
-from lhaw_record.runners.models.gateway.wires.protocol import Wire, WireRequest
+from lhaw_record.runners.models.gateway.wires.protocol import WireFormat, WireRequest
 
 
 def decide(
-    state: TrialState, wire: Wire, request: WireRequest, headers: Iterable[tuple[str, str]], now_ns: int
-) -> Decision:
+    state: TrialState, wire: WireFormat, request: WireRequest, headers: Iterable[tuple[str, str]], now_ns: int
+) -> RequestDecision:
     """Decide what a request means for its trial."""
     threads, headers = state.threads, list(headers)
     shown = Evidence(
@@ -51,7 +50,7 @@ def decide(
         assert place is not None, "the message is only placed after turns of the body's list"
         body = wire.requests.inserted(body, place, text)
         messages.insert(placement.after_turn + 1, Message(role="user", content=text))
-    return Decision(
+    return RequestDecision(
         request=request,
         thread=thread,
         classification=classification,
@@ -71,7 +70,7 @@ def decide(
 
 
 def events_of(
-    state: TrialState, decision: Decision, outgoing: OutgoingRequest, model: str
+    state: TrialState, decision: RequestDecision, outgoing: OutgoingRequest, model: str
 ) -> tuple[list[AnyEvent], History]:
     """Return the events that record a decision, in order, and the message history of its model call."""
     thread, parent = decision.thread, _parent(state, decision)
@@ -96,13 +95,13 @@ def events_of(
         parent_call_id=parent.last_call_id if parent else None,
         tools_json=tools_json(tools) if tools != thread.tools else None,
         kind_reason=decision.classification.reason,
-        details=CallDetails(thread_change=decision.classification.change) if decision.classification.change else None,
+        thread_change=decision.classification.change,
     )
     insertion = decision.placement.events if decision.placement else ()
     return [*decision.changes.events, *insertion, called], history
 
 
-def _parent(state: TrialState, decision: Decision) -> Thread | None:
+def _parent(state: TrialState, decision: RequestDecision) -> Thread | None:
     """Return the thread that this call's delta is based on: its own, the one it was forked from, or None."""
     if decision.thread.last_call_id is not None:
         return decision.thread
@@ -112,7 +111,7 @@ def _parent(state: TrialState, decision: Decision) -> Thread | None:
 
 def _unshown(
     state: TrialState, shown: Evidence, classification: Classification, thread: Thread
-) -> dict[str, Occurrence]:
+) -> dict[str, ReplyOccurrence]:
     """Return the thread's last reply if it was carried out although the request does not show it.
 
     A declaration says so, or a compaction: agents compact between two steps.
@@ -139,7 +138,7 @@ def _changes(
     request: WireRequest,
     classification: Classification,
     thread: Thread,
-    found: Mapping[str, Occurrence],
+    found: Mapping[str, ReplyOccurrence],
     summaries: frozenset[str],
     now_ns: int,
 ) -> ActionChanges:
@@ -161,7 +160,7 @@ def _changes(
 def _placement(
     state: TrialState,
     request: WireRequest,
-    found: dict[str, Occurrence],
+    found: dict[str, ReplyOccurrence],
     classification: Classification,
     changes: ActionChanges,
     call: tuple[Thread, str],
@@ -185,7 +184,7 @@ def _placement(
 
 
 def _canonical_messages(
-    actions: ActionLedger, sent: Sequence[Message], found: Mapping[str, Occurrence], changes: ActionChanges
+    actions: ActionLedger, sent: Sequence[Message], found: Mapping[str, ReplyOccurrence], changes: ActionChanges
 ) -> list[Message]:
     """Return the agent's messages, with replies as they were served and results that refer to their actions."""
     messages = list(sent)

@@ -1,48 +1,76 @@
-"""What an agent's entry or a request declares about threads. A declaration overrides what the gateway would infer.
+"""What a request says about its thread: by declaration, or by the ids that clients send in metadata and headers.
 
-An entry has the table ``[threads]``. A program that can set headers of its requests may name the thread there instead.
+A declaration overrides what the gateway would infer. An agent's entry has the table ``[threads]``; a program that can
+set headers of its requests may name the thread there instead.
 """
 
 import re
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
+from lhaw_record.runners.experiment.values import ThreadRules
 from lhaw_record.runners.models.gateway.wires.protocol import WireRequest
+
+_UNSET = frozenset({"", "0", "false", "none", "null"})
+_FAMILIES = {"thread-id": "thread", "conversation-id": "thread", "session-id": "session", "agent-id": "agent"}
+_RETRY_HEADER = "x-stainless-retry-count"
+
+
+class ClientIds(msgspec.Struct, frozen=True, kw_only=True):
+    """The ids in one request.
+
+    Ids that the client did not send are None. Only sub-agents send ``parent`` and ``sub_agent``.
+    """
+
+    thread: str | None = None
+    session: str | None = None
+    agent: str | None = None
+    parent: str | None = None
+    sub_agent: str | None = None
+    is_retry: bool = False
+
+    @property
+    def names_sub_agent(self) -> bool:
+        """Whether a header says that a sub-agent sent the request."""
+        return self.parent is not None or self.sub_agent is not None
+
+    def key_beside(self, main: "ClientIds") -> str | None:
+        """Return the id that distinguishes this thread from the main one, or None if it has no id of its own."""
+        own = ((self.agent, main.agent), (self.thread, main.thread), (self.session, main.session))
+        return next((mine for mine, of_main in own if mine is not None and mine != of_main), None)
+
+
+def client_ids_of(headers: Iterable[tuple[str, str]], body: Mapping[str, Any]) -> ClientIds:
+    """Extract the ids from a request."""
+    metadata = body.get("client_metadata")
+    fields = [*headers, *(metadata.items() if isinstance(metadata, dict) else ())]
+    found: dict[str, Any] = {}
+    parents: dict[str, str] = {}
+    for name, value in fields:
+        if not isinstance(value, str) or value.strip().lower() in _UNSET:
+            continue
+        lowered = str(name).lower().replace("_", "-")
+        if lowered == _RETRY_HEADER:
+            found["is_retry"] = True
+        elif lowered.endswith(("subagent", "sub-agent")):
+            found.setdefault("sub_agent", value)
+        elif (family := _family(lowered)) is not None:
+            (parents if "parent" in lowered else found).setdefault(family, value)
+    foreign = [value for family, value in parents.items() if found.get(family) != value]  # excludes itself
+    return ClientIds(**found, parent=foreign[0] if foreign else None)
+
+
+def _family(name: str) -> str | None:
+    return next((family for ending, family in _FAMILIES.items() if name.endswith(ending)), None)
+
 
 THREAD_HEADER = "x-lhaw-thread"
 """The header in which a program names the thread of a request: ``main``, ``side``, or a sub-agent's name of its own."""
 
 STEP_HEADER = "x-lhaw-step"
 """The header in which a program numbers its steps. The same number again is another attempt of that step."""
-
-
-class ThreadRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The table ``[threads]`` of an entry.
-
-    ``main`` is a regular expression. It is searched in the system texts and the first user message of a request, and
-    the requests in which it is found are those of the main thread, all others are not. ``side`` is another one: the
-    requests in whose last message it is found are side calls, such as summaries. ``thread`` is the name of a
-    header whose value names the thread; the value of the first request that offers tools, or else of the first, is the
-    main thread's. With ``step = "request"`` each request of a thread says that the reply before it was carried out,
-    whether the request shows it or not. ``sub_agents`` says whether their tool calls are actions of the trial.
-    """
-
-    main: str = ""
-    side: str = ""
-    thread: str = ""
-    step: Literal["history", "request"] = "history"
-    sub_agents: Literal["apart", "counted"] = "apart"
-
-    def problem(self) -> str | None:
-        """Return what is wrong with the rules, or None."""
-        for pattern in (self.main, self.side):
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                return f"{pattern!r} is not a regular expression: {error}"
-        return None
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +90,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def declared_in(rules: ThreadRules, request: WireRequest, headers: Iterable[tuple[str, str]]) -> Declared:
-    """Return what the rules and the headers declare about a request."""
+    """Return the declarations of the rules and headers about a request."""
     values = {name.lower(): value.strip() for name, value in headers}
     step = values.get(STEP_HEADER) or None
     is_step = step is not None or rules.step == "request"

@@ -7,14 +7,15 @@ import anyio
 import msgspec
 from starlette.types import Receive, Send
 
-from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.gateway.calls import SessionReply
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.relay import Outlet
-from lhaw_record.runners.models.gateway.session import SessionReply, TrialSession
-from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
+from lhaw_record.runners.models.gateway.session import TrialSession
+from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, WireRequest
 
 JSON = b"application/json"
 SSE = b"text/event-stream"
-_PIECE_BYTES = 64 * 1024
+_PIECE_BYTES = 64 * 1024  # the high-water mark of uvicorn's flow control, above which a send waits for the reader
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +23,8 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 
     A stream begins with the provider's first event, so that a failure before can still set the HTTP status. If that
     takes longer than ``first_byte_s``, the stream begins with a ping. A stream that is silent for ``ping_s`` gets one.
-    ``slow_reader_s`` is the time that a client may take to read the rest of a reply that is ready.
+    ``slow_reader_s`` is the time that a client may take to read the rest of a reply that is ready. All are choices: the
+    first two are below the idle limits of common clients and proxies (60 s), the last is as long as a request may take.
     """
 
     first_byte_s: float = 30.0
@@ -33,7 +35,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 async def deliver(
     session: TrialSession,
     respond: Callable[[Outlet], Awaitable[SessionReply]],
-    wire: Wire,
+    wire: WireFormat,
     request: WireRequest,
     receive: Receive,
     send: Send,
@@ -43,7 +45,7 @@ async def deliver(
 
     If the client leaves, its call is cancelled. The session is told if a reply was not delivered.
     """
-    outcome: list[SessionReply | Refusal] = []
+    outcome: list[SessionReply | GatewayRefusal] = []
     outlet = _Outlet(send, wire, patience)
     is_delivered = False
 
@@ -72,12 +74,12 @@ async def deliver(
 
 
 class _Outlet:
-    """The way of a stream to its reader. It takes everything at once, and gives it out at the reader's pace.
+    """A buffer between a stream and its reader. It accepts everything at once, and is read at the reader's pace.
 
     A stream normally begins with its first event, so that a failure before can still set the HTTP status.
     """
 
-    def __init__(self, send: Send, wire: Wire, patience: Patience) -> None:
+    def __init__(self, send: Send, wire: WireFormat, patience: Patience) -> None:
         self.has_begun = False
         self._send = send
         self._wire = wire
@@ -128,7 +130,7 @@ async def send_json(
     await _send_body(send, iter(() if is_head else (payload,)))
 
 
-async def send_refusal(send: Send, wire: Wire, refusal: Refusal) -> None:
+async def send_refusal(send: Send, wire: WireFormat, refusal: GatewayRefusal) -> None:
     """Send a refusal in the error format of the wire."""
     headers = dict(refusal.headers)
     if refusal.retry_after_s is not None:
@@ -141,19 +143,19 @@ def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     return [(name.encode("latin-1", "replace"), value.encode("latin-1", "replace")) for name, value in headers.items()]
 
 
-async def _outcome(reply: Awaitable[SessionReply]) -> SessionReply | Refusal:
+async def _outcome(reply: Awaitable[SessionReply]) -> SessionReply | GatewayRefusal:
     try:
         return await reply
-    except Refusal as refusal:
+    except GatewayRefusal as refusal:
         return refusal
     except Exception:  # noqa: BLE001 - session.failure keeps it and it ends the trial; the agent is told no details
-        return Refusal("the gateway failed and the trial ends", status=500, kind="server_error")
+        return GatewayRefusal("the gateway failed and the trial ends", status=500, kind="server_error")
 
 
 async def _send_outcome(
-    outcome: SessionReply | Refusal, wire: Wire, request: WireRequest, send: Send, *, has_begun: bool
+    outcome: SessionReply | GatewayRefusal, wire: WireFormat, request: WireRequest, send: Send, *, has_begun: bool
 ) -> None:
-    if isinstance(outcome, Refusal) and not has_begun:
+    if isinstance(outcome, GatewayRefusal) and not has_begun:
         await send_refusal(send, wire, outcome)
         return
     if isinstance(outcome, SessionReply) and not request.is_streamed:
@@ -161,7 +163,7 @@ async def _send_outcome(
         return
     if not has_begun:
         await _begin_stream(send, outcome.headers)
-    if isinstance(outcome, Refusal):
+    if isinstance(outcome, GatewayRefusal):
         events: Iterator[bytes] = iter([wire.replies.error_event(outcome.status, outcome.kind, str(outcome))])
     elif outcome.rest is not None:
         events = iter([outcome.rest])

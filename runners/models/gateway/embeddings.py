@@ -1,12 +1,13 @@
-"""Requests for embeddings: calls that are recorded and paid, but belong to no conversation and are no action."""
+"""Requests for embeddings: recorded and paid calls outside of conversations, which do not count as actions."""
 
 from lhaw_record.recorder.events import ModelCalled
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, conversation_digest, new_messages_json
-from lhaw_record.runners.models.gateway.errors import Refusal
-from lhaw_record.runners.models.gateway.wires.common import listed, text_of
-from lhaw_record.runners.models.gateway.wires.protocol import Body, Turn, WireRequest
-from lhaw_record.runners.models.streams.bodies import fields
+from lhaw_record.runners.models.chat_completions import text_of
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
+from lhaw_record.runners.models.gateway.wires.common import listed
+from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTurn, WireRequest
+from lhaw_record.runners.models.streams.reading import fields
 
 EMBEDDINGS = "embeddings"
 """The end of their URL path in OpenAI's dialect, and the thread that they are recorded under."""
@@ -20,7 +21,7 @@ def read(body: Body) -> WireRequest:
     message = Message(role="user", content=text_of(body.get("input")))
     parameters = {name: value for name, value in body.items() if name not in ("input", "model")}
     model = str(body.get("model") or "")
-    return WireRequest(body=body, model=model, turns=(Turn(message=message),), parameters=parameters)
+    return WireRequest(body=body, model=model, turns=(RequestTurn(message=message),), parameters=parameters)
 
 
 def read_gemini(method: str, model: str, body: Body) -> WireRequest:
@@ -28,7 +29,7 @@ def read_gemini(method: str, model: str, body: Body) -> WireRequest:
     asked = listed(body, "requests") if method == "batchEmbedContents" else [body]
     contents = [each.get("content") for each in asked]
     if not contents or not all(isinstance(each, dict) for each in contents):
-        raise Refusal(
+        raise GatewayRefusal(
             f"{method} needs the content to embed" + (", one for each of its 'requests'" * ("batch" in method))
         )
     text = "\n".join(text_of(fields(content).get("parts")) for content in contents)
@@ -36,7 +37,7 @@ def read_gemini(method: str, model: str, body: Body) -> WireRequest:
     return WireRequest(
         body=body,
         model=model,
-        turns=(Turn(message=Message(role="user", content=text)),),
+        turns=(RequestTurn(message=Message(role="user", content=text)),),
         parameters={"requests": parameters} if method == "batchEmbedContents" and any(parameters) else parameters[0],
     )
 

@@ -59,7 +59,7 @@ _PROVIDERS = {
 }
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The address of a provider for one wire, and the key that it asks for, or None."""
 
     wire: WireName
@@ -97,7 +97,7 @@ def endpoint_of(
     api_key: str | None,
     api_wires: Sequence[str] | None = None,
     environment: Mapping[str, str] = os.environ,
-) -> Endpoint | None:
+) -> ProviderEndpoint | None:
     """Return where a provider speaks a wire, or None if requests of this wire must be translated for it."""
     known = _PROVIDERS.get(provider)
     wires = api_wires if api_wires is not None else (known.wires if known else ())
@@ -108,7 +108,7 @@ def endpoint_of(
     if not base:
         return None
     key = api_key or _first(variables.key_variables if api_base is None or known else (), environment)
-    return Endpoint(wire=wire, model=model, base=base.rstrip("/"), key=key)
+    return ProviderEndpoint(wire=wire, model=model, base=base.rstrip("/"), key=key)
 
 
 def _first(names: Sequence[str], environment: Mapping[str, str]) -> str | None:
@@ -120,16 +120,16 @@ def _below(base: str, version: str) -> str:
     return base if base.endswith(f"/{version}") else f"{base}/{version}"
 
 
-def _gemini_models(endpoint: Endpoint) -> str:
+def _gemini_models(endpoint: ProviderEndpoint) -> str:
     return f"{_below(endpoint.base.removesuffix('/v1'), 'v1beta')}/models"
 
 
-def _gemini_url(endpoint: Endpoint, request: WireRequest) -> str:
+def _gemini_url(endpoint: ProviderEndpoint, request: WireRequest) -> str:
     method = "streamGenerateContent?alt=sse" if request.is_streamed else "generateContent"
     return f"{_gemini_models(endpoint)}/{endpoint.model}:{method}"
 
 
-_URLS: dict[WireName, Callable[[Endpoint, WireRequest], str]] = {
+_URLS: dict[WireName, Callable[[ProviderEndpoint, WireRequest], str]] = {
     "chat": lambda endpoint, _: f"{endpoint.base}/chat/completions",
     "responses": lambda endpoint, _: f"{endpoint.base}/responses",
     "messages": lambda endpoint, _: f"{_below(endpoint.base, 'v1')}/messages",

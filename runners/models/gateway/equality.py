@@ -1,13 +1,18 @@
-"""Compares messages whose bytes may differ, because agents rewrite their history between calls.
+"""Compares what agents send again: messages whose bytes may differ, and replies that a request tells in its own words.
 
-The wires already drop what never matters: cache marks, item ids, and whether a content is a string or parts. This
-module ignores the remaining differences: space around texts, arguments that were parsed and written again, and a first
-system text that contains a new value in each call.
+Agents rewrite their history between calls. The wires already drop what never matters: cache marks, item ids, and
+whether a content is a string or parts. Compared are messages without the space around texts, with parsed arguments,
+and without a first system text that has a new value in each call.
+
+Some agents send their whole history as one growing message, others begin again from a summary that the model wrote. No
+assistant turn contains the reply then, only a text quotes it. Such texts are compared by their letters and digits
+alone, because agents escape, indent and wrap what they quote.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
-from lhaw_record.runners.base.conversation.actions import tool_action
+from lhaw_record.runners.base.conversation.actions import decoded_arguments, tool_action
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 
 
@@ -55,3 +60,114 @@ def _is_same_call(left: ToolCall, right: ToolCall) -> bool:
         return True
     one, other = tool_action(left), tool_action(right)
     return one.kind == "tool" and other.kind == "tool" and one.arguments_json == other.arguments_json
+
+
+_LONG_LINE = 40  # characters; a choice: shorter lines are headings, which differing texts share
+SHORTEST_SUMMARY = 48
+"""The letters of a text that is taken for a summary, or of a beginning that two texts share on purpose.
+
+A choice: longer than titles."""
+_ESCAPES = re.compile(r"\\[nrt]")
+_NOT_WORD = re.compile(r"[\W_]+")
+_TAGGED = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
+_FENCED = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
+
+
+def told_text(messages: Iterable[Message]) -> str:
+    """Return the texts of a request that are neither system texts nor the model's own turns, joined."""
+    return "\n".join(message.content for message in messages if message.role in ("user", "tool"))
+
+
+def is_folded_sequel(before: Sequence[Message], reply: Message, after: Sequence[Message]) -> bool:
+    """Return whether a request continues another one in folded form.
+
+    It has the same system texts, keeps at least half of what the other request told, and tells of the reply more often
+    than that request did.
+    """
+    systems = [[each for each in messages if each.role == "system"] for messages in (before, after)]
+    if len(systems[0]) != len(systems[1]) or not all(map(is_same, *systems)):
+        return False
+    old, new = told_text(before), told_text(after)
+    if not new or old == new or not keeps_half(old, new):
+        return False
+    words, old_words = _words(new), _words(old)
+    return all(words.count(each) > old_words.count(each) for each in _marks(reply)) and bool(_marks(reply))
+
+
+def folded_result(reply: Message, text: str) -> str | None:
+    """Return the text after a reply's last quotation in a folded history, or None if it is not quoted literally."""
+    quoted = _last_words(reply)
+    at = text.rfind(quoted) if quoted else -1
+    return text[at + len(quoted) :].strip() or None if at >= 0 else None
+
+
+def holds_summary(texts: Sequence[str], summary: str) -> bool:
+    """Return whether texts contain a summary: all its words, or half of its long lines.
+
+    Agents keep only the tagged part of a summary, wrap it, and add words of their own. A text of fewer than 48 letters
+    may be a title.
+    """
+    parts = [summary, *(inner for _, inner in _TAGGED.findall(summary))]
+    words = [_words(text) for text in texts]
+    for part in parts:
+        whole = _words(part)
+        if len(whole) >= SHORTEST_SUMMARY and any(whole in each for each in words):
+            return True
+        lines = [_words(line) for line in part.splitlines() if len(line.strip()) >= _LONG_LINE]
+        if lines and 2 * sum(any(line in each for each in words) for line in lines) >= len(lines):
+            return True
+    return False
+
+
+def quotes_text(texts: Iterable[str], wanted: str) -> bool:
+    """Return whether any text contains another one, ignoring escapes and spaces."""
+    words = _words(wanted)
+    return bool(words) and any(words in _words(text) for text in texts)
+
+
+def keeps_half(old: str, new: str) -> bool:
+    """Return whether a text keeps at least half of another one: its beginning, or its lines."""
+    if 2 * shared_letters(old, new) >= len(_words(old)):
+        return True
+    kept = {_words(line) for line in new.splitlines()}
+    lines = [words for line in old.splitlines() if (words := _words(line))]
+    return 2 * sum(line in kept for line in lines) >= len(lines)
+
+
+def shared_letters(left: str, right: str) -> int:
+    """Return the length of the common beginning of two texts, in letters and digits."""
+    left, right = _words(left), _words(right)
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[:middle] == right[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _words(text: str) -> str:
+    return _NOT_WORD.sub("", _ESCAPES.sub(" ", text)).lower()
+
+
+def _marks(reply: Message) -> list[str]:
+    """Return the words by which a folded history tells of a reply: the arguments or names of its calls, or its text."""
+    if reply.tool_calls:
+        return [mark for call in reply.tool_calls for mark in _argument_words(call) or [_words(call.name)]]
+    fenced = [_words(code) for code in _FENCED.findall(reply.content)]
+    return [mark for mark in fenced if mark] or [mark for mark in [_words(reply.content)] if mark]
+
+
+def _argument_words(call: ToolCall) -> list[str]:
+    arguments = decoded_arguments(call.arguments_json)
+    values = [call.arguments_json] if arguments is None else list(arguments.values())
+    return [words for value in values if isinstance(value, str) and (words := _words(value))]
+
+
+def _last_words(reply: Message) -> str:
+    if not reply.tool_calls:
+        return reply.content.strip()
+    arguments = decoded_arguments(reply.tool_calls[-1].arguments_json) or {}
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    return texts[-1].strip() if texts else reply.tool_calls[-1].name

@@ -1,7 +1,7 @@
 """What an agent gets instead of a reply: a refusal by the gateway, or the failure of the model behind it.
 
 RunnerError
-└── Refusal     a status, a kind and a sentence, which each wire writes in its own error format
+└── GatewayRefusal     a status, a kind and a sentence, which each wire writes in its own error format
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _STATUS_OF_KIND = {
 }
 
 
-class Refusal(RunnerError):
+class GatewayRefusal(RunnerError):
     """The gateway's error answer to a request.
 
     Args:
@@ -58,11 +58,11 @@ class Refusal(RunnerError):
         self.headers = headers
 
 
-def refusal_of(error: ModelError) -> Refusal:
+def refusal_of(error: ModelError) -> GatewayRefusal:
     """Return the refusal for a failed call, with the provider's own status if it sent one."""
     own = error if isinstance(error, ProviderError) else None
     status = error.http_status or _STATUS_OF_KIND.get(error.kind, 500)
-    return Refusal(
+    return GatewayRefusal(
         str(error),
         status=status,
         kind=error.kind,

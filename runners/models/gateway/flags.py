@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lhaw_record.recorder.events.threads import TrialFlagged
+from lhaw_record.recorder.events.trial import TrialFlagged
 from lhaw_record.runners.base.conversation.actions import action_count_of
 from lhaw_record.runners.models.gateway.served_replies import ServedReply
 from lhaw_record.runners.models.gateway.threads import Thread

@@ -12,9 +12,9 @@ import msgspec
 
 from lhaw_record.recorder.events import AnchorLost, AnyEvent, InjectionReapplied
 from lhaw_record.runners.base.conversation.injection import PlannedInjection, injected
-from lhaw_record.runners.models.gateway.served_replies import Occurrence, ServedReply
+from lhaw_record.runners.models.gateway.served_replies import ReplyOccurrence, ServedReply
 from lhaw_record.runners.models.gateway.threads import ThreadKind
-from lhaw_record.runners.models.gateway.wires.protocol import Turn
+from lhaw_record.runners.models.gateway.wires.protocol import RequestTurn
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +40,8 @@ class InjectionState(msgspec.Struct, frozen=True, kw_only=True):
 
     def placement_in(
         self,
-        turns: Sequence[Turn],
-        found: Mapping[str, Occurrence],
+        turns: Sequence[RequestTurn],
+        found: Mapping[str, ReplyOccurrence],
         *,
         kind: ThreadKind,
         thread_id: str,
@@ -51,7 +51,7 @@ class InjectionState(msgspec.Struct, frozen=True, kw_only=True):
         reason: str,
         is_reopened: bool,
     ) -> Placement | None:
-        """Return the place of the message in a request, or None if the message is not inserted there."""
+        """Return where the message goes in a request, or None for nowhere."""
         if self.anchor is None:
             if kind != "main" or last_started is None or not self.planned.is_due(action_count):
                 return None
@@ -73,8 +73,8 @@ class InjectionState(msgspec.Struct, frozen=True, kw_only=True):
 
     def _first(
         self,
-        turns: Sequence[Turn],
-        place: Occurrence | None,
+        turns: Sequence[RequestTurn],
+        place: ReplyOccurrence | None,
         last_started: ServedReply,
         action_count: int,
         is_reopened: bool,
@@ -96,13 +96,13 @@ class InjectionState(msgspec.Struct, frozen=True, kw_only=True):
         return Placement(after_turn=at, after=after, events=(event,))
 
 
-def _after_results(turns: Sequence[Turn], at: int) -> int:
+def _after_results(turns: Sequence[RequestTurn], at: int) -> int:
     """Return the last in a run of tool results. Agents merge replies, and nothing may separate their results."""
     while at + 1 < len(turns) and turns[at + 1].message.role == "tool":
         at += 1
     return at
 
 
-def _top(turns: Sequence[Turn]) -> int | None:
+def _top(turns: Sequence[RequestTurn]) -> int | None:
     """Return the first user turn that is in the body's message list, or None."""
     return next((at for at, turn in enumerate(turns) if turn.message.role == "user" and turn.place), None)

@@ -15,15 +15,17 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, conversation_digest, to_wire, tool_to_wire
-from lhaw_record.runners.models.costs import cost_usd, failed_usage
+from lhaw_record.runners.models.chat_messages import wire_messages
+from lhaw_record.runners.models.costs import cost_usd, failed_usage, listed_cost_usd
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
+from lhaw_record.runners.models.exchanges import changed_parameters, watching
 from lhaw_record.runners.models.gateway import native_upstream
 from lhaw_record.runners.models.gateway.embeddings import addressed
-from lhaw_record.runners.models.gateway.endpoints import Endpoint, endpoint_of
-from lhaw_record.runners.models.gateway.relay import Relay
-from lhaw_record.runners.models.gateway.upstream import Answer, ModelUpstream, OutgoingRequest, tools_left_out
+from lhaw_record.runners.models.gateway.endpoints import ProviderEndpoint, endpoint_of
+from lhaw_record.runners.models.gateway.relay import StreamRelay
+from lhaw_record.runners.models.gateway.upstream import ModelUpstream, OutgoingRequest, UpstreamAnswer, tools_left_out
 from lhaw_record.runners.models.gateway.wires import GEMINI
-from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
+from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, WireRequest
 from lhaw_record.runners.models.litellm_library import (
     OPENAI_COMPATIBLE,
     load_litellm,
@@ -31,11 +33,10 @@ from lhaw_record.runners.models.litellm_library import (
     reasoning_words,
     unsupported_parameters,
 )
-from lhaw_record.runners.models.litellm_model import LitellmModel, listed_cost_usd, said_limits, wire_messages
+from lhaw_record.runners.models.litellm_model import LitellmModel, said_limits
 from lhaw_record.runners.models.protocol import ModelError
 from lhaw_record.runners.models.provider_state import read_state, with_reasoning
-from lhaw_record.runners.models.streams.bodies import fields
-from lhaw_record.runners.models.wire import changed_parameters, watching
+from lhaw_record.runners.models.streams.reading import fields
 
 _TAKES_ALL = frozenset({OPENAI_COMPATIBLE, "openai", "hosted_vllm"})  # their servers refuse unknown parameters
 _NOT_SENT = frozenset({"model", "stream", "stream_options"})
@@ -71,15 +72,16 @@ class LitellmUpstream:
         self._timeout_s = timeout_s
         self._canonical = ModelUpstream(model, self._parameters, timeout_s)
         self._api_wires = api_wires
-        self._endpoints: dict[str, Endpoint | None] = {}
+        self._endpoints: dict[str, ProviderEndpoint | None] = {}
 
-    async def prepare(self, wire: Wire, request: WireRequest, messages: Sequence[Message]) -> OutgoingRequest:
+    async def prepare(self, wire: WireFormat, request: WireRequest, messages: Sequence[Message]) -> OutgoingRequest:
         """Return the request as it came if the provider speaks its wire, else the arguments of a call of litellm."""
         await load_litellm()
         endpoint = self._endpoint(wire)
         if endpoint is not None:
             own, left_out = self._in_words_of(wire, endpoint.model)
-            return native_upstream.prepared(endpoint, wire, request, messages, own, left_out)
+            was_silent = self._model.was_silent(messages)
+            return native_upstream.prepared(endpoint, wire, request, messages, own, left_out, was_silent=was_silent)
         qualified = self._model.qualified_name
         provider, model = provider_of(qualified) or ("", qualified)
         if not _speaks(wire, provider, model):
@@ -108,12 +110,12 @@ class LitellmUpstream:
             wire=wire, request=request, messages=tuple(messages), recorded=recorded, payload=_Call(arguments)
         )
 
-    async def send(self, outgoing: OutgoingRequest, relay: Relay | None = None) -> Answer:
+    async def send(self, outgoing: OutgoingRequest, relay: StreamRelay | None = None) -> UpstreamAnswer:
         """Send the request to the provider and read the whole reply. The relay passes a native stream on meanwhile."""
         if isinstance(outgoing.payload, native_upstream.NativePayload):
             async with self._model.door.passage(lambda: conversation_digest(outgoing.messages)) as passage:
                 answer = await native_upstream.asked(
-                    outgoing, relay, name=self.name, timeout_s=self._timeout_s, priced=self._priced
+                    self._model, outgoing, relay, timeout_s=self._timeout_s, priced=self._priced
                 )
                 reply = msgspec.structs.replace(answer.reply, rate_limits=rate_limit_headers(answer.headers))
                 return msgspec.structs.replace(answer, reply=passage.answered(reply))
@@ -125,7 +127,7 @@ class LitellmUpstream:
         changes = changed_parameters(outgoing.recorded, exchanges[-1].sent)
         return msgspec.structs.replace(answer, reply=reply, changes=changes)
 
-    async def _translated(self, outgoing: OutgoingRequest) -> Answer:
+    async def _translated(self, outgoing: OutgoingRequest) -> UpstreamAnswer:
         """Let litellm send a request, in the agent's wire or as a canonical conversation."""
         if not isinstance(outgoing.payload, _Call):
             return await self._canonical.send(outgoing)
@@ -134,19 +136,21 @@ class LitellmUpstream:
             answer = await self._sent(outgoing, outgoing.payload)
             return msgspec.structs.replace(answer, reply=passage.answered(answer.reply))
 
-    async def _sent(self, outgoing: OutgoingRequest, call: _Call) -> Answer:
+    async def _sent(self, outgoing: OutgoingRequest, call: _Call) -> UpstreamAnswer:
         litellm: Any = await load_litellm()
         ask = {
             "chat": litellm.acompletion,
             "responses": litellm.aresponses,
             "messages": litellm.anthropic.messages.acreate,
         }[outgoing.wire.name]
-        with self._model.failing_readably(self._timeout_s, was_silent=outgoing.request.was_silent) as exchanges:
+        with self._model.calling_litellm(outgoing.messages, self._timeout_s) as exchanges:
             response = await ask(**call.arguments)
             return self._answer(outgoing.wire, response, exchanges[-1].reply if exchanges else None)
 
-    async def embedding(self, wire: Wire, request: WireRequest, *, is_routed: bool) -> Callable[[], Awaitable[Answer]]:
-        """Return what sends a request for embeddings, with the agent's name for the model, or its own if it is routed.
+    async def embedding(
+        self, wire: WireFormat, request: WireRequest, *, is_routed: bool
+    ) -> Callable[[], Awaitable[UpstreamAnswer]]:
+        """Return a function that sends a request for embeddings. Unless it is routed, the model's name is the agent's.
 
         The agent sees the name that it asked for.
         """
@@ -159,12 +163,12 @@ class LitellmUpstream:
         body = addressed(request.body, endpoint.model, is_gemini=wire is GEMINI)
         return partial(self._embedded, endpoint, body, endpoint.model, shown_as=request.model)
 
-    async def _embedded(self, endpoint: Endpoint, body: Body, model: str, shown_as: str | None = None) -> Answer:
+    async def _embedded(
+        self, endpoint: ProviderEndpoint, body: Body, model: str, shown_as: str | None = None
+    ) -> UpstreamAnswer:
         async with self._model.embeddings_door.passage(lambda: digest(body)) as passage:
             try:
-                answer = await native_upstream.embedded(
-                    endpoint, body, model, name=self.name, timeout_s=self._timeout_s
-                )
+                answer = await native_upstream.embedded(self._model, endpoint, body, model, timeout_s=self._timeout_s)
             except ModelError as error:
                 if error.http_status not in _NOT_OFFERED:
                     raise
@@ -183,7 +187,7 @@ class LitellmUpstream:
         raise not_offered
 
     def failed_usage(self, error: ModelError, *, embeddings_of: str | None = None) -> Usage | None:
-        """Return what is known of the usage of a failed request: its cost, if the model is free."""
+        """Return the known usage of a failed request: a cost of 0 if the model is free."""
         is_own = embeddings_of is None or self._is_own(embeddings_of)
         return failed_usage(error, self._model.price if is_own else None)
 
@@ -198,7 +202,7 @@ class LitellmUpstream:
 
         return await anyio.to_thread.run_sync(counted, abandon_on_cancel=True)
 
-    def _answer(self, wire: Wire, response: Any, received: bytes | None) -> Answer:
+    def _answer(self, wire: WireFormat, response: Any, received: bytes | None) -> UpstreamAnswer:
         """Read a reply and add its price. ``received`` is the provider's own body."""
         body: Body = response if isinstance(response, dict) else response.model_dump(mode="json", exclude_none=True)
         reply = with_reasoning(wire.replies.read(body), body, received)
@@ -207,19 +211,19 @@ class LitellmUpstream:
             reply = msgspec.structs.replace(
                 reply, message=msgspec.structs.replace(reply.message, provider_state_json=state)
             )
-        cost = self._cost_usd(reply.usage, body, getattr(response, "_hidden_params", {}).get("response_cost"))
+        cost = self._model.cost_usd(reply.usage, body, getattr(response, "_hidden_params", {}).get("response_cost"))
         usage = msgspec.structs.replace(reply.usage, cost_usd=cost)
         limits = said_limits(response)
-        return Answer(reply=msgspec.structs.replace(reply, usage=usage, rate_limits=limits), body=body)
+        return UpstreamAnswer(reply=msgspec.structs.replace(reply, usage=usage, rate_limits=limits), body=body)
 
-    def _in_words_of(self, wire: Wire, model: str) -> tuple[Body, Body]:
-        """Return the file's parameters in a wire's words, and those that it has no words for."""
+    def _in_words_of(self, wire: WireFormat, model: str) -> tuple[Body, Body]:
+        """Return the file's parameters in a wire's words, and the remaining ones, which the wire lacks."""
         own, homeless = wire.requests.from_openai(self._parameters)
         words, said = reasoning_words(wire.name, model, self._parameters)
         left_out = {name: self._parameters[name] for name in homeless if name not in said}
         return native_upstream.merged_parameters(own, words), left_out
 
-    def _endpoint(self, wire: Wire) -> Endpoint | None:
+    def _endpoint(self, wire: WireFormat) -> ProviderEndpoint | None:
         if wire.name not in self._endpoints:
             qualified = self._model.qualified_name
             provider, model = provider_of(qualified) or ("", qualified)
@@ -236,7 +240,7 @@ class LitellmUpstream:
             return cost_usd(self._model.price, usage)
         provider = (provider_of(qualified) or ("",))[0]
         listed = asked if asked.startswith(f"{provider}/") else f"{provider}/{asked}"
-        return listed_cost_usd(_bundled_cost_usd(listed, usage, {}), usage, listed, self._model.api_base)
+        return listed_cost_usd(usage, listed, self._model.api_base, {})
 
     def _is_own(self, asked: str) -> bool:
         """Return whether a name is that of the entry's model, which the entry's price is for."""
@@ -244,50 +248,10 @@ class LitellmUpstream:
         return asked in {self.name, qualified, qualified.partition("/")[2]}
 
     def _priced(self, usage: Usage, body: Body) -> Usage:
-        return msgspec.structs.replace(usage, cost_usd=self._cost_usd(usage, body, None))
-
-    def _cost_usd(self, usage: Usage, body: Body, from_litellm: float | None) -> float | None:
-        if self._model.price is not None:
-            return cost_usd(self._model.price, usage)
-        if from_litellm is None:
-            from_litellm = _bundled_cost_usd(self.name, usage, body)
-        return listed_cost_usd(from_litellm, usage, self.name, self._model.api_base)
+        return msgspec.structs.replace(usage, cost_usd=self._model.cost_usd(usage, body))
 
 
-def _bundled_cost_usd(name: str, usage: Usage, body: Body) -> float | None:
-    """Return the price from litellm's table in USD, for replies that have none (those of Messages).
-
-    What is written to a cache for an hour has a price of its own.
-    """
-    from litellm.types.utils import CacheCreationTokenDetails, PromptTokensDetailsWrapper
-
-    from lhaw_record.runners.models.litellm_library import litellm_library, providers_own_name
-
-    litellm: Any = litellm_library()
-    lifetimes = fields(fields(body.get("usage")).get("cache_creation"))
-    cached, written = usage.cached_input_tokens or 0, usage.cache_write_tokens or 0
-    details = PromptTokensDetailsWrapper(
-        cached_tokens=cached,
-        cache_creation_tokens=written,
-        cache_creation_token_details=CacheCreationTokenDetails(**lifetimes) if lifetimes else None,
-    )
-    try:
-        costs = litellm.cost_per_token(
-            model=providers_own_name(name),
-            usage_object=litellm.Usage(
-                prompt_tokens=usage.input_tokens or 0,
-                completion_tokens=usage.output_tokens or 0,
-                cache_read_input_tokens=cached,
-                cache_creation_input_tokens=written,
-                prompt_tokens_details=details,
-            ),
-        )
-    except Exception:  # noqa: BLE001  litellm raises many classes for an unknown name
-        return None
-    return float(sum(costs))
-
-
-def _speaks(wire: Wire, provider: str, model: str) -> bool:
+def _speaks(wire: WireFormat, provider: str, model: str) -> bool:
     """Return whether litellm sends this wire to the provider unchanged. It takes no requests in Gemini's."""
     if wire.name in ("chat", "gemini"):
         return wire.name == "chat"
@@ -304,7 +268,7 @@ def _speaks(wire: Wire, provider: str, model: str) -> bool:
     return configs.get_provider_anthropic_messages_config(model=model, provider=known) is not None
 
 
-def _known_parameters(wire: Wire, qualified: str, provider: str, parameters: Mapping[str, Any]) -> frozenset[str]:
+def _known_parameters(wire: WireFormat, qualified: str, provider: str, parameters: Mapping[str, Any]) -> frozenset[str]:
     """Return the names of the parameters that reach the provider."""
     from lhaw_record.runners.models.litellm_library import litellm_library
 

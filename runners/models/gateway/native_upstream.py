@@ -4,26 +4,24 @@ Only what must change is changed: the model's name, the injected message, the pa
 credentials. A streamed chat completion is asked for its usage, which the agent does not see unless it asked too.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
-import anyio
 import msgspec
 
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message
-from lhaw_record.runners.models.failures import endless_reply, response_error, transport_error
-from lhaw_record.runners.models.gateway.endpoints import Endpoint
-from lhaw_record.runners.models.gateway.relay import Relay
-from lhaw_record.runners.models.gateway.upstream import Answer, OutgoingRequest
-from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
-from lhaw_record.runners.models.http_sessions import http_session, proxy_of
+from lhaw_record.runners.models.costs import token_count
+from lhaw_record.runners.models.exchanges import Exchange, http_session, proxy_of
+from lhaw_record.runners.models.failures import response_error, transport_error
+from lhaw_record.runners.models.gateway.endpoints import ProviderEndpoint
+from lhaw_record.runners.models.gateway.relay import StreamRelay
+from lhaw_record.runners.models.gateway.upstream import OutgoingRequest, UpstreamAnswer
+from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, WireRequest
+from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 from lhaw_record.runners.models.provider_state import with_reasoning
-from lhaw_record.runners.models.streams.bodies import decoded, fields
-from lhaw_record.runners.models.streams.joining import joined_reply
-from lhaw_record.runners.models.streams.protocol import (
+from lhaw_record.runners.models.streams.reading import (
     DONE,
     MOST_REPLY_BYTES,
     USAGE_OPTION,
@@ -31,11 +29,12 @@ from lhaw_record.runners.models.streams.protocol import (
     StreamedEvent,
     StreamStep,
     body_of,
+    decoded,
+    fields,
+    joined_reply,
 )
-from lhaw_record.runners.models.usage import token_count
-from lhaw_record.runners.models.wire import Exchange, watched
 
-_MOST_ERROR_BYTES = 1 << 20
+_MOST_ERROR_BYTES = 1 << 20  # a choice: no provider explains a refusal at such length
 _SHOWN_HEADERS = ("x-ratelimit-", "anthropic-ratelimit-", "retry-after", "x-should-retry", "request-id", "x-request-id")
 
 _GROUPS = frozenset({"generationConfig", "output_config", "reasoning"})
@@ -48,15 +47,22 @@ Priced = Callable[[Usage, Body], Usage]
 class NativePayload(msgspec.Struct, frozen=True, kw_only=True):
     """A request as it goes over the wire."""
 
-    endpoint: Endpoint
+    endpoint: ProviderEndpoint
     body: bytes
     has_usage_added: bool = False
 
 
 def prepared(
-    endpoint: Endpoint, wire: Wire, request: WireRequest, messages: Sequence[Message], own: Body, left_out: Body
+    endpoint: ProviderEndpoint,
+    wire: WireFormat,
+    request: WireRequest,
+    messages: Sequence[Message],
+    own: Body,
+    left_out: Body,
+    *,
+    was_silent: bool,
 ) -> OutgoingRequest:
-    """Return what will be sent, and what is recorded about it."""
+    """Return the outgoing request with its record. After silence it is always a stream."""
     merged = merged_parameters(request.parameters, own)
     if wire.name == "messages" and "thinking" in own and _is_too_long(own["thinking"], merged.get("max_tokens")):
         left_out = {**left_out, "thinking": own["thinking"]}
@@ -68,7 +74,7 @@ def prepared(
     body = {name: value for name, value in merged_parameters(request.body, own).items() if name not in refused}
     body = wire.requests.addressed(body, endpoint.model)
     added: dict[str, Any] = {}
-    if request.was_silent and not request.is_streamed:
+    if was_silent and not request.is_streamed:
         request = msgspec.structs.replace(request, is_streamed=True)
         added = {"stream": True}
         body = body if wire.name == "gemini" else {**body, **added}
@@ -94,58 +100,54 @@ def _is_too_long(thinking: Any, max_tokens: Any) -> bool:
 
 
 def merged_parameters(asked: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters with those of the experiment file, which may be part of a group."""
+    """Merge the experiment file's parameters into the request's. Some belong to a group."""
     groups = {name: {**fields(asked.get(name)), **value} for name, value in own.items() if name in _GROUPS}
     return {**asked, **own, **groups}
 
 
 async def asked(
-    outgoing: OutgoingRequest, relay: Relay | None, *, name: str, timeout_s: float, priced: Priced
-) -> Answer:
+    model: LitellmModel, outgoing: OutgoingRequest, relay: StreamRelay | None, *, timeout_s: float, priced: Priced
+) -> UpstreamAnswer:
     """Send a request and read the whole reply, while the relay passes a stream on."""
-    payload: NativePayload = outgoing.payload
-    relay = relay or Relay(None, outgoing.request, "", lambda _: True)
-    exchange = watched(Exchange(sent=payload.body))
-    with _failing_readably(exchange, payload.endpoint, relay, name=name, timeout_s=timeout_s):
-        answer = await _exchanged(outgoing, exchange, relay, name, priced)
+    relay = relay or StreamRelay(None, outgoing.request, "", lambda _: True)
+    exchange, endpoint = Exchange(sent=outgoing.payload.body), outgoing.payload.endpoint
+    readable = _reader_of_errors(model, endpoint, exchange)
+    with model.attempt(outgoing.messages, timeout_s, readable, relay.is_generating) as exchanges:
+        exchanges.append(exchange)
+        answer = await _exchanged(outgoing, exchange, relay, model.name, priced)
     reply = msgspec.structs.replace(answer.reply, exchange=exchange)
     return msgspec.structs.replace(answer, reply=reply)
 
 
-@contextmanager
-def _failing_readably(
-    exchange: Exchange, endpoint: Endpoint, relay: Relay | None = None, *, name: str, timeout_s: float
-) -> Iterator[None]:
-    """Bound a request in time and turn what it raises into a ModelError that has the exchange, if there was one."""
+def _reader_of_errors(
+    model: LitellmModel, endpoint: ProviderEndpoint, exchange: Exchange
+) -> Callable[[Exception, list[Exchange]], ModelError | None]:
+    """Return a function that turns errors of the connection into a ModelError. Unsent requests leave no exchange."""
     import aiohttp
 
-    secrets = [endpoint.key or ""]
-    try:
-        with anyio.fail_after(timeout_s):
-            yield
-    except ModelError as error:
-        raise _seen(error, exchange)  # noqa: B904 - it is the same error
-    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:  # nothing was sent
-        raise transport_error(error, model=name, secrets=secrets) from error
-    except TimeoutError as error:
-        late = TimeoutError(f"the request took longer than {timeout_s:g} s")
-        is_generating = relay is not None and relay.is_generating(timeout_s)
-        failed = endless_reply(str(late), model=name) if is_generating else None
-        raise _seen(failed or transport_error(late, model=name, secrets=secrets), exchange) from error
-    except (OSError, aiohttp.ClientError) as error:
-        raise _seen(transport_error(error, model=name, secrets=secrets), exchange) from error
+    def readable(error: Exception, exchanges: list[Exchange]) -> ModelError | None:
+        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+            exchanges.remove(exchange)
+        if not isinstance(error, OSError | aiohttp.ClientError):
+            return None
+        return transport_error(error, model=model.name, secrets=[endpoint.key or ""])
+
+    return readable
 
 
-async def embedded(endpoint: Endpoint, body: Body, model: str, *, name: str, timeout_s: float) -> Answer:
-    """Send a request for embeddings as it came, and return the answer as a reply without text."""
-    exchange = watched(Exchange(sent=msgspec.json.encode(body)))
+async def embedded(
+    model: LitellmModel, endpoint: ProviderEndpoint, body: Body, name: str, *, timeout_s: float
+) -> UpstreamAnswer:
+    """Send a request for embeddings by a model of this name as it came, and return the answer without text."""
+    exchange = Exchange(sent=msgspec.json.encode(body))
     headers = endpoint.headers(WireRequest(body=body, model="", turns=()))
-    url = endpoint.embeddings_url(model, body)
-    with _failing_readably(exchange, endpoint, name=name, timeout_s=timeout_s):
+    url = endpoint.embeddings_url(name, body)
+    with model.attempt((), timeout_s, _reader_of_errors(model, endpoint, exchange)) as exchanges:
+        exchanges.append(exchange)
         proxy = proxy_of(endpoint.base)
         async with http_session().post(url, data=exchange.sent, headers=headers, proxy=proxy) as response:
             exchange.received = raw = await _bounded(response, MOST_REPLY_BYTES)
-            shown = _shown(response, raw, endpoint, name)
+            shown = _shown(response, raw, endpoint, model.name)
         answer = decoded(raw, "it")
     said = fields(answer.get("usage")).get("prompt_tokens"), fields(answer.get("usageMetadata")).get("promptTokenCount")
     usage = Usage(input_tokens=next((count for each in said if (count := token_count(each)) is not None), None))
@@ -156,10 +158,12 @@ async def embedded(endpoint: Endpoint, body: Body, model: str, *, name: str, tim
         served_model=answer.get("model") or None,
         exchange=exchange,
     )
-    return Answer(reply=reply, body=answer, headers=shown)
+    return UpstreamAnswer(reply=reply, body=answer, headers=shown)
 
 
-async def _exchanged(outgoing: OutgoingRequest, exchange: Exchange, relay: Relay, name: str, priced: Priced) -> Answer:
+async def _exchanged(
+    outgoing: OutgoingRequest, exchange: Exchange, relay: StreamRelay, name: str, priced: Priced
+) -> UpstreamAnswer:
     payload: NativePayload = outgoing.payload
     endpoint, request = payload.endpoint, outgoing.request
     sent = {"data": payload.body, "headers": endpoint.headers(request), "proxy": proxy_of(endpoint.base)}
@@ -171,10 +175,10 @@ async def _exchanged(outgoing: OutgoingRequest, exchange: Exchange, relay: Relay
         exchange.received = raw = await _bounded(response, most_bytes)
         shown = _shown(response, raw, endpoint, name)
     body = decoded(raw, "it")
-    return Answer(reply=_read(outgoing.wire, body, priced), body=body, headers=shown)
+    return UpstreamAnswer(reply=_read(outgoing.wire, body, priced), body=body, headers=shown)
 
 
-def _shown(response: Any, raw: bytes, endpoint: Endpoint, name: str) -> dict[str, str]:
+def _shown(response: Any, raw: bytes, endpoint: ProviderEndpoint, name: str) -> dict[str, str]:
     """Return the headers of an answer that the agent should see."""
     received = {key.lower(): value for key, value in response.headers.items()}
     shown = {key: value for key, value in received.items() if key.startswith(_SHOWN_HEADERS)}
@@ -187,11 +191,11 @@ def _shown(response: Any, raw: bytes, endpoint: Endpoint, name: str) -> dict[str
 async def _streamed(
     outgoing: OutgoingRequest,
     exchange: Exchange,
-    relay: Relay,
+    relay: StreamRelay,
     response: Any,
     shown: Mapping[str, str],
     priced: Priced,
-) -> Answer:
+) -> UpstreamAnswer:
     """Read a stream to its end."""
     wire, payload = outgoing.wire, outgoing.payload
     stream = wire.stream()
@@ -214,7 +218,7 @@ async def _streamed(
         body = await joined_reply(pieces(), stream, pass_on, model=payload.endpoint.model)
     finally:
         exchange.received = bytes(received)
-    return Answer(reply=_read(wire, body, priced), body=body, headers=dict(shown))
+    return UpstreamAnswer(reply=_read(wire, body, priced), body=body, headers=dict(shown))
 
 
 async def _bounded(response: Any, most_bytes: int) -> bytes:
@@ -227,7 +231,7 @@ async def _bounded(response: Any, most_bytes: int) -> bytes:
     return bytes(raw)
 
 
-def _pass_on_comment(relay: Relay, event: StreamedEvent) -> None:
+def _pass_on_comment(relay: StreamRelay, event: StreamedEvent) -> None:
     """Pass on what has no data. The mark that ends a stream of chunks is held with the chunks before it."""
     if event.name == DONE:
         relay.hold(event)
@@ -235,21 +239,16 @@ def _pass_on_comment(relay: Relay, event: StreamedEvent) -> None:
         relay.comment(event.raw)
 
 
-def _seen(error: ModelError, exchange: Exchange) -> ModelError:
-    error.exchange = exchange
-    return error
-
-
 def _is_only_usage(data: Body) -> bool:
     return data.get("choices") == [] and data.get("usage") is not None
 
 
-def _read(wire: Wire, body: Body, priced: Priced) -> ModelReply:
+def _read(wire: WireFormat, body: Body, priced: Priced) -> ModelReply:
     reply = with_reasoning(wire.replies.read(body), body)
     return msgspec.structs.replace(reply, usage=priced(reply.usage, body))
 
 
-def _usage_so_far(wire: Wire, stream: ReplyStream, priced: Priced) -> Usage | None:
+def _usage_so_far(wire: WireFormat, stream: ReplyStream, priced: Priced) -> Usage | None:
     """Return the usage of a stream that broke off, as far as the provider had reported it."""
     try:
         return _read(wire, body_of(stream), priced).usage

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.models.gateway.wires.common import event as written_event
-from lhaw_record.runners.models.gateway.wires.protocol import Wire, WireRequest
-from lhaw_record.runners.models.streams.protocol import ReplyStream, StreamedEvent, StreamStep, is_generating
+from lhaw_record.runners.models.gateway.wires.protocol import WireFormat, WireRequest
+from lhaw_record.runners.models.streams.reading import ReplyStream, StreamedEvent, StreamStep, is_generating
 
 
 class Outlet(Protocol):
@@ -28,8 +28,8 @@ class Outlet(Protocol):
         ...
 
 
-class Relay:
-    """The way of one streamed reply from the provider to the agent.
+class StreamRelay:
+    """Passes one streamed reply from the provider to the agent.
 
     Args:
         outlet: Takes what goes to the agent, or None if the agent waits for the whole reply.
@@ -59,12 +59,12 @@ class Relay:
         self._reply_id = reply_id
         self._is_free = is_free
         self._clock_ns = clock_ns
-        self._wire: Wire | None = None
+        self._wire: WireFormat | None = None
         self._stream: ReplyStream | None = None
         self._held: list[StreamedEvent] = []
         self._is_holding = False
 
-    def begin(self, wire: Wire, stream: ReplyStream, headers: Mapping[str, str]) -> None:
+    def begin(self, wire: WireFormat, stream: ReplyStream, headers: Mapping[str, str]) -> None:
         """Prepare for the events of a stream that the provider has begun."""
         self._wire, self._stream = wire, stream
         if self._outlet is not None:

@@ -15,7 +15,7 @@ import msgspec
 from lhaw_record.runners.base.conversation.actions import action_count_of
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.models.gateway.equality import is_prefix, is_same
-from lhaw_record.runners.models.gateway.wires.protocol import Turn
+from lhaw_record.runners.models.gateway.wires.protocol import RequestTurn
 
 Evidence = Literal["call id", "text", "quoted call id", "place", "quotation"]
 _WORD = re.compile(r"[\w-]{4,}")
@@ -35,7 +35,7 @@ class ServedReply(msgspec.Struct, frozen=True, kw_only=True):
     request_end: Message | None = None
 
 
-class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
+class ReplyOccurrence(msgspec.Struct, frozen=True, kw_only=True):
     """Where a request contains a reply: the last turn that is part of it, and what the request shows of each action.
 
     ``is_present`` is False for a call that the agent left out. ``results`` holds, for each action, the turn with its
@@ -91,7 +91,7 @@ class ServedReplies:
         """Return whether a tool call with this id was served."""
         return call_id in self._of_call
 
-    def find(self, turns: Sequence[Turn]) -> dict[str, Occurrence]:
+    def find(self, turns: Sequence[RequestTurn]) -> dict[str, ReplyOccurrence]:
         """Return the replies that a request contains, by model call id. They are recognised by call ids or texts."""
         places: dict[str, list[int]] = {}
         how: dict[str, Evidence] = {}
@@ -108,7 +108,7 @@ class ServedReplies:
         return {name: _occurrence(reply, how[name], places[name][-1], turns, ids) for name, reply in who.items()}
 
     def _replies_in(
-        self, turns: Sequence[Turn], at: int, taken: dict[str, Evidence]
+        self, turns: Sequence[RequestTurn], at: int, taken: dict[str, Evidence]
     ) -> tuple[Evidence, list[ServedReply]]:
         """Return the replies that an assistant turn contains: none, one, or several that the agent merged."""
         message = turns[at].message
@@ -125,8 +125,10 @@ class ServedReplies:
         return "quoted call id", list({reply.call_id: reply for reply in quoted if reply}.values())
 
 
-def occurrence_by_place(turns: Sequence[Turn], reply: ServedReply, sent: Sequence[Message]) -> Occurrence | None:
-    """Find a thread's last reply by its place: the assistant turn that follows the earlier ones, whatever its text."""
+def occurrence_by_place(
+    turns: Sequence[RequestTurn], reply: ServedReply, sent: Sequence[Message]
+) -> ReplyOccurrence | None:
+    """Find a thread's last reply by its place: the assistant turn after the earlier ones, with any text."""
     messages = [turn.message for turn in turns]
     said = [at for at, message in enumerate(messages) if message.role == "assistant"]
     said_before = [message for message in sent if message.role == "assistant"]
@@ -138,7 +140,9 @@ def occurrence_by_place(turns: Sequence[Turn], reply: ServedReply, sent: Sequenc
     return _occurrence(reply, "place", at, turns, _Ids(turns))
 
 
-def occurrence_in_fold(turns: Sequence[Turn], reply: ServedReply, told_result: str | None) -> Occurrence | None:
+def occurrence_in_fold(
+    turns: Sequence[RequestTurn], reply: ServedReply, told_result: str | None
+) -> ReplyOccurrence | None:
     """Return the occurrence of a reply that the last message of a request tells of, or None without such a message."""
     at = max(
         (at for at, turn in enumerate(turns) if turn.place and turn.message.role in ("user", "tool")), default=None
@@ -146,7 +150,7 @@ def occurrence_in_fold(turns: Sequence[Turn], reply: ServedReply, told_result: s
     if at is None:
         return None
     none = (None,) * action_count_of(reply.message)
-    return Occurrence(
+    return ReplyOccurrence(
         reply=reply,
         evidence="quotation",
         turn=at,
@@ -159,29 +163,31 @@ def occurrence_in_fold(turns: Sequence[Turn], reply: ServedReply, told_result: s
 class _Ids:
     """The ids of a request's tool calls, and the turns that hold their results."""
 
-    def __init__(self, turns: Sequence[Turn]) -> None:
+    def __init__(self, turns: Sequence[RequestTurn]) -> None:
         messages = [turn.message for turn in turns]
         self.called = {call.call_id for message in messages for call in message.tool_calls}
         self.results = {each.tool_call_id: at for at, each in enumerate(messages) if each.tool_call_id is not None}
 
 
-def _occurrence(reply: ServedReply, evidence: Evidence, turn: int, turns: Sequence[Turn], ids: _Ids) -> Occurrence:
+def _occurrence(
+    reply: ServedReply, evidence: Evidence, turn: int, turns: Sequence[RequestTurn], ids: _Ids
+) -> ReplyOccurrence:
     actions = action_count_of(reply.message)
     results: tuple[int | None, ...]
     if evidence == "call id":
         names = [call.call_id for call in reply.message.tool_calls]
         results = tuple(ids.results.get(name) for name in names)
         is_present = tuple(name in ids.called or name in ids.results for name in names)
-        return Occurrence(reply=reply, evidence=evidence, turn=turn, is_present=is_present, results=results)
+        return ReplyOccurrence(reply=reply, evidence=evidence, turn=turn, is_present=is_present, results=results)
     following = _following(turns, turn)
     if len(following) >= actions:
         results = tuple(following[:actions])
     else:
         results = (*(None for _ in range(actions - 1)), following[0] if following else None)
-    return Occurrence(reply=reply, evidence=evidence, turn=turn, is_present=(True,) * actions, results=results)
+    return ReplyOccurrence(reply=reply, evidence=evidence, turn=turn, is_present=(True,) * actions, results=results)
 
 
-def _following(turns: Sequence[Turn], at: int) -> list[int]:
+def _following(turns: Sequence[RequestTurn], at: int) -> list[int]:
     """Return the user messages and tool results between an assistant turn and the next one."""
     following = []
     for index in range(at + 1, len(turns)):

@@ -7,10 +7,9 @@ decision takes effect only once its events are durable.
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from types import MappingProxyType
 from typing import Literal
 
 import anyio
@@ -18,71 +17,36 @@ import msgspec
 
 from lhaw_record.recorder.events import ModelFailed, TrialFlagged
 from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.conversation.ending import ENDLESS_REPLY
 from lhaw_record.runners.base.conversation.injection import PlannedInjection, injected
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
-from lhaw_record.runners.base.errors import EndpointDown, RunBudgetSpent
+from lhaw_record.runners.base.errors import CostLimitNotKept, EndpointDown, RunBudgetSpent
 from lhaw_record.runners.base.recording import Recording
-from lhaw_record.runners.models.call_events import NO_USAGE, add_usage, failed, responded
-from lhaw_record.runners.models.costs import limit_not_kept
-from lhaw_record.runners.models.failures import is_silence
+from lhaw_record.runners.experiment.values import ThreadRules
+from lhaw_record.runners.models.call_outcomes import failed, responded
+from lhaw_record.runners.models.costs import NO_USAGE, add_usage
+from lhaw_record.runners.models.exchanges import WireRecord, watching
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.action_ledger import ActionChanges
+from lhaw_record.runners.models.gateway.calls import (
+    CLIENT_GONE,
+    PendingCall,
+    PendingReply,
+    SessionLimits,
+    SessionReply,
+    at_least,
+)
 from lhaw_record.runners.models.gateway.decision import decide, events_of
-from lhaw_record.runners.models.gateway.declarations import ThreadRules
-from lhaw_record.runners.models.gateway.errors import Refusal, refusal_of
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal, refusal_of
 from lhaw_record.runners.models.gateway.flags import flags_of
 from lhaw_record.runners.models.gateway.insertion import InjectionState
-from lhaw_record.runners.models.gateway.pending_reply import PendingReply, at_least
-from lhaw_record.runners.models.gateway.relay import Outlet, Relay
-from lhaw_record.runners.models.gateway.trial_state import Decision, TrialState
-from lhaw_record.runners.models.gateway.upstream import Answer, OutgoingRequest, RoutingTable, Upstream
-from lhaw_record.runners.models.gateway.wires.protocol import Body, Wire, WireRequest
-from lhaw_record.runners.models.limits import ENDLESS_REPLY
-from lhaw_record.runners.models.litellm_model import with_exchange
+from lhaw_record.runners.models.gateway.relay import Outlet, StreamRelay
+from lhaw_record.runners.models.gateway.trial_state import RequestDecision, TrialState
+from lhaw_record.runners.models.gateway.upstream import OutgoingRequest, RoutingTable, Upstream, UpstreamAnswer
+from lhaw_record.runners.models.gateway.wires.protocol import WireFormat, WireRequest
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
-from lhaw_record.runners.models.wire import WireRecord, watching, with_call_in_text
 
 _OWN_ENDINGS = ("submitted", "gave_up")
-
-CLIENT_GONE = "client_gone"
-"""The error kind of a call whose client left before the reply was ready."""
-
-
-class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
-    """An action that was served but whose result no request has shown yet. ``action_index`` is its future number.
-
-    A text action has no ``call_id`` and is named ``message``. An agent without tools may execute it.
-    """
-
-    call_id: str | None
-    name: str
-    arguments_json: str
-    action_index: int
-
-
-class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a trial: replies to its main thread, actions, and USD for all of its calls. None means no limit.
-
-    The agent executes the actions of a reply itself, so a batch can exceed the limit before a request shows it.
-    """
-
-    max_turns: int | None = None
-    max_actions: int | None = None
-    max_cost_usd: float | None = None
-
-
-class SessionReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply on its way to the agent, with the thread and the call that it answers.
-
-    ``rest`` holds the end of a stream, of which the agent has the beginning. It is None if nothing was streamed.
-    ``headers`` are those of the provider that the agent should see.
-    """
-
-    body: Body
-    thread_id: str
-    call_id: str
-    rest: bytes | None = None
-    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class TrialSession:
@@ -97,7 +61,7 @@ class TrialSession:
         limits: What the agent may use. A request beyond a limit is refused for good and not recorded as a call.
         on_over: Called when the trial cannot go on, because a limit is reached or the gateway has failed.
         trial_clock: Charges the time of replies to the agent.
-        route: Returns the model for the name that a request asks for. None if the upstream answers every request.
+        routing: Returns the model for the name that a request asks for. None if the upstream answers every request.
         wire_record: Keeps the bodies of requests and replies, if the run asks for that.
         clock_ns: Returns monotonic nanoseconds.
         wall_s: Returns seconds since the epoch.
@@ -114,13 +78,13 @@ class TrialSession:
         limits: SessionLimits | None = None,
         on_over: Callable[[], None] = lambda: None,
         trial_clock: TrialClock | None = None,
-        route: RoutingTable | None = None,
+        routing: RoutingTable | None = None,
         wire_record: WireRecord | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
         self.upstream = upstream
-        self.route = route or RoutingTable(upstream)
+        self.routing = routing or RoutingTable(upstream)
         """Returns the model that answers, given the name of the model that a request asks for."""
         self.total_usage = NO_USAGE
         """Tokens and price of all replies so far. The price is None once the price of any reply is unknown."""
@@ -154,7 +118,6 @@ class TrialSession:
         self._is_idle = anyio.Event()
         self._is_closed = False
         self._embedding_count = 0
-        self._silent_threads: set[str] = set()
 
     @property
     def action_count(self) -> int:
@@ -191,7 +154,11 @@ class TrialSession:
         )
 
     async def respond(
-        self, wire: Wire, request: WireRequest, headers: Iterable[tuple[str, str]] = (), stream: Outlet | None = None
+        self,
+        wire: WireFormat,
+        request: WireRequest,
+        headers: Iterable[tuple[str, str]] = (),
+        stream: Outlet | None = None,
     ) -> SessionReply:
         """Return the reply to a request. Both have been recorded durably when this returns.
 
@@ -200,7 +167,7 @@ class TrialSession:
         """
         return await self._guarded(partial(self._respond, wire, request, headers, stream))
 
-    async def embed(self, wire: Wire, request: WireRequest) -> SessionReply:
+    async def embed(self, wire: WireFormat, request: WireRequest) -> SessionReply:
         """Return the answer to a request for embeddings. Both have been recorded durably when this returns."""
         return await self._guarded(partial(self._embed, wire, request))
 
@@ -248,7 +215,7 @@ class TrialSession:
             self._scopes.add(scope)
             try:
                 return await answer()
-            except Refusal:
+            except GatewayRefusal:
                 raise
             except Exception as error:
                 self.failure = self.failure or error
@@ -261,7 +228,7 @@ class TrialSession:
         raise _over()
 
     async def _respond(
-        self, wire: Wire, request: WireRequest, headers: Iterable[tuple[str, str]], stream: Outlet | None
+        self, wire: WireFormat, request: WireRequest, headers: Iterable[tuple[str, str]], stream: Outlet | None
     ) -> SessionReply:
         async with self._next_request():
             decision = self._decide(wire, request, headers)
@@ -277,10 +244,10 @@ class TrialSession:
                 served = await self._record_reply(call, decision, outgoing, answer)
         return served
 
-    async def _embed(self, wire: Wire, request: WireRequest) -> SessionReply:
+    async def _embed(self, wire: WireFormat, request: WireRequest) -> SessionReply:
         async with self._next_request():
             await self._check_limits(None)
-            upstream, is_routed = self.route(request.model), self.route.has(request.model)
+            upstream, is_routed = self.routing(request.model), self.routing.has(request.model)
             send = await upstream.embedding(wire, request, is_routed=is_routed)
             routed_to = upstream.name if is_routed else None
             event = embeddings.called(request, self._embedding_count + 1, routed_to=routed_to)
@@ -313,7 +280,7 @@ class TrialSession:
             with anyio.CancelScope(shield=True):
                 yield
 
-    async def _asked(self, call: PendingReply) -> Answer:
+    async def _asked(self, call: PendingReply) -> UpstreamAnswer:
         """Return the upstream's answer to a call. A failure is recorded and timed."""
         try:
             with watching() as exchanges, self._trial_clock.current(call.interval):
@@ -327,13 +294,14 @@ class TrialSession:
         except anyio.get_cancelled_exc_class():
             gone = ModelError("the client left before the reply", kind=CLIENT_GONE, is_retryable=True)
             gone.held_s = call.interval.held_s
-            await self._record_failure(call, with_exchange(gone, exchanges))
+            gone.exchange = exchanges[-1] if exchanges else None
+            await self._record_failure(call, gone)
             raise
         except BaseException:
             self._trial_clock.failed(call.interval, "crash", "its model", holds_up=False)
             raise
 
-    async def _check_limits(self, decision: Decision | None) -> None:
+    async def _check_limits(self, decision: RequestDecision | None) -> None:
         """Refuse a request beyond a limit, with a status that agents do not retry.
 
         The actions that the request shows count towards the limit. A request for embeddings has no decision. An action
@@ -352,18 +320,20 @@ class TrialSession:
         elif is_turn and limits.max_actions is not None and action_count >= limits.max_actions:
             self.limit_reached, what = "action_limit", f"its {limits.max_actions} actions"
         elif limits.max_cost_usd is not None and cost_usd is None:
-            self.failure = self.failure or limit_not_kept(limits.max_cost_usd)
+            self.failure = self.failure or CostLimitNotKept(limits.max_cost_usd)
             self._on_over()
-            raise Refusal(str(self.failure), status=403, kind="unknown_cost")
+            raise GatewayRefusal(str(self.failure), status=403, kind="unknown_cost")
         elif limits.max_cost_usd is not None and cost_usd is not None and cost_usd >= limits.max_cost_usd:
             self.limit_reached, what = "cost_limit", f"what it may cost, {limits.max_cost_usd:g} USD"
         if self.limit_reached is not None:
             await self._record_changes(changes)
             self._on_over()
-            raise Refusal(f"the trial has used {what}; it takes no more requests", status=403, kind="limit_reached")
+            raise GatewayRefusal(
+                f"the trial has used {what}; it takes no more requests", status=403, kind="limit_reached"
+            )
 
     @contextmanager
-    def _within_run_budget(self, decision: Decision | None) -> Iterator[None]:
+    def _within_run_budget(self, decision: RequestDecision | None) -> Iterator[None]:
         """Refuse a request that the run has no money for. The trial is missing data, unless its work was already done.
 
         It was if the main thread's last reply was an answer: then only its side calls and embeddings are still to come.
@@ -375,15 +345,14 @@ class TrialSession:
             if self._state.threads.main is None or self.last_finish_reason is None or not is_aside:
                 self.failure = self.failure or error
                 self._on_over()
-            raise Refusal(str(error), status=403, kind="limit_reached") from error
+            raise GatewayRefusal(str(error), status=403, kind="limit_reached") from error
 
     async def _begin(
-        self, wire: Wire, decision: Decision, stream: Outlet | None
+        self, wire: WireFormat, decision: RequestDecision, stream: Outlet | None
     ) -> tuple[PendingReply, OutgoingRequest]:
         """Record a decision, then apply it to the trial's state."""
-        was_silent = decision.thread.thread_id in self._silent_threads
-        to_send = msgspec.structs.replace(decision.request, body=decision.body, was_silent=was_silent)
-        upstream = self.route(to_send.model)
+        to_send = msgspec.structs.replace(decision.request, body=decision.body)
+        upstream = self.routing(to_send.model)
         outgoing = await upstream.prepare(wire, to_send, decision.messages)
         events, history = events_of(self._state, decision, outgoing, upstream.name)
         await self._recording.append(*events)
@@ -393,7 +362,7 @@ class TrialSession:
         if outgoing.request.is_streamed:  # perhaps only by us: what a stream that breaks off has used is known, too
             outlet = stream if to_send.is_streamed else None
             is_free = partial(self._state.announce, decision) if outlet is not None else lambda _: True
-            relay = Relay(outlet, decision.request, reply_id, is_free, self._clock_ns)
+            relay = StreamRelay(outlet, decision.request, reply_id, is_free, self._clock_ns)
         call = PendingReply(
             call_id=decision.call_id,
             reply_id=reply_id,
@@ -406,7 +375,7 @@ class TrialSession:
         )
         return call, outgoing
 
-    def _decide(self, wire: Wire, request: WireRequest, headers: Iterable[tuple[str, str]]) -> Decision:
+    def _decide(self, wire: WireFormat, request: WireRequest, headers: Iterable[tuple[str, str]]) -> RequestDecision:
         """Complete a request from the wire's memory and decide what it means."""
         whole = wire.requests.whole(request, self._state.memory)
         return decide(self._state, wire, whole, headers, self._clock_ns())
@@ -417,24 +386,23 @@ class TrialSession:
         else:
             self._trial_clock.failed(call.interval, error.kind, str(error), holds_up=self._is_main(call))
         latency_ms = call.took_ms(self._clock_ns(), error.held_s)
-        event = failed(call.call_id, "agent", error, latency_ms=latency_ms, is_retried=False)
+        token_ms = call.first_token_ms(error.held_s)
+        event = failed(call.call_id, "agent", error, latency_ms=latency_ms, is_retried=False, first_token_ms=token_ms)
         spent = (call.relay.partial_usage() if call.relay is not None else None) or call.failed_usage(error)
-        event = msgspec.structs.replace(event, usage=spent, wire=call.facts(error.exchange, error.held_s))
+        event = msgspec.structs.replace(event, usage=spent)
         with anyio.CancelScope(shield=True):
             kept = await self._wire_record.kept(call.call_id, error.exchange)
             async with self._lock:
                 await self._recording.append(*kept, event)
                 if call.decision is not None:
                     self._state.call_failed(call.decision)
-                    if is_silence(error):
-                        self._silent_threads.add(call.decision.thread.thread_id)
                 if spent is not None:
                     self.total_usage = add_usage(self.total_usage, at_least(spent))
                 if self._is_main(call):
                     self.last_failure = event
 
     async def _record_reply(
-        self, call: PendingReply, decision: Decision, outgoing: OutgoingRequest, answer: Answer
+        self, call: PendingReply, decision: RequestDecision, outgoing: OutgoingRequest, answer: UpstreamAnswer
     ) -> SessionReply:
         """Record a reply and add it to the trial."""
         replies, relay = outgoing.wire.replies, call.relay
@@ -448,7 +416,6 @@ class TrialSession:
             body = replies.presented(body, outgoing.request, call.reply_id)
         await self._record_answer(call, reply, answer, [tool.definition for tool in outgoing.request.tools])
         self._state.call_answered(decision, reply, self._clock_ns())
-        self._silent_threads.discard(decision.thread.thread_id)
         outgoing.wire.requests.keep(decision.request, body, self._state.memory)
         return SessionReply(
             body=body,
@@ -459,13 +426,18 @@ class TrialSession:
         )
 
     async def _record_answer(
-        self, call: PendingReply, reply: ModelReply, answer: Answer, tools: Sequence[ToolDefinition] = ()
+        self, call: PendingReply, reply: ModelReply, answer: UpstreamAnswer, tools: Sequence[ToolDefinition] = ()
     ) -> None:
         """Record an answer, whose reply may have got other ids for its tool calls."""
-        event = responded(call.call_id, "agent", reply, tools, latency_ms=call.took_ms(self._clock_ns(), reply.held_s))
-        notation = event.wire.call_in_text if event.wire else None
-        facts = with_call_in_text(call.facts(reply.exchange, reply.held_s, answer.changes), notation)
-        event = msgspec.structs.replace(event, wire=facts)
+        event = responded(
+            call.call_id,
+            "agent",
+            reply,
+            tools,
+            latency_ms=call.took_ms(self._clock_ns(), reply.held_s),
+            changes=answer.changes,
+            first_token_ms=call.first_token_ms(reply.held_s),
+        )
         kept = await self._wire_record.kept(call.call_id, reply.exchange)
         await self._recording.append(*kept, event)
         self.total_usage = add_usage(self.total_usage, reply.usage)
@@ -483,5 +455,5 @@ class TrialSession:
         self._state.actions.commit(changes)
 
 
-def _over() -> Refusal:
-    return Refusal("the trial is over; its address takes no more requests", status=404, kind="not_found")
+def _over() -> GatewayRefusal:
+    return GatewayRefusal("the trial is over; its address takes no more requests", status=404, kind="not_found")

@@ -5,10 +5,10 @@ from typing import Literal
 
 from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
-from lhaw_record.runners.models.gateway.client_ids import ClientIds
-from lhaw_record.runners.models.gateway.quotations import folded_result, holds_summary, is_folded_sequel, told_text
+from lhaw_record.runners.models.gateway.declarations import ClientIds
+from lhaw_record.runners.models.gateway.equality import folded_result, holds_summary, is_folded_sequel, told_text
 from lhaw_record.runners.models.gateway.served_replies import (
-    Occurrence,
+    ReplyOccurrence,
     ServedReplies,
     ServedReply,
     occurrence_by_place,
@@ -16,7 +16,7 @@ from lhaw_record.runners.models.gateway.served_replies import (
 )
 from lhaw_record.runners.models.gateway.wires.protocol import WireRequest
 
-_SUMMARIES = 8
+_SUMMARIES = 8  # a choice: the latest few, of which a restart begins with the last
 ThreadKind = Literal["main", "sub_agent", "side"]
 CallState = Literal["waiting", "served", "failed"]
 
@@ -134,7 +134,7 @@ class Threads:
         found = (each for each in self._threads.values() if each.name == name and each.has_tools == has_tools)
         return next(found, None)
 
-    def find(self, request: WireRequest) -> dict[str, Occurrence]:
+    def find(self, request: WireRequest) -> dict[str, ReplyOccurrence]:
         """Return the served replies that a request contains or tells of."""
         found = self.replies.find(request.turns)
         for thread in self._threads.values():
@@ -147,7 +147,7 @@ class Threads:
             found = self._folded(request)
         return found
 
-    def _folded(self, request: WireRequest) -> dict[str, Occurrence]:
+    def _folded(self, request: WireRequest) -> dict[str, ReplyOccurrence]:
         """Return the replies that a request tells of in one message, if it continues a thread in that way."""
         messages = [turn.message for turn in request.turns]
         for thread in reversed(self._threads.values()):
@@ -163,7 +163,7 @@ class Threads:
         return {}
 
     @staticmethod
-    def shown_at_end(request: WireRequest, thread: Thread, result: str | None = None) -> dict[str, Occurrence]:
+    def shown_at_end(request: WireRequest, thread: Thread, result: str | None = None) -> dict[str, ReplyOccurrence]:
         """Return a thread's last reply, and those of its last request, as shown by the last message of a request."""
         last = thread.last_reply
         assert last is not None
@@ -172,7 +172,7 @@ class Threads:
         return {place.reply.call_id: place for place in places if place is not None}
 
     def held_summary(self, texts: list[str]) -> ServedReply | None:
-        """Return the latest reply of which texts contain a summary, or None."""
+        """Return the latest reply whose summary the texts contain, or None."""
         held = (reply for reply in reversed(self._summaries) if holds_summary(texts, reply.message.content))
         return next(held, None)
 

@@ -4,19 +4,19 @@ import msgspec
 
 from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.experiment.values import ThreadRules
 from lhaw_record.runners.models.gateway.action_ledger import ActionChanges, ActionLedger
 from lhaw_record.runners.models.gateway.classification import Classification, opening_of
-from lhaw_record.runners.models.gateway.client_ids import ClientIds
-from lhaw_record.runners.models.gateway.declarations import Declared, ThreadRules
+from lhaw_record.runners.models.gateway.declarations import ClientIds, Declared
 from lhaw_record.runners.models.gateway.insertion import InjectionState, Placement
-from lhaw_record.runners.models.gateway.served_replies import Occurrence, ServedReply
+from lhaw_record.runners.models.gateway.served_replies import ReplyOccurrence, ServedReply
 from lhaw_record.runners.models.gateway.threads import Thread, Threads
 from lhaw_record.runners.models.gateway.wires.protocol import Body, Memory, WireRequest
 from lhaw_record.runners.models.litellm_model import with_distinct_ids
 from lhaw_record.runners.models.protocol import ModelReply
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class RequestDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What one request means for its trial.
 
     ``sent`` holds the agent's messages and ``messages`` those for the model, both in canonical form. ``body`` holds the
@@ -30,7 +30,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     call_id: str
     client_ids: ClientIds
     declared: Declared
-    found: dict[str, Occurrence]
+    found: dict[str, ReplyOccurrence]
     held: frozenset[str]
     summaries: frozenset[str]
     changes: ActionChanges
@@ -60,9 +60,9 @@ class TrialState:
         self.calls_without_message = 0
         """The main thread's calls that had no place for the message, although it had been inserted before."""
         self.is_main_guessed = False
-        """Whether the trial ended with several conversations, none of which was recognised as the main thread."""
+        """Whether the trial ended with several conversations and no recognised main thread."""
 
-    def call_begun(self, decision: Decision, history: History) -> None:
+    def call_begun(self, decision: RequestDecision, history: History) -> None:
         """Apply a decision that has been recorded."""
         thread, request = decision.thread, decision.request
         if decision.classification.thread_id is None:
@@ -103,12 +103,12 @@ class TrialState:
         elif thread.kind == "main" and self.injection is not None and self.injection.anchor is not None:
             self.calls_without_message += 1
 
-    def _main_called(self, decision: Decision) -> None:
+    def _main_called(self, decision: RequestDecision) -> None:
         self.threads.forget_summaries(decision.found)
         if self.threads.is_reopened:
             self.threads.is_reopened, decision.thread.client_ids = False, decision.client_ids
 
-    def call_failed(self, decision: Decision) -> None:
+    def call_failed(self, decision: RequestDecision) -> None:
         """Record that a call got no reply."""
         thread = decision.thread
         thread.waiting.pop(decision.call_id, None)
@@ -116,7 +116,7 @@ class TrialState:
         if thread.last_call_id == decision.call_id:
             thread.last_state = "failed"
 
-    def call_answered(self, decision: Decision, reply: ModelReply, served_ns: int) -> None:
+    def call_answered(self, decision: RequestDecision, reply: ModelReply, served_ns: int) -> None:
         """Add a recorded reply to its thread."""
         thread = decision.thread
         thread.waiting.pop(decision.call_id, None)
@@ -136,7 +136,7 @@ class TrialState:
         if not reply.message.tool_calls:
             self.threads.remember_summary(served)
 
-    def announce(self, decision: Decision, call_id: str) -> bool:
+    def announce(self, decision: RequestDecision, call_id: str) -> bool:
         """Return whether a tool call of a stream can keep its id. If so, no other reply of the trial gets this id."""
         is_free = bool(call_id) and not self._is_taken(decision, call_id)
         is_free = is_free and all(call.call_id != call_id for each in decision.messages for call in each.tool_calls)
@@ -144,11 +144,11 @@ class TrialState:
             self._announced[call_id] = decision.call_id
         return is_free
 
-    def _is_taken(self, decision: Decision, call_id: str) -> bool:
+    def _is_taken(self, decision: RequestDecision, call_id: str) -> bool:
         by = self._announced.get(call_id, decision.call_id)
         return by != decision.call_id or self.threads.replies.has_call(call_id)
 
-    def distinct(self, decision: Decision, reply: ModelReply) -> ModelReply:
+    def distinct(self, decision: RequestDecision, reply: ModelReply) -> ModelReply:
         """Return the reply, with new ids for tool calls whose ids this trial has already served."""
         calls = with_distinct_ids(reply.message.tool_calls, decision.messages)
         if any(self._is_taken(decision, call.call_id) for call in calls):

@@ -13,14 +13,13 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, to_wire
-from lhaw_record.runners.models.call_events import DropsParameters
-from lhaw_record.runners.models.gateway.errors import Refusal
-from lhaw_record.runners.models.gateway.relay import Relay
-from lhaw_record.runners.models.gateway.wires.pictures import pictures_in
-from lhaw_record.runners.models.gateway.wires.protocol import Body, OfferedTool, Wire, WireRequest
-from lhaw_record.runners.models.protocol import Model, ModelError, ModelReply, ModelRequest
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
+from lhaw_record.runners.models.gateway.relay import StreamRelay
+from lhaw_record.runners.models.gateway.wires.common import pictures_in
+from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, WireFormat, WireRequest
+from lhaw_record.runners.models.protocol import HostedModel, Model, ModelError, ModelReply, ModelRequest
 
-CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4  # of English text (help.openai.com, "What are tokens and how to count them")
 _WILDCARDS = frozenset("*?[")
 
 
@@ -31,7 +30,7 @@ class OutgoingRequest(msgspec.Struct, frozen=True, kw_only=True):
     hold what was left out. ``payload`` is for the upstream's own use.
     """
 
-    wire: Wire
+    wire: WireFormat
     request: WireRequest
     messages: tuple[Message, ...]
     recorded: dict[str, Any]
@@ -71,7 +70,7 @@ class RoutingTable:
         return tuple(dict.fromkeys(names))
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class UpstreamAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A reply, with the provider's body if the provider speaks the wire. If ``body`` is None, the wire writes one.
 
     ``headers`` are those of the provider that the agent should see, such as its rate limits. ``changes`` has the
@@ -90,15 +89,15 @@ class Upstream(Protocol):
     name: str
     """The model's name, as recorded."""
 
-    async def prepare(self, wire: Wire, request: WireRequest, messages: Sequence[Message]) -> OutgoingRequest:
-        """Return what will be sent, without sending it.
+    async def prepare(self, wire: WireFormat, request: WireRequest, messages: Sequence[Message]) -> OutgoingRequest:
+        """Return the request to send, without sending it.
 
         Raises:
-            Refusal: The request cannot be sent at all.
+            GatewayRefusal: The request cannot be sent at all.
         """
         ...
 
-    async def send(self, outgoing: OutgoingRequest, relay: Relay | None = None) -> Answer:
+    async def send(self, outgoing: OutgoingRequest, relay: StreamRelay | None = None) -> UpstreamAnswer:
         """Send a request and return the whole reply. If the provider streams it, the relay passes it on meanwhile.
 
         Raises:
@@ -107,7 +106,7 @@ class Upstream(Protocol):
         ...
 
     def failed_usage(self, error: ModelError, *, embeddings_of: str | None = None) -> Usage | None:
-        """Return what is known of the usage of a failed request, or None.
+        """Return the known usage of a failed request, or None.
 
         Args:
             error: The failure.
@@ -119,8 +118,10 @@ class Upstream(Protocol):
         """Return the number of tokens in a request, either counted or estimated."""
         ...
 
-    async def embedding(self, wire: Wire, request: WireRequest, *, is_routed: bool) -> Callable[[], Awaitable[Answer]]:
-        """Return what sends a request for embeddings as it came. It raises a ModelError if there is no usable answer.
+    async def embedding(
+        self, wire: WireFormat, request: WireRequest, *, is_routed: bool
+    ) -> Callable[[], Awaitable[UpstreamAnswer]]:
+        """Return a function that sends a request for embeddings. It raises ModelError without a usable answer.
 
         Args:
             wire: The dialect of the request.
@@ -128,7 +129,7 @@ class Upstream(Protocol):
             is_routed: Whether this model was chosen by the name that the agent asks for, so that its own name goes out.
 
         Raises:
-            Refusal: The model's provider has no embeddings in this dialect.
+            GatewayRefusal: The model's provider has no embeddings in this dialect.
         """
         ...
 
@@ -148,12 +149,12 @@ class ModelUpstream:
         self._parameters = dict(parameters or {})
         self._timeout_s = timeout_s
 
-    async def prepare(self, wire: Wire, request: WireRequest, messages: Sequence[Message]) -> OutgoingRequest:
+    async def prepare(self, wire: WireFormat, request: WireRequest, messages: Sequence[Message]) -> OutgoingRequest:
         """Return the request with OpenAI's parameter names and only those tools that the model can be shown."""
         known, unknown = wire.requests.to_openai(request.parameters)
         parameters = {**known, **self._parameters}
         refused: tuple[str, ...] = ()
-        if isinstance(self._model, DropsParameters):
+        if isinstance(self._model, HostedModel):
             refused = await self._model.dropped_parameters(parameters)
         sent = {name: value for name, value in parameters.items() if name not in refused}
         left_out = {name: request.parameters[name] for name in unknown} | {name: parameters[name] for name in refused}
@@ -162,7 +163,6 @@ class ModelUpstream:
             tools=tuple(tool.definition for tool in request.tools if is_shown(tool)),
             parameters=sent,
             timeout_s=self._timeout_s,
-            was_silent=request.was_silent,
             pictures=pictures_in(request.body),
         )
         recorded = {**sent, **({"dropped_parameters": left_out} if left_out else {}), **tools_left_out(request.tools)}
@@ -170,29 +170,31 @@ class ModelUpstream:
             wire=wire, request=request, messages=tuple(messages), recorded=recorded, payload=model_request
         )
 
-    async def send(self, outgoing: OutgoingRequest, relay: Relay | None = None) -> Answer:
+    async def send(self, outgoing: OutgoingRequest, relay: StreamRelay | None = None) -> UpstreamAnswer:
         """Ask the model for its reply."""
-        return Answer(reply=await self._model.respond(outgoing.payload))
+        return UpstreamAnswer(reply=await self._model.respond(outgoing.payload))
 
     def failed_usage(self, error: ModelError, *, embeddings_of: str | None = None) -> Usage | None:
-        """Return what the model itself says."""
+        """Return the usage in the error."""
         return error.usage
 
-    async def embedding(self, wire: Wire, request: WireRequest, *, is_routed: bool) -> Callable[[], Awaitable[Answer]]:
+    async def embedding(
+        self, wire: WireFormat, request: WireRequest, *, is_routed: bool
+    ) -> Callable[[], Awaitable[UpstreamAnswer]]:
         """Refuse: a model of ours has no embeddings."""
-        raise Refusal("there are no embeddings behind this gateway", status=404, kind="not_found")
+        raise GatewayRefusal("there are no embeddings behind this gateway", status=404, kind="not_found")
 
     async def count_tokens(self, request: WireRequest) -> int:
         """Return an estimate that assumes four characters per token."""
         return estimated_tokens(request)
 
 
-def is_shown(tool: OfferedTool) -> bool:
+def is_shown(tool: RequestTool) -> bool:
     """Return whether a tool can be shown to a model that only takes functions."""
     return tool.kind != "provider" and not tool.is_deferred
 
 
-def tools_left_out(tools: Sequence[OfferedTool], *, has_provider_tools: bool = False) -> dict[str, Any]:
+def tools_left_out(tools: Sequence[RequestTool], *, has_provider_tools: bool = False) -> dict[str, Any]:
     """Return a record of the tools that the model does not see: dropped ones, and deferred ones it may find later."""
     dropped = [tool.definition.name for tool in tools if tool.kind == "provider" and not has_provider_tools]
     deferred = [tool.definition.name for tool in tools if tool.is_deferred]

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 import anyio
 
 from lhaw_record.runners.base.errors import BoundaryError, EndpointDown, ungrouped
-from lhaw_record.runners.base.host.interrupts import interruptibly
+from lhaw_record.runners.base.host.serving import interruptibly
 from lhaw_record.runners.models.costs import spent_words
 from lhaw_record.runners.models.endpoints.door import INTERRUPTED, closable_doors
 

@@ -1,7 +1,7 @@
-"""A file with the wording of a question to a model: system prompt, user prompt, and request for a better reply."""
+"""What a question to a model is made of: a file with its wording, and long texts, truncated in the middle."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lhaw_record.recorder.resources import data_path
@@ -59,3 +59,31 @@ class PromptTemplate:
     def repair(self, problem: str) -> str:
         """Return the request for a better reply, which names the problem."""
         return self._repair.replace("{problem}", problem)
+
+
+def cut(text: str, characters: int) -> str:
+    """Truncate a text to about the given number of characters. Its beginning and end are kept."""
+    if len(text) <= characters:
+        return text
+    half = characters // 2
+    return f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+
+
+def shortened(blocks: Sequence[str], characters: int) -> list[str]:
+    """Return all blocks if they fit, else the first and last ones with a note on how many were left out."""
+    if sum(map(len, blocks)) <= characters:
+        return list(blocks)
+    head = _fitting(blocks, characters // 2)
+    tail = _fitting(blocks[head:][::-1], characters // 2)
+    left_out = len(blocks) - head - tail
+    return [*blocks[:head], f"({left_out} entries are left out here)", *blocks[len(blocks) - tail :]]
+
+
+def _fitting(blocks: Sequence[str], characters: int) -> int:
+    """Return how many of the first blocks fit."""
+    used = 0
+    for count, block in enumerate(blocks):
+        used += len(block)
+        if used > characters:
+            return count
+    return len(blocks)

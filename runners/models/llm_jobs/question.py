@@ -8,15 +8,14 @@ from typing import Protocol, TypeVar
 from lhaw_record.recorder.events import AnyEvent, ModelFailed, ModelResponded
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import NothingUsable, UnusableReply
-from lhaw_record.runners.models.call_events import usage_of
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.reply_forms import ReplyForm, recall_formed, request_formed
+from lhaw_record.runners.models.reply_forms import ReplyForm, recall_or_request, request_formed
 
 Found = TypeVar("Found")
 
 _ATTEMPTS = 2  # and one more where a reply was cut that can be given more room
-_SHOWN_CHARACTERS = 2_000
+_SHOWN_CHARACTERS = 2_000  # of a reply in the event of its failure; a choice: a screenful
 
 
 class Wording(Protocol):
@@ -67,11 +66,9 @@ async def _asked(
     attempts = _ATTEMPTS
     for attempt in count(1):
         is_last = attempt == attempts
-        remembered = await recall_formed(caller, messages, form)
-        if remembered is not None:
-            reply, responded = remembered, None
-            found, problem = _read(read, reply, caller)
-        if remembered is None or (found is None and is_last):
+        reply, responded = await recall_or_request(caller, messages, form)
+        found, problem = _read(read, reply, caller)
+        if responded is None and found is None and is_last:
             reply, responded = await request_formed(caller, messages, form)
             found, problem = _read(read, reply, caller)
         if found is not None:
@@ -110,8 +107,8 @@ def _read(read: Callable[[str], Found], reply: ModelReply, caller: ModelCaller) 
 def _failed(responded: ModelResponded, wanted: str, problem: str) -> ModelFailed:
     """Return the event for a call whose reply was unusable, with its usage."""
     assert responded.latency_ms is not None, "our own caller takes the time of every call"
-    price = "unknown" if responded.cost_usd is None else f"{responded.cost_usd:.6f} USD"
-    used = f"{responded.input_tokens} input and {responded.output_tokens} output tokens, price {price}"
+    price = "unknown" if responded.usage.cost_usd is None else f"{responded.usage.cost_usd:.6f} USD"
+    used = f"{responded.usage.input_tokens} input and {responded.usage.output_tokens} output tokens, price {price}"
     return ModelFailed(
         call_id=responded.call_id,
         role=responded.role,
@@ -119,5 +116,5 @@ def _failed(responded: ModelResponded, wanted: str, problem: str) -> ModelFailed
         message=f"no {wanted}: {problem}; {used}; the reply: {responded.text[:_SHOWN_CHARACTERS]}",
         is_retried=False,
         latency_ms=responded.latency_ms,
-        usage=usage_of(responded),
+        usage=responded.usage,
     )

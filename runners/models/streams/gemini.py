@@ -3,8 +3,7 @@
 from typing import Any
 
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.bodies import Body, fields, object_in
-from lhaw_record.runners.models.streams.protocol import StreamStep
+from lhaw_record.runners.models.streams.reading import Body, StreamStep, fields, object_in
 
 
 class GeminiStream:

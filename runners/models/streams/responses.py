@@ -1,8 +1,7 @@
-"""Streams of OpenAI's Responses: events about items, of which the last one repeats the whole response."""
+"""Streams of OpenAI's Responses: events about items; the last event repeats the whole response."""
 
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.bodies import Body, fields
-from lhaw_record.runners.models.streams.protocol import StreamStep
+from lhaw_record.runners.models.streams.reading import Body, StreamStep, fields
 
 OWN_TOOLS = {  # calls of tools that the provider defines and the client runs
     "apply_patch_call": "operation",

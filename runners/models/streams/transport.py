@@ -6,28 +6,28 @@ litellm has made, on its way over the wire, that becomes one for a stream, and l
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import anyio
 import msgspec
 
+from lhaw_record.runners.models.exchanges import Handle
 from lhaw_record.runners.models.protocol import ModelError
-from lhaw_record.runners.models.streams.bodies import Body, fields
 from lhaw_record.runners.models.streams.chat import ChatStream
 from lhaw_record.runners.models.streams.gemini import GeminiStream
-from lhaw_record.runners.models.streams.joining import joined_reply
 from lhaw_record.runners.models.streams.messages import MessagesStream
-from lhaw_record.runners.models.streams.protocol import (
+from lhaw_record.runners.models.streams.reading import (
     USAGE_OPTION,
+    Body,
     ReplyStream,
     StreamedEvent,
     StreamStep,
+    fields,
     is_generating,
+    joined_reply,
 )
 from lhaw_record.runners.models.streams.responses import ResponsesStream
-from lhaw_record.runners.models.wire import Exchange, Handle, sent_by
 
 _STREAMS: dict[str, Callable[[], ReplyStream]] = {
     "/chat/completions": ChatStream,
@@ -44,15 +44,13 @@ class StreamedCall:
 
     Args:
         model: The model's name, for messages.
-        exchanges: What went over the wire, the latest last.
         clock_ns: Returns monotonic nanoseconds.
     """
 
-    def __init__(self, model: str, exchanges: list[Exchange], clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(self, model: str, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self.failure: ModelError | None = None
         """Why a stream gave no reply. litellm knows it as an error of the connection."""
         self._model = model
-        self._exchanges = exchanges
         self._clock_ns = clock_ns
         self._last_token_ns: int | None = None
 
@@ -81,8 +79,9 @@ class StreamedCall:
         except ModelError as error:
             self.failure = error
             raise
-        self._exchanges[-1].joined = msgspec.json.encode(body)
-        return _whole(response, self._exchanges[-1].joined)
+        joined = msgspec.json.encode(body)
+        response.extensions["exchange"].joined = joined
+        return _whole(response, joined)
 
     async def _joined(self, response: Any, stream: ReplyStream) -> Body:
         try:
@@ -94,16 +93,6 @@ class StreamedCall:
     def _note(self, _: StreamedEvent, step: StreamStep) -> None:
         if step.has_token:
             self._last_token_ns = self._clock_ns()
-
-
-@contextmanager
-def streaming(call: StreamedCall | None) -> Iterator[None]:
-    """Let a call send litellm's requests in this context. None leaves them as they are."""
-    if call is None:
-        yield
-        return
-    with sent_by(call.send):
-        yield
 
 
 def _opened(request: Any, raw: bytes) -> tuple[Any, ReplyStream] | None:

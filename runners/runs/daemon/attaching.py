@@ -32,8 +32,7 @@ from lhaw_record.runners.experiment.program import (
     placeholders_in,
 )
 from lhaw_record.runners.runs.daemon.client import LEASE_TOKEN_VARIABLE, TOKEN_VARIABLE, Client
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
-from lhaw_record.runners.runs.daemon.messages import LeaseClosing, LeaseReply, LeaseRequest
+from lhaw_record.runners.runs.daemon.messages import DaemonRefusal, LeaseClosing, LeaseReply, LeaseRequest
 from lhaw_record.runners.users.ask_user import bridge
 
 _INTERRUPTED = 128 + signal.SIGINT
@@ -76,13 +75,11 @@ class AttachOptions(msgspec.Struct, frozen=True, kw_only=True):
     by: str
     command: Sequence[str]
     kept_variables: Sequence[str] = ()
-    """Names of variables that the command gets, although they look like another way to a model."""
+    """Names of variables that the command keeps, although they look like credentials or addresses of models."""
 
 
 def attach(client: Client, options: AttachOptions, say: Say) -> int:
-    """Be the agent of the next leased trial. The exit code is 0 if it was graded, 1 if not, 130 if it was given
-    back.
-    """
+    """Be the agent of the next leased trial. The exit code is 0 if it was graded, 1 if not, 130 if given back."""
     spec = _spec(options)
     signal.signal(signal.SIGTERM, _stop)
     lease = _leased(client, options, say)
@@ -159,7 +156,7 @@ def _leased(client: Client, options: AttachOptions, say: Say) -> LeaseReply:
 
 
 def opened(client: Client, lease: LeaseReply, say: Say) -> LeaseReply:
-    """Wait until a leased trial is open, with a word now and then."""
+    """Wait until a leased trial is open, and report progress from time to time."""
     for number in itertools.count():
         if lease.state != "opening":
             break
@@ -177,7 +174,7 @@ def _run(
 ) -> tuple[int, bool]:
     """Run the agent in a folder. Return its exit code as a shell would, and whether a person interrupted it.
 
-    A command's exit code alone is no interrupt, or an agent could give back the trials that it likes not.
+    The exit code 130 of a command alone is not an interrupt: an agent could use it to give back unwanted trials.
     """
     signals: list[int] = []
     has_terminal = sys.stdin.isatty()
@@ -225,7 +222,7 @@ def _run(
             )
 
             def tell(number: int) -> None:
-                """Send a signal to the agent, and without a terminal to all that it started."""
+                """Send a signal to the agent. Without a terminal, send it to all processes that it started."""
                 if has_terminal:
                     agent.send_signal(number)
                     return
@@ -284,12 +281,11 @@ def _awaited(
 
 
 def _leads_past(name: str) -> bool:
-    """Whether a variable is the daemon's token, or a provider's key or address by the custom of its libraries."""
+    """Return whether a variable is the daemon's token, or by its name a provider's key or address."""
     return name in _TOKENS or name.upper().endswith(("_API_KEY", "_AUTH_TOKEN", "_BASE_URL", "_API_BASE"))
 
 
 def _graded(client: Client, result: LeaseReply, folder: Path, say: Say) -> int:
-    """Wait for the grade of a lease that is closed, and say what it is."""
     try:
         while result.state == "grading":
             time.sleep(_SECONDS_BETWEEN_REQUESTS)

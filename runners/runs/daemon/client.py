@@ -12,16 +12,16 @@ import msgspec
 from lhaw_record.recorder.files.disk import publish
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
 from lhaw_record.runners.runs.daemon.messages import (
+    ApiMessage,
+    DaemonRefusal,
     Detail,
     ErrorReply,
+    ExperimentOrder,
     LeaseClosing,
     LeaseReply,
     LeaseRequest,
     Listing,
-    Message,
-    Order,
     RequeueReply,
     Retuning,
     Submission,
@@ -31,7 +31,7 @@ TOKEN_VARIABLE = "LHAW_RECORD_TOKEN"  # noqa: S105 - the name of a variable
 LEASE_TOKEN_VARIABLE = "LHAW_RECORD_LEASE_TOKEN"  # noqa: S105 - the name of a variable
 PATIENCE_S = 120.0
 ADDRESS_FILE = "daemon.json"
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=ApiMessage)
 
 
 class Client:
@@ -51,27 +51,22 @@ class Client:
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def list(self) -> Listing:
-        """Return an overview of every experiment."""
         return self._ask("/api/experiments", Listing)
 
     def status(self, name: str) -> Detail:
-        """Return the state of one experiment, with its cells and live trials."""
         return self._ask(f"/api/experiments/{quote(name)}", Detail)
 
     def submit(self, submission: Submission) -> Detail:
-        """Submit an experiment file and return the state of the experiment."""
         return self._ask("/api/experiments", Detail, submission)
 
     def order(self, name: str, verb: str, by: str) -> Detail:
         """Pause, resume or cancel an experiment. ``verb`` is the name of the order, ``by`` that of the caller."""
-        return self._ask(f"/api/experiments/{quote(name)}/{verb}", Detail, Order(by=by))
+        return self._ask(f"/api/experiments/{quote(name)}/{verb}", Detail, ExperimentOrder(by=by))
 
     def requeue(self, name: str, by: str) -> RequeueReply:
-        """Order the daemon to attempt an experiment's failed trials again."""
-        return self._ask(f"/api/experiments/{quote(name)}/requeue", RequeueReply, Order(by=by))
+        return self._ask(f"/api/experiments/{quote(name)}/requeue", RequeueReply, ExperimentOrder(by=by))
 
     def retune(self, name: str, concurrency: int, by: str) -> Detail:
-        """Change how many trials of an experiment may run at a time."""
         return self._ask(
             f"/api/experiments/{quote(name)}/concurrency", Detail, Retuning(concurrency=concurrency, by=by)
         )
@@ -84,18 +79,16 @@ class Client:
         return taken
 
     def beat(self, lease_id: str) -> LeaseReply:
-        """Say that this client is alive, and return the state of its lease."""
-        return self._of_lease(lease_id, "", Order())
+        """Renew a lease and return its state."""
+        return self._of_lease(lease_id, "", ExperimentOrder())
 
     def close_lease(self, lease_id: str, closing: LeaseClosing) -> LeaseReply:
-        """Let a leased trial be graded."""
         return self._of_lease(lease_id, "/close", closing)
 
     def release_lease(self, lease_id: str, by: str) -> LeaseReply:
-        """Give a leased trial back."""
-        return self._of_lease(lease_id, "/release", Order(by=by))
+        return self._of_lease(lease_id, "/release", ExperimentOrder(by=by))
 
-    def _of_lease(self, lease_id: str, verb: str, body: Message) -> LeaseReply:
+    def _of_lease(self, lease_id: str, verb: str, body: ApiMessage) -> LeaseReply:
         path = f"/api/leases/{quote(lease_id)}{verb}"
         try:
             return self._ask(path, LeaseReply, body, self._of_leases.get(lease_id))
@@ -104,7 +97,7 @@ class Client:
                 raise
             return self._ask(path, LeaseReply, body)  # a daemon that was started again says so to its own token only
 
-    def _ask(self, path: str, kind: type[M], body: Message | None = None, token: str | None = None) -> M:
+    def _ask(self, path: str, kind: type[M], body: ApiMessage | None = None, token: str | None = None) -> M:
         request = urllib.request.Request(self._url + path, method="POST" if body else "GET")  # noqa: S310 - checked below
         if request.type not in ("http", "https"):
             raise ExperimentError(f"--url {self._url}: write http://HOST:PORT")
@@ -137,7 +130,6 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_address(store: Store, address: Address) -> None:
-    """Write the address of a daemon into the store that it serves."""
     publish(store.disk, store.root / ADDRESS_FILE, msgspec.json.encode(address) + b"\n")
 
 
@@ -157,7 +149,6 @@ def remove_address(store: Store, daemon_id: str) -> None:
 
 
 def client_of(url: str | None, store: Path | None) -> Client:
-    """Create a client for the daemon at a URL, or for the daemon that serves a store."""
     token = os.environ.get(TOKEN_VARIABLE) or os.environ.get(LEASE_TOKEN_VARIABLE)
     if url is not None:
         return Client(url, token)

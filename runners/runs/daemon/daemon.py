@@ -24,16 +24,14 @@ from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.base.errors import ExperimentError, ModelsOutOfReach, RunnerError
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.models.endpoints.door import door_states
-from lhaw_record.runners.runs.daemon.hub import Hub
-from lhaw_record.runners.runs.daemon.last_events import LastEvents
-from lhaw_record.runners.runs.daemon.live import Counts, LiveRun, Slots
+from lhaw_record.runners.runs.daemon.live import LiveRun, Slots, TrialCounts
+from lhaw_record.runners.runs.daemon.live_events import Hub, LastEvents
 from lhaw_record.runners.runs.daemon.messages import DaemonFacts, Detail, Listing, Overview, ShownState, TrialChange
-from lhaw_record.runners.runs.daemon.queue import Entry, Queue
+from lhaw_record.runners.runs.daemon.queue import Queue, QueueEntry
 from lhaw_record.runners.runs.executors.local import LocalExecutor
-from lhaw_record.runners.runs.live_progress import endpoint_words
+from lhaw_record.runners.runs.live_progress import Reporter, endpoint_words
 from lhaw_record.runners.runs.preparation import prepare_experiment, stored_index
-from lhaw_record.runners.runs.reporter import Reporter
-from lhaw_record.runners.runs.run import Control, run_controlled
+from lhaw_record.runners.runs.run import RunControl, run_controlled
 from lhaw_record.runners.runs.run_record import run_finished
 
 if TYPE_CHECKING:
@@ -69,7 +67,7 @@ class Daemon:
         self._stream = stream
         self._last_events = LastEvents(store.root)
         self._facts = facts
-        self._counts: dict[str, Counts] = {}
+        self._counts: dict[str, TrialCounts] = {}
         self._retry_at: dict[str, float] = {}
         self._retry_s: dict[str, float] = {}
         self._changed: set[str] = set()
@@ -99,7 +97,6 @@ class Daemon:
         self._counts.pop(name, None)
 
     def changed(self, name: str) -> None:
-        """Mark an experiment as changed, so that the readers of its live events get its new state."""
         self._changed.add(name)
 
     def stop(self) -> None:
@@ -115,7 +112,6 @@ class Daemon:
             live.cancel()
 
     async def supervise(self) -> None:
-        """Run every waiting experiment until the daemon is stopped."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._tell_changes)
             tasks.start_soon(self._count_idle)
@@ -132,7 +128,7 @@ class Daemon:
         if self._failure is not None:
             raise self._failure
 
-    def _should_run(self, entry: Entry) -> bool:
+    def _should_run(self, entry: QueueEntry) -> bool:
         is_retried = entry.name not in self.problems or time.monotonic() >= self._retry_at.get(entry.name, float("inf"))
         return entry.state == "waiting" and entry.name not in self.live and not self.is_stopping and is_retried
 
@@ -141,7 +137,7 @@ class Daemon:
         waiting = [at for name, at in self._retry_at.items() if name not in self.live]
         return max(0.0, min(waiting) - time.monotonic()) if waiting and not self.is_stopping else None
 
-    async def _run(self, entry: Entry, live: LiveRun) -> None:
+    async def _run(self, entry: QueueEntry, live: LiveRun) -> None:
         name = entry.name
         self.problems.pop(name, None)
         self._retry_at.pop(name, None)
@@ -162,7 +158,7 @@ class Daemon:
             self.changed(name)
             self._wake.set()
 
-    async def _run_once(self, entry: Entry, live: LiveRun) -> None:
+    async def _run_once(self, entry: QueueEntry, live: LiveRun) -> None:
         experiment = experiment_of(entry)
         prepared = await anyio.to_thread.run_sync(prepare_experiment, experiment, Path(entry.submitted.path))
         self.changed(entry.name)
@@ -171,7 +167,7 @@ class Daemon:
             self.slots.changed()
             self.changed(entry.name)
 
-        control = Control(
+        control = RunControl(
             drive=live.drive,
             prior=entry.prior_failures(experiment.retry.max_attempts),
             may_take=self.slots.may_take,
@@ -216,7 +212,6 @@ class Daemon:
                 self.changed(entry.name)
 
     def facts(self) -> DaemonFacts:
-        """Return the identity of this daemon and the number of trials that are running now."""
         return msgspec.structs.replace(self._facts, running=self.slots.taken)
 
     def snapshot(self, name: str | None) -> dict[str, object]:
@@ -243,7 +238,7 @@ class Daemon:
         detail = self.detail(name)
         return msgspec.structs.replace(detail, live=await self._last_events.of(detail.live))
 
-    def counts(self, name: str) -> Counts | None:
+    def counts(self, name: str) -> TrialCounts | None:
         """Return the trial counts of an experiment, or None if this daemon has not planned it yet."""
         live = self.live.get(name)
         return (live.counts if live else None) or self._counts.get(name)
@@ -265,7 +260,7 @@ class Daemon:
             spent_usd=tally.spent_usd,
             unpriced=tally.unpriced,
             max_cost_usd=experiment.budget.max_cost_usd if experiment else None,
-            left_s=live.left_s if live else None,
+            left_s=live.scheduler.left_s if live and live.scheduler else None,
             failures=dict(tally.failures),
             submitted_at_us=entry.submitted_at_us,
             submitted_by=entry.submitted.by,
@@ -273,23 +268,21 @@ class Daemon:
         )
 
     def listing(self) -> Listing:
-        """Return the overviews of all experiments, and the state of each endpoint that this process has asked."""
         endpoints = tuple(map(endpoint_words, door_states()))
         return Listing(experiments=tuple(map(self.overview, self.queue.entries)), endpoints=endpoints)
 
-    def given_up(self, entry: Entry) -> tuple[str, ...]:
+    def given_up(self, entry: QueueEntry) -> tuple[str, ...]:
         """Return the ids of the failed trials that are attempted again only after a requeue, sorted."""
         experiment = _experiment_or_none(entry)
         return tuple(sorted(entry.prior_failures(experiment.retry.max_attempts).given_up)) if experiment else ()
 
-    def _state(self, entry: Entry, live: LiveRun | None) -> ShownState:
+    def _state(self, entry: QueueEntry, live: LiveRun | None) -> ShownState:
         if live is not None:
             return "cancelling" if live.is_cancelled else "pausing" if live.is_stopping else "running"
         return "problem" if entry.state == "waiting" and entry.name in self.problems else entry.state
 
 
-def experiment_of(entry: Entry) -> Experiment:
-    """Decode the experiment from its recorded submission."""
+def experiment_of(entry: QueueEntry) -> Experiment:
     try:
         return _decoded(entry.submitted.config_json)
     except msgspec.ValidationError as error:
@@ -303,13 +296,13 @@ def _decoded(config_json: str) -> Experiment:
     return msgspec.json.decode(config_json, type=Experiment)
 
 
-def _experiment_or_none(entry: Entry) -> Experiment | None:
+def _experiment_or_none(entry: QueueEntry) -> Experiment | None:
     try:
         return experiment_of(entry)
     except ExperimentError:
         return None
 
 
-def _counted(entry: Entry, root: Path) -> Counts:
+def _counted(entry: QueueEntry, root: Path) -> TrialCounts:
     prepared = prepare_experiment(experiment_of(entry), Path(entry.submitted.path))
-    return Counts(prepared.plan.trials, stored_index(prepared, root).finished.__contains__)
+    return TrialCounts(prepared.plan.trials, stored_index(prepared, root).finished.__contains__)

@@ -1,5 +1,7 @@
-"""The API as a table of endpoints, and the OpenAPI description that is generated from the table."""
+"""The API as a table of endpoints, its JSON replies, and the OpenAPI description that is generated from the table."""
 
+import sys
+import traceback
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -8,29 +10,30 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from lhaw_record.runners.runs.daemon import attempt_notes, leasing, orders
+from lhaw_record.recorder.errors import RecorderError, RecordingFailed
+from lhaw_record.runners.base.errors import RunnerError
+from lhaw_record.runners.runs.daemon import leasing, orders
 from lhaw_record.runners.runs.daemon.daemon import Daemon
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
 from lhaw_record.runners.runs.daemon.messages import (
+    ApiMessage,
     AttemptNote,
     DaemonFacts,
+    DaemonRefusal,
     Detail,
+    ErrorDetail,
     ErrorReply,
+    ExperimentOrder,
     LeaseClosing,
     LeaseReply,
     LeaseRequest,
     Listing,
-    Message,
-    Order,
     RequeueReply,
     Retuning,
     Submission,
     TrialChange,
 )
-from lhaw_record.runners.runs.daemon.replies import as_json, refusal_of, refused
 
 MAX_BODY_BYTES = 4 << 20
-
 _STATUSES = {
     401: "The token is missing or wrong.",
     403: "The request comes from a page of another site.",
@@ -48,23 +51,27 @@ _EVENT_STREAM = (
     "Detail without its live trials, a few times a second at most; `trial`: a TrialChange. Send the id of the last "
     "event as `Last-Event-ID` to go on after it."
 )
-
-M = TypeVar("M", bound=Message)
-Handler = Callable[[Any, str, Any], Awaitable[Message]]
+M = TypeVar("M", bound=ApiMessage)
+RequestHandler = Callable[[Request], Awaitable[Response]]
+ApiHandler = Callable[[Any, str, Any], Awaitable[ApiMessage]]
 """Answers a request: its arguments are what the endpoint is served for, the name in the path, and the body."""
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+class ApiEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One operation of the API. ``errors`` are the HTTP statuses of its refusals, besides those of the guard."""
 
-    method: str
     path: str
     operation: str
     summary: str
-    response: type[Message]
-    handler: Handler
-    request: type[Message] | None = None
+    response: type[ApiMessage]
+    handler: ApiHandler
+    request: type[ApiMessage] | None = None
     errors: tuple[int, ...] = ()
+
+    @property
+    def method(self) -> str:
+        """The HTTP method: what has a body is posted."""
+        return "GET" if self.request is None else "POST"
 
     def route(self, subject: Any) -> Route:
         """Return the route that serves this endpoint. Its handler gets ``subject``, for example the daemon."""
@@ -87,31 +94,37 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     subject: Any
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[ApiEndpoint, ...]
     pages: tuple[BaseRoute, ...]
 
 
-async def _facts(daemon: Daemon, _: str, __: None) -> Message:
+async def _facts(daemon: Daemon, _: str, __: None) -> ApiMessage:
     return daemon.facts()
 
 
-async def _list(daemon: Daemon, _: str, __: None) -> Message:
+async def _list(daemon: Daemon, _: str, __: None) -> ApiMessage:
     return daemon.listing()
 
 
-async def _one(daemon: Daemon, name: str, _: None) -> Message:
+async def _one(daemon: Daemon, name: str, _: None) -> ApiMessage:
     return await daemon.watched(orders.known(daemon, name).name)
 
 
-def _order(verb: str, summary: str, handler: Handler, **changes: Any) -> Endpoint:
-    settings: dict[str, Any] = {"request": Order, "response": Detail, "errors": (404, 409, 422, 507), **changes}
+def _order(verb: str, summary: str, handler: ApiHandler, **changes: Any) -> ApiEndpoint:
+    settings: dict[str, Any] = {
+        "request": ExperimentOrder,
+        "response": Detail,
+        "errors": (404, 409, 422, 507),
+        **changes,
+    }
     path = f"/api/experiments/{{name}}/{verb}"
-    return Endpoint(method="POST", path=path, operation=verb, summary=summary, handler=handler, **settings)
+    return ApiEndpoint(path=path, operation=verb, summary=summary, handler=handler, **settings)
 
 
-def _lease(verb: str, operation: str, summary: str, handler: Handler, request: type[Message] = Order) -> Endpoint:
-    return Endpoint(
-        method="POST",
+def _lease(
+    verb: str, operation: str, summary: str, handler: ApiHandler, request: type[ApiMessage] = ExperimentOrder
+) -> ApiEndpoint:
+    return ApiEndpoint(
         path=f"/api/leases/{{name}}{verb}",
         operation=f"lease-{operation}",
         summary=summary,
@@ -123,24 +136,21 @@ def _lease(verb: str, operation: str, summary: str, handler: Handler, request: t
 
 
 ENDPOINTS = (
-    Endpoint(
-        method="GET",
+    ApiEndpoint(
         path="/api/daemon",
         operation="daemon",
         summary="The identity and the load of this daemon.",
         response=DaemonFacts,
         handler=_facts,
     ),
-    Endpoint(
-        method="GET",
+    ApiEndpoint(
         path="/api/experiments",
         operation="list",
         summary="Every experiment that was submitted.",
         response=Listing,
         handler=_list,
     ),
-    Endpoint(
-        method="POST",
+    ApiEndpoint(
         path="/api/experiments",
         operation="submit",
         summary="Submit an experiment file. The same file again changes nothing while it waits or runs.",
@@ -149,8 +159,7 @@ ENDPOINTS = (
         handler=orders.submit,
         errors=(409, 422, 503, 507),
     ),
-    Endpoint(
-        method="GET",
+    ApiEndpoint(
         path="/api/experiments/{name}",
         operation="status",
         summary="One experiment: progress by agent and condition, cost, failures, live trials with their last events.",
@@ -168,18 +177,16 @@ ENDPOINTS = (
         orders.retune,
         request=Retuning,
     ),
-    Endpoint(
-        method="POST",
+    ApiEndpoint(
         path="/api/attempts/{name}/note",
         operation="note",
         summary="Note something about an attempt. It changes no number.",
         request=AttemptNote,
         response=AttemptNote,
-        handler=attempt_notes.take,
+        handler=orders.note,
         errors=(404, 409, 422, 507),
     ),
-    Endpoint(
-        method="POST",
+    ApiEndpoint(
         path="/api/leases",
         operation="lease",
         summary="Take the next trial of a leased agent: its prompt, its model, its files. Whoever asks is the agent.",
@@ -194,8 +201,7 @@ ENDPOINTS = (
 )
 
 
-async def _body(request: Request, kind: type[Message]) -> Message:
-    """Read and decode the body of a request."""
+async def _body(request: Request, kind: type[ApiMessage]) -> ApiMessage:
     content = bytearray()
     async for piece in request.stream():
         content += piece
@@ -213,10 +219,9 @@ def decoded(content: bytes, kind: type[M]) -> M:
         raise DaemonRefusal(message, kind="bad_request", status=422) from error
 
 
-def description(version: str, endpoints: Sequence[Endpoint] = ENDPOINTS) -> dict[str, Any]:
-    """Return the OpenAPI description of the API."""
+def description(version: str, endpoints: Sequence[ApiEndpoint] = ENDPOINTS) -> dict[str, Any]:
     kinds = {each for endpoint in endpoints for each in (endpoint.request, endpoint.response) if each}
-    types: list[type[Message]] = sorted({*kinds, ErrorReply, Detail, TrialChange}, key=lambda each: each.__name__)
+    types: list[type[ApiMessage]] = sorted({*kinds, ErrorReply, Detail, TrialChange}, key=lambda each: each.__name__)
     _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
@@ -231,7 +236,7 @@ def description(version: str, endpoints: Sequence[Endpoint] = ENDPOINTS) -> dict
     }
 
 
-def _operation(endpoint: Endpoint) -> dict[str, Any]:
+def _operation(endpoint: ApiEndpoint) -> dict[str, Any]:
     guarded = (401, 403, 421) if endpoint.request is None else (401, 403, 413, 415, 421, 422)
     is_lease = endpoint.operation in ("lease", "lease-heartbeat")
     found: dict[str, Any] = {
@@ -270,5 +275,37 @@ def _refusals(statuses: Iterable[int]) -> dict[str, Any]:
     return {str(each): {"description": _STATUSES[each], "content": _json(ErrorReply)} for each in sorted(statuses)}
 
 
-def _json(kind: type[Message]) -> dict[str, Any]:
+def _json(kind: type[ApiMessage]) -> dict[str, Any]:
     return {"application/json": {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}}
+
+
+def as_json(value: ApiMessage, status: int = 200) -> Response:
+    """Create a JSON reply from a message. It has the status 202 and an address if there is more to come."""
+    if value.pending_at is not None:
+        status, headers = 202, {"location": value.pending_at, "retry-after": "2"}
+    else:
+        headers = {}
+    return Response(msgspec.json.encode(value), status, headers, media_type="application/json")
+
+
+def refused(refusal: DaemonRefusal) -> Response:
+    body = ErrorReply(error=ErrorDetail(kind=refusal.kind, message=str(refusal)))
+    reply = as_json(body, refusal.status)
+    if refusal.status == 401:
+        reply.headers["www-authenticate"] = "Bearer"
+    return reply
+
+
+def refusal_of(error: Exception) -> DaemonRefusal:
+    """Convert an error to a refusal for the client. Unexpected errors are also printed to standard error."""
+    match error:
+        case DaemonRefusal():
+            return error
+        case RecordingFailed():
+            message = f"nothing was changed: {error}. The daemon stops; make room, then start it again"
+            return DaemonRefusal(message, kind="not_recorded", status=507)
+        case RecorderError() | RunnerError():
+            return DaemonRefusal(str(error), kind="failed", status=500)
+    traceback.print_exception(error, file=sys.stderr)
+    message = "the daemon has a bug; its standard error says more"
+    return DaemonRefusal(message, kind="internal", status=500)

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING
 import anyio
 import msgspec
 
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.runs.daemon.daemon import Daemon, experiment_of
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
-from lhaw_record.runners.runs.daemon.messages import LeaseClosing, LeaseReply, LeaseRequest, Order
+from lhaw_record.runners.runs.daemon.messages import (
+    DaemonRefusal,
+    ExperimentOrder,
+    LeaseClosing,
+    LeaseReply,
+    LeaseRequest,
+)
 from lhaw_record.runners.runs.daemon.orders import known
-from lhaw_record.runners.runs.planning.plan import PlannedTrial
 from lhaw_record.runners.runs.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -45,8 +50,7 @@ async def take(daemon: Daemon, _: str, wanted: LeaseRequest) -> LeaseReply:
     raise _nothing(daemon, names, wanted.agent)
 
 
-async def beat(daemon: Daemon, lease_id: str, _: Order) -> LeaseReply:
-    """Note that the client of a lease is alive, and return the state of the lease."""
+async def beat(daemon: Daemon, lease_id: str, _: ExperimentOrder) -> LeaseReply:
     lease = _known(daemon, lease_id)
     lease.touch()
     return _reply(_leases(daemon), lease)
@@ -72,7 +76,7 @@ async def close(daemon: Daemon, lease_id: str, closing: LeaseClosing) -> LeaseRe
     return _reply(_leases(daemon), lease)
 
 
-async def release(daemon: Daemon, lease_id: str, _: Order) -> LeaseReply:
+async def release(daemon: Daemon, lease_id: str, _: ExperimentOrder) -> LeaseReply:
     """Give a trial back. Its attempt is missing data, and the trial is owed to the next who asks."""
     lease = _known(daemon, lease_id)
     lease.release()

@@ -6,27 +6,27 @@ from collections.abc import Callable
 
 import anyio
 
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.trial_record import TrialOutcome
 from lhaw_record.runners.base.errors import ungrouped
-from lhaw_record.runners.runs.daemon.messages import Cell, LiveTrial, TrialChange, TrialState
+from lhaw_record.runners.runs.daemon.messages import AttemptState, CellCounts, LiveTrial, TrialChange
 from lhaw_record.runners.runs.daemon.queue import Queue
-from lhaw_record.runners.runs.planning.plan import PlannedTrial
 from lhaw_record.runners.runs.scheduler import AttemptRunner, Scheduler
 
 CellKey = tuple[str, str]
 
 
-class Counts:
+class TrialCounts:
     """The numbers of planned and finished trials of a run, by agent and condition."""
 
     def __init__(self, planned: tuple[PlannedTrial, ...], finished: Callable[[str], bool]) -> None:
         self.planned = Counter(cell_of(trial) for trial in planned)
         self.finished = Counter(cell_of(trial) for trial in planned if finished(trial.trial_id))
 
-    def cells(self, running: Counter[CellKey]) -> tuple[Cell, ...]:
+    def cells(self, running: Counter[CellKey]) -> tuple[CellCounts, ...]:
         """Return the counts of each cell (agent and condition) in the order of the plan, with the running trials."""
         return tuple(
-            Cell(
+            CellCounts(
                 agent=agent,
                 condition=condition,
                 planned=planned,
@@ -53,11 +53,9 @@ class Slots:
 
     @property
     def taken(self) -> int:
-        """The number of trials that are running now, over all runs."""
         return sum(len(scheduler.running) for scheduler in self._schedulers)
 
     def join(self, scheduler: Scheduler) -> None:
-        """Add the scheduler of a run that begins."""
         self._schedulers.append(scheduler)
 
     def leave(self, scheduler: Scheduler) -> None:
@@ -94,10 +92,11 @@ class LiveRun:
     ) -> None:
         self.name = name
         self.scheduler: Scheduler | None = None
-        self.counts: Counts | None = None
+        self.counts: TrialCounts | None = None
         self.running: dict[str, LiveTrial] = {}
         self.is_cancelled = False
         self.is_stopping = False
+        self._runner: AttemptRunner
         self._queue = queue
         self._slots = slots
         self._concurrency = concurrency
@@ -105,10 +104,9 @@ class LiveRun:
         self._scope = anyio.CancelScope()
 
     async def drive(self, scheduler: Scheduler) -> None:
-        """Run the scheduler of this run until it ends, is stopped or is cancelled."""
         if self._concurrency is not None:
             scheduler.retune(self._concurrency)
-        self.counts = Counts(scheduler.planned, scheduler.finished.__contains__)
+        self.counts = TrialCounts(scheduler.planned, scheduler.finished.__contains__)
         self.scheduler = scheduler
         if self.is_stopping:
             scheduler.stop()
@@ -120,14 +118,12 @@ class LiveRun:
             self._slots.leave(scheduler)
 
     def stop(self) -> None:
-        """Start no further trials. Running trials continue until they end."""
         self.is_stopping = True
         if self.scheduler is not None:
             self.scheduler.stop()
             self._slots.changed()
 
     def retune(self, concurrency: int) -> None:
-        """Change how many trials of this run may run at a time."""
         self._concurrency = concurrency
         if self.scheduler is not None:
             self.scheduler.retune(concurrency)
@@ -140,15 +136,20 @@ class LiveRun:
         self._scope.cancel()
 
     def watched(self, runner: AttemptRunner) -> AttemptRunner:
-        """Wrap an attempt runner so that this run is notified when each attempt begins and ends."""
-        return _Watched(runner, self)
+        """Return this run as the runner of attempts, which notes when each of them begins and ends."""
+        self._runner = runner
+        return self
 
-    @property
-    def left_s(self) -> float | None:
-        """The estimated seconds until the run ends, at the pace so far. None until a first trial has finished."""
-        return self.scheduler.left_s if self.scheduler is not None else None
+    async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
+        live = self._began(trial, attempt)
+        outcome: TrialOutcome | None = None
+        try:
+            outcome = await self._runner.run(trial, attempt, budget_actions)
+            return outcome
+        finally:
+            self._ended(live, outcome)
 
-    def began(self, trial: PlannedTrial, attempt: int) -> LiveTrial:
+    def _began(self, trial: PlannedTrial, attempt: int) -> LiveTrial:
         """Record that an attempt begins, and return the running trial."""
         live = LiveTrial(
             trial_id=trial.trial_id,
@@ -163,7 +164,7 @@ class LiveRun:
         self._tell(TrialChange(experiment=self.name, state="started", trial=live))
         return live
 
-    def ended(self, live: LiveTrial, outcome: TrialOutcome | None) -> None:
+    def _ended(self, live: LiveTrial, outcome: TrialOutcome | None) -> None:
         """Record how an attempt ended. ``outcome`` is None if the attempt was interrupted."""
         self.running.pop(live.trial_id, None)
         if outcome is None:
@@ -173,28 +174,9 @@ class LiveRun:
         if outcome.is_valid and self.counts is not None:
             self.counts.finished[live.agent, live.condition] += 1
         boundary = outcome.failure.boundary if outcome.failure else None
-        state: TrialState = "finished" if outcome.is_valid else "failed"
+        state: AttemptState = "finished" if outcome.is_valid else "failed"
         self._tell(TrialChange(experiment=self.name, state=state, trial=live, boundary=boundary))
 
 
-class _Watched:
-    """An attempt runner that notifies a live run when each attempt begins and ends."""
-
-    def __init__(self, runner: AttemptRunner, live: LiveRun) -> None:
-        self._runner = runner
-        self._live = live
-
-    async def run(self, trial: PlannedTrial, attempt: int, budget_actions: int | None) -> TrialOutcome:
-        """Run one attempt until its closing event is recorded, and return the outcome."""
-        live = self._live.began(trial, attempt)
-        outcome: TrialOutcome | None = None
-        try:
-            outcome = await self._runner.run(trial, attempt, budget_actions)
-            return outcome
-        finally:
-            self._live.ended(live, outcome)
-
-
 def cell_of(trial: PlannedTrial) -> CellKey:
-    """Return the cell of a trial, which is its agent and condition."""
     return trial.agent.name, trial.condition

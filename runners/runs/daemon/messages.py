@@ -1,21 +1,21 @@
-"""The messages of the control API: request bodies, reply bodies and the data of live events."""
+"""The messages of the control API: request bodies, reply bodies, refusals and the data of live events."""
 
 from typing import Annotated, Literal
 
 import msgspec
 
 from lhaw_record.recorder.events import NoteCause
+from lhaw_record.runners.base.errors import RunnerError
 
 ShownState = Literal[
     "waiting", "running", "pausing", "paused", "cancelling", "cancelled", "finished", "failed", "cost_limit", "problem"
 ]
 MOST_AT_A_TIME = 100_000
 """The largest concurrency that an order may set. It is larger than any machine can use."""
+AttemptState = Literal["started", "finished", "failed", "interrupted"]
 
-TrialState = Literal["started", "finished", "failed", "interrupted"]
 
-
-class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ApiMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message of the control API, sent as a JSON object. Unknown fields are an error."""
 
     @property
@@ -24,7 +24,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return None
 
 
-class Submission(Message, frozen=True):
+class Submission(ApiMessage, frozen=True):
     """An experiment file to run.
 
     ``config_toml`` is the text of the file. ``path`` is its absolute path on the daemon's host. Relative paths in the
@@ -36,20 +36,20 @@ class Submission(Message, frozen=True):
     by: str = "unnamed"
 
 
-class Order(Message, frozen=True):
+class ExperimentOrder(ApiMessage, frozen=True):
     """An order about an experiment. ``by`` is the name that the caller gives."""
 
     by: str = "unnamed"
 
 
-class Retuning(Message, frozen=True):
+class Retuning(ApiMessage, frozen=True):
     """An order that changes how many trials of an experiment may run at a time."""
 
     concurrency: Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_AT_A_TIME})]
     by: str = "unnamed"
 
 
-class AttemptNote(Message, frozen=True):
+class AttemptNote(ApiMessage, frozen=True):
     """What a person notes about an attempt. ``is_undone`` takes the author's note back."""
 
     author: str
@@ -58,13 +58,13 @@ class AttemptNote(Message, frozen=True):
     is_undone: bool = False
 
 
-class SignIn(Message, frozen=True):
+class SignIn(ApiMessage, frozen=True):
     """The token that a person typed on the sign-in page."""
 
     token: str
 
 
-class Cell(Message, frozen=True):
+class CellCounts(ApiMessage, frozen=True):
     """The numbers of trials of one agent under one condition."""
 
     agent: str
@@ -74,7 +74,7 @@ class Cell(Message, frozen=True):
     running: int
 
 
-class LastEvent(Message, frozen=True):
+class LastEvent(ApiMessage, frozen=True):
     """An event of a running trial, in the words of ``log tail``. ``at_us`` is UTC, microseconds since the epoch."""
 
     at_us: int
@@ -82,7 +82,7 @@ class LastEvent(Message, frozen=True):
     summary: str
 
 
-class LiveTrial(Message, frozen=True):
+class LiveTrial(ApiMessage, frozen=True):
     """A running trial. ``began_at_us`` is the time at which its attempt began, in UTC microseconds since the epoch.
 
     ``last_events`` are filled in where one experiment is asked for, oldest first.
@@ -98,7 +98,7 @@ class LiveTrial(Message, frozen=True):
     last_events: tuple[LastEvent, ...] = ()
 
 
-class Overview(Message, frozen=True):
+class Overview(ApiMessage, frozen=True):
     """An overview of the state of one experiment.
 
     ``planned`` and ``finished`` count trials, and are null until this daemon has planned the experiment. ``spent_usd``
@@ -124,23 +124,23 @@ class Overview(Message, frozen=True):
     unpriced: int = 0
 
 
-class Detail(Message, frozen=True):
+class Detail(ApiMessage, frozen=True):
     """The state of one experiment, with its counts by agent and condition and its live trials."""
 
     overview: Overview
     path: str
-    cells: tuple[Cell, ...]
+    cells: tuple[CellCounts, ...]
     live: tuple[LiveTrial, ...]
 
 
-class Listing(Message, frozen=True):
+class Listing(ApiMessage, frozen=True):
     """Overviews of all experiments, in the order of their submission, and what the models' endpoints do, in words."""
 
     experiments: tuple[Overview, ...]
     endpoints: tuple[str, ...] = ()
 
 
-class DaemonFacts(Message, frozen=True):
+class DaemonFacts(ApiMessage, frozen=True):
     """The identity of a daemon, with its store, its limit on running trials, and the number of trials running now."""
 
     store: str
@@ -150,13 +150,13 @@ class DaemonFacts(Message, frozen=True):
     running: int
 
 
-class RequeueReply(Message, frozen=True):
+class RequeueReply(ApiMessage, frozen=True):
     """The ids of the trials that will be attempted again."""
 
     trial_ids: tuple[str, ...]
 
 
-class LeaseRequest(Message, frozen=True):
+class LeaseRequest(ApiMessage, frozen=True):
     """A request for the next trial of a leased agent.
 
     ``experiment`` and ``agent`` are names, or null for any. ``idle_s`` is after how many seconds without a sign of life
@@ -168,7 +168,7 @@ class LeaseRequest(Message, frozen=True):
     idle_s: float = 600.0
 
 
-class LeaseClosing(Message, frozen=True):
+class LeaseClosing(ApiMessage, frozen=True):
     """How the agent of a leased trial ended.
 
     An ``exit_code`` other than 0 means that it gave up. ``answer`` is its final answer; null takes the last text of its
@@ -179,7 +179,7 @@ class LeaseClosing(Message, frozen=True):
     answer: str | None = None
 
 
-class LeaseReply(Message, frozen=True):
+class LeaseReply(ApiMessage, frozen=True):
     """The state of a lease.
 
     ``lease_token``, given only to who takes the lease, lets its holder ask for it, close it and give it back, and opens
@@ -218,16 +218,16 @@ class LeaseReply(Message, frozen=True):
         return f"/api/leases/{self.lease_id}" if self.state == "opening" else None
 
 
-class TrialChange(Message, frozen=True):
+class TrialChange(ApiMessage, frozen=True):
     """A live event that says that an attempt began or ended. ``boundary`` says where a failed attempt failed."""
 
     experiment: str
-    state: TrialState
+    state: AttemptState
     trial: LiveTrial
     boundary: str | None = None
 
 
-class Problem(Message, frozen=True):
+class ErrorDetail(ApiMessage, frozen=True):
     """Why a request was refused.
 
     ``kind`` is an identifier for programs. ``message`` tells people the reason and what to do next.
@@ -237,7 +237,22 @@ class Problem(Message, frozen=True):
     message: str
 
 
-class ErrorReply(Message, frozen=True):
+class ErrorReply(ApiMessage, frozen=True):
     """The body of every reply that refuses a request."""
 
-    error: Problem
+    error: ErrorDetail
+
+
+class DaemonRefusal(RunnerError):
+    """The daemon refuses a request.
+
+    Args:
+        message: What cannot be done, and what to do next.
+        kind: A short identifier of the error for programs. It never changes.
+        status: The HTTP status of the reply.
+    """
+
+    def __init__(self, message: str, *, kind: str, status: int) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.status = status

@@ -1,10 +1,11 @@
-"""The orders that the daemon accepts. Each order is checked, then recorded, then carried out."""
+"""The orders and notes that the daemon accepts. Each order is checked, then recorded, then carried out."""
 
 import os
 from pathlib import Path
 
 import anyio.to_thread
 
+from lhaw_record.recorder.errors import RecordingFailed, StoreInUse
 from lhaw_record.recorder.events import (
     CONTROL_EXPERIMENT,
     NOTES_EXPERIMENT,
@@ -14,16 +15,29 @@ from lhaw_record.recorder.events import (
     ExperimentResumed,
     ExperimentRetuned,
     ExperimentSubmitted,
+    TrialsNoted,
+    TrialStarted,
 )
 from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.decoding import read_experiment
 from lhaw_record.runners.experiment.tables import NOT_RECORDED, Experiment
 from lhaw_record.runners.runs.daemon.daemon import Daemon
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
-from lhaw_record.runners.runs.daemon.messages import MOST_AT_A_TIME, Detail, Order, RequeueReply, Retuning, Submission
-from lhaw_record.runners.runs.daemon.queue import Entry
+from lhaw_record.runners.runs.daemon.messages import (
+    MOST_AT_A_TIME,
+    AttemptNote,
+    DaemonRefusal,
+    Detail,
+    ExperimentOrder,
+    RequeueReply,
+    Retuning,
+    Submission,
+)
+from lhaw_record.runners.runs.daemon.queue import QueueEntry
+from lhaw_record.runners.runs.discarding import record_note
 from lhaw_record.runners.runs.preflight import missing_keys
 from lhaw_record.runners.runs.preparation import check_runnable, keys_of, prepare_experiment
 
@@ -56,7 +70,8 @@ async def submit(daemon: Daemon, _: str, submission: Submission) -> Detail:
     )
     _check_secrets(event, experiment)
     async with daemon.ordering:
-        _check_stopping(daemon)
+        if daemon.is_stopping:
+            raise DaemonRefusal("the daemon is stopping; start it again, then submit", kind="stopping", status=503)
         earlier = daemon.queue.entries.get(experiment.name)
         if earlier is None or not _is_under_way(daemon, earlier, event):
             daemon.settle(experiment.name)
@@ -64,7 +79,7 @@ async def submit(daemon: Daemon, _: str, submission: Submission) -> Detail:
     return daemon.detail(experiment.name)
 
 
-async def pause(daemon: Daemon, name: str, order: Order) -> Detail:
+async def pause(daemon: Daemon, name: str, order: ExperimentOrder) -> Detail:
     """Start no further trials of an experiment. Running trials continue until they end."""
     async with daemon.ordering:
         entry = known(daemon, name)
@@ -77,7 +92,7 @@ async def pause(daemon: Daemon, name: str, order: Order) -> Detail:
     return daemon.detail(name)
 
 
-async def resume(daemon: Daemon, name: str, order: Order) -> Detail:
+async def resume(daemon: Daemon, name: str, order: ExperimentOrder) -> Detail:
     """Continue a paused experiment, or retry one that could not run."""
     async with daemon.ordering:
         entry = known(daemon, name)
@@ -93,7 +108,7 @@ async def resume(daemon: Daemon, name: str, order: Order) -> Detail:
     return daemon.detail(name)
 
 
-async def cancel(daemon: Daemon, name: str, order: Order) -> Detail:
+async def cancel(daemon: Daemon, name: str, order: ExperimentOrder) -> Detail:
     """Stop the running trials of an experiment now, and start no others."""
     async with daemon.ordering:
         entry = known(daemon, name)
@@ -107,7 +122,6 @@ async def cancel(daemon: Daemon, name: str, order: Order) -> Detail:
 
 
 async def retune(daemon: Daemon, name: str, order: Retuning) -> Detail:
-    """Change how many trials of an experiment may run at a time."""
     if not 1 <= order.concurrency <= MOST_AT_A_TIME:
         message = f"concurrency: from 1 to {MOST_AT_A_TIME:,}; 'pause' stops an experiment"
         raise DaemonRefusal(message, kind="bad_request", status=422)
@@ -119,7 +133,7 @@ async def retune(daemon: Daemon, name: str, order: Retuning) -> Detail:
     return daemon.detail(name)
 
 
-async def requeue(daemon: Daemon, name: str, order: Order) -> RequeueReply:
+async def requeue(daemon: Daemon, name: str, order: ExperimentOrder) -> RequeueReply:
     """Attempt again those failed trials of an experiment that were given up, and let stopped agents go on.
 
     If the run ended as failed before any trial was given up, all of its failed trials are attempted again.
@@ -172,12 +186,7 @@ def _check_secrets(event: ExperimentSubmitted, experiment: Experiment) -> None:
         )
 
 
-def _check_stopping(daemon: Daemon) -> None:
-    if daemon.is_stopping:
-        raise DaemonRefusal("the daemon is stopping; start it again, then submit", kind="stopping", status=503)
-
-
-def _is_under_way(daemon: Daemon, earlier: Entry, event: ExperimentSubmitted) -> bool:
+def _is_under_way(daemon: Daemon, earlier: QueueEntry, event: ExperimentSubmitted) -> bool:
     """Return whether the same file is already running or waiting, so that submitting it again would change nothing."""
     before = earlier.submitted
     is_same = (before.config_digest, before.path) == (event.config_digest, event.path)
@@ -187,8 +196,7 @@ def _is_under_way(daemon: Daemon, earlier: Entry, event: ExperimentSubmitted) ->
     return is_same and earlier.state == "waiting" and earlier.name not in daemon.problems
 
 
-def known(daemon: Daemon, name: str) -> Entry:
-    """Return the queue entry of an experiment."""
+def known(daemon: Daemon, name: str) -> QueueEntry:
     entry = daemon.queue.entries.get(name)
     if entry is None:
         there = ", ".join(daemon.queue.entries) or "none"
@@ -201,3 +209,27 @@ def known(daemon: Daemon, name: str) -> Entry:
 def _conflict(daemon: Daemon, name: str, remedy: str) -> DaemonRefusal:
     state = daemon.overview(name).state.replace("_", " ")
     return DaemonRefusal(f"experiment {name!r} is {state}: {remedy}", kind="conflict", status=409)
+
+
+async def note(daemon: Daemon, stream_id: str, given: AttemptNote) -> AttemptNote:
+    store = daemon.store
+    if not await anyio.to_thread.run_sync(is_attempt, store, stream_id):
+        raise DaemonRefusal(f"there is no attempt {stream_id!r}", kind="not_found", status=404)
+    note = TrialsNoted(
+        stream_ids=(stream_id,), author=given.author, note=given.note, cause=given.cause, is_undone=given.is_undone
+    )
+    try:
+        await record_note(store, note)
+    except ExperimentError as error:
+        raise DaemonRefusal(str(error), kind="bad_note", status=422) from error
+    except StoreInUse as error:
+        message = f"somebody else records a note at this moment; try again ({error})"
+        raise DaemonRefusal(message, kind="in_use", status=409) from error
+    except RecordingFailed as error:
+        message = f"the note is not recorded: {error}; make room, then note it again"
+        raise DaemonRefusal(message, kind="not_recorded", status=507) from error
+    return given
+
+
+def is_attempt(store: Store, stream_id: str) -> bool:
+    return any(isinstance(each.event, TrialStarted) for each in read_envelopes(store.root, stream_id))

@@ -2,9 +2,9 @@
 
 import io
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO, get_args
+from typing import Any, TextIO, get_args
 
 import anyio
 import anyio.to_thread
@@ -16,20 +16,25 @@ from starlette.staticfiles import StaticFiles
 from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.events import NoteCause
 from lhaw_record.recorder.html_templates import render
-from lhaw_record.recorder.labels import CONDITION_LABELS
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.runners.runs.daemon.attempt_notes import is_attempt
+from lhaw_record.recorder.wording import CONDITION_LABELS
 from lhaw_record.runners.runs.daemon.daemon import Daemon
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
-from lhaw_record.runners.runs.daemon.messages import MOST_AT_A_TIME, Cell, DaemonFacts, Detail, Listing, Overview
-from lhaw_record.runners.runs.daemon.orders import known
-from lhaw_record.runners.runs.daemon.replies import refusal_of
+from lhaw_record.runners.runs.daemon.endpoints import RequestHandler, refusal_of
+from lhaw_record.runners.runs.daemon.messages import (
+    MOST_AT_A_TIME,
+    CellCounts,
+    DaemonFacts,
+    DaemonRefusal,
+    Detail,
+    Overview,
+)
+from lhaw_record.runners.runs.daemon.orders import is_attempt, known
+from lhaw_record.runners.runs.live_progress import duration
 
 REPORT_HEADERS = {"content-security-policy": "frame-ancestors 'none'"}
 """The headers of the report. It contains its own, stricter policy; the daemon's would forbid its inline script."""
 
-Answer = Callable[[Request], Awaitable[Response]]
 MakeReport = Callable[[Path, str | None], bytes]
 """A function that returns the report on a store, or on one experiment in it.
 
@@ -68,14 +73,22 @@ _ORDERS = {
 
 
 def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt, *, has_token: bool) -> list[BaseRoute]:
-    """Return the routes of the web pages."""
-
     async def experiments(_: Request) -> Response:
-        return HTMLResponse(experiments_page(daemon.facts(), daemon.listing()))
+        listing = daemon.listing()
+        return _page(
+            "experiments",
+            "Experiments",
+            facts=daemon.facts(),
+            follow="",
+            overviews=listing.experiments,
+            endpoints=listing.endpoints,
+            cost=_cost,
+            duration=_duration,
+        )
 
     async def experiment(request: Request) -> Response:
         entry = known(daemon, request.path_params["name"])
-        return HTMLResponse(experiment_page(daemon.facts(), await daemon.watched(entry.name)))
+        return _experiment_page(daemon.facts(), await daemon.watched(entry.name))
 
     async def attempt(request: Request) -> Response:
         name, stream_id = request.path_params["name"], request.path_params["stream_id"]
@@ -89,11 +102,20 @@ def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt,
             await anyio.to_thread.run_sync(write_attempt, daemon.store.root, stream_id, out)
         except StoreError as error:
             raise DaemonRefusal(str(error), kind="not_found", status=404) from error
-        page = attempt_page(daemon.facts(), name, stream_id, out.getvalue(), is_live=is_live, is_known=is_known)
-        return HTMLResponse(page)
+        return _page(
+            "attempt",
+            stream_id,
+            facts=daemon.facts(),
+            **({"follow": name} if is_known else {}),
+            name=name,
+            stream_id=stream_id,
+            text=out.getvalue(),
+            is_live=is_live,
+            causes=get_args(NoteCause),
+        )
 
     async def submit(_: Request) -> Response:
-        return HTMLResponse(submit_page(daemon.facts()))
+        return _page("submit", "Submit an experiment", facts=daemon.facts(), folder=str(Path.cwd()))
 
     async def report(request: Request) -> Response:
         chosen = request.query_params.get("experiment")
@@ -101,7 +123,7 @@ def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt,
         return HTMLResponse(page, headers=REPORT_HEADERS)
 
     async def sign_in(_: Request) -> Response:
-        return HTMLResponse(sign_in_page(has_token=has_token))
+        return _page("sign_in", "Sign in", has_token=has_token)
 
     return [
         Route("/", shown(experiments)),
@@ -114,28 +136,13 @@ def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt,
     ]
 
 
-def experiments_page(facts: DaemonFacts, listing: Listing) -> str:
-    """Render the page that lists all experiments and the endpoints of their models."""
-    return render(
-        "daemon/experiments.html",
-        title="Experiments",
-        facts=facts,
-        follow="",
-        overviews=listing.experiments,
-        endpoints=listing.endpoints,
-        cost=_cost,
-        duration=_duration,
-    )
-
-
-def experiment_page(facts: DaemonFacts, detail: Detail) -> str:
-    """Render the page of one experiment."""
-    conditions: dict[str, dict[str, Cell]] = {}
+def _experiment_page(facts: DaemonFacts, detail: Detail) -> Response:
+    conditions: dict[str, dict[str, CellCounts]] = {}
     for cell in detail.cells:
         conditions.setdefault(cell.condition, {})[cell.agent] = cell
-    return render(
-        "daemon/experiment.html",
-        title=detail.overview.name,
+    return _page(
+        "experiment",
+        detail.overview.name,
         facts=facts,
         follow=detail.overview.name,
         overview=detail.overview,
@@ -154,37 +161,11 @@ def experiment_page(facts: DaemonFacts, detail: Detail) -> str:
     )
 
 
-def attempt_page(facts: DaemonFacts, name: str, stream_id: str, text: str, *, is_live: bool, is_known: bool) -> str:
-    """Render the page of one attempt. It grows while the attempt is live."""
-    return render(
-        "daemon/attempt.html",
-        title=stream_id,
-        facts=facts,
-        **({"follow": name} if is_known else {}),
-        name=name,
-        stream_id=stream_id,
-        text=text,
-        is_live=is_live,
-        causes=get_args(NoteCause),
-    )
+def _page(template: str, title: str, status: int = 200, **values: Any) -> Response:
+    return HTMLResponse(render(f"daemon/{template}.html", title=title, **values), status)
 
 
-def submit_page(facts: DaemonFacts) -> str:
-    """Render the page on which a person submits an experiment file."""
-    return render("daemon/submit.html", title="Submit an experiment", facts=facts, folder=str(Path.cwd()))
-
-
-def sign_in_page(*, has_token: bool) -> str:
-    """Render the sign-in page, on which a person enters the token."""
-    return render("daemon/sign_in.html", title="Sign in", has_token=has_token)
-
-
-def problem_page(message: str) -> str:
-    """Render a page that says why the requested page cannot be shown."""
-    return render("daemon/problem.html", title="Not shown", message=message)
-
-
-def shown(answer: Answer) -> Answer:
+def shown(answer: RequestHandler) -> RequestHandler:
     """Wrap a page handler so that an error becomes a page with the error message."""
 
     async def page(request: Request) -> Response:
@@ -192,7 +173,7 @@ def shown(answer: Answer) -> Answer:
             return await answer(request)
         except Exception as error:  # noqa: BLE001 - turned into a reply in one place
             refusal = refusal_of(error)
-            return HTMLResponse(problem_page(str(refusal)), refusal.status)
+            return _page("problem", "Not shown", refusal.status, message=str(refusal))
 
     return page
 
@@ -212,7 +193,6 @@ class Reports:
         self._kept: dict[str | None, tuple[frozenset[tuple[str, int]], bytes]] = {}
 
     async def page(self, experiment: str | None = None) -> bytes:
-        """Return the up-to-date report on the store, or on one experiment in it, as HTML."""
         async with self._lock:
             state = await anyio.to_thread.run_sync(self._state)
             made, page = self._kept.pop(experiment, (None, b""))
@@ -250,8 +230,4 @@ def _clock(at_us: int) -> str:
 
 
 def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return "-" if seconds is None else duration(round(seconds))

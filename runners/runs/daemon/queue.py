@@ -45,7 +45,7 @@ _STATE_OF_OUTCOME: dict[str | None, State] = {
 }
 
 
-class Entry(msgspec.Struct, kw_only=True):
+class QueueEntry(msgspec.Struct, kw_only=True):
     """One submitted experiment and its state.
 
     ``outcome`` is the outcome of the last run since the experiment was submitted or requeued. None and ``interrupted``
@@ -66,7 +66,6 @@ class Entry(msgspec.Struct, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The name of the experiment."""
         return self.submitted.experiment
 
     @property
@@ -86,7 +85,7 @@ class Entry(msgspec.Struct, kw_only=True):
         return PriorFailures(attempts=dict(self.attempts), given_up=frozenset(worn_out | self.hopeless))
 
 
-class Tally(msgspec.Struct, kw_only=True):
+class AttemptCosts(msgspec.Struct, kw_only=True):
     """The cost of all attempts of an experiment, and the number of failed attempts by boundary.
 
     ``spent_usd`` is the sum of the known costs. ``unpriced`` is the number of attempts whose cost is unknown.
@@ -97,7 +96,6 @@ class Tally(msgspec.Struct, kw_only=True):
     failures: Counter[str] = msgspec.field(default_factory=Counter)
 
     def pay(self, cost_usd: float | None) -> None:
-        """Add the cost of an attempt. ``cost_usd`` is None if the cost is unknown."""
         self.spent_usd += cost_usd or 0.0
         self.unpriced += cost_usd is None
 
@@ -112,13 +110,13 @@ class Queue:
     """All submitted experiments, in the order of their first submission."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
-        self.tallies: dict[str, Tally] = {}
+        self.entries: dict[str, QueueEntry] = {}
+        self.tallies: dict[str, AttemptCosts] = {}
 
     def apply(self, experiment: str, event: AnyEvent, *, trial_id: str = "", at_us: int = 0) -> None:
         """Apply one event. Events that do not concern the queue change nothing."""
         if isinstance(event, ExperimentSubmitted):
-            self.entries[experiment] = Entry(submitted=event, submitted_at_us=at_us)
+            self.entries[experiment] = QueueEntry(submitted=event, submitted_at_us=at_us)
             return
         if isinstance(event, TrialFinished):
             self.tally(experiment).pay(event.cost_usd)
@@ -141,9 +139,8 @@ class Queue:
         if entry is not None:
             _succeed(entry, trial_id)
 
-    def tally(self, experiment: str) -> Tally:
-        """Return the costs and failures of an experiment."""
-        return self.tallies.setdefault(experiment, Tally())
+    def tally(self, experiment: str) -> AttemptCosts:
+        return self.tallies.setdefault(experiment, AttemptCosts())
 
 
 def fold(envelopes: Iterable[Envelope]) -> Queue:
@@ -164,11 +161,10 @@ def fold(envelopes: Iterable[Envelope]) -> Queue:
 
 
 def stored_queue(snapshot: Snapshot) -> Queue:
-    """Rebuild the daemon's queue from the events in a store."""
     return fold(events_of_types(snapshot, FOLDED))
 
 
-def _apply(entry: Entry, event: AnyEvent, trial_id: str) -> None:
+def _apply(entry: QueueEntry, event: AnyEvent, trial_id: str) -> None:
     if isinstance(event, CONTROL):
         _obey(entry, event)
     elif isinstance(event, RunFinished):
@@ -185,7 +181,7 @@ def _apply(entry: Entry, event: AnyEvent, trial_id: str) -> None:
             entry.hopeless.add(trial_id)
 
 
-def _obey(entry: Entry, event: AnyEvent) -> None:
+def _obey(entry: QueueEntry, event: AnyEvent) -> None:
     match event:
         case ExperimentPaused():
             entry.is_paused = True
@@ -202,19 +198,17 @@ def _obey(entry: Entry, event: AnyEvent) -> None:
                 _forget(entry, trial_id)
 
 
-def _succeed(entry: Entry, trial_id: str) -> None:
+def _succeed(entry: QueueEntry, trial_id: str) -> None:
     entry.owed.discard(trial_id)
     _forget(entry, trial_id)
 
 
-def _forget(entry: Entry, trial_id: str) -> None:
+def _forget(entry: QueueEntry, trial_id: str) -> None:
     entry.attempts.pop(trial_id, None)
     entry.hopeless.discard(trial_id)
 
 
 def _is_interruption(event: TrialFailed) -> bool:
-    """Return whether an attempt did not fail: the run was stopped, the process died, an endpoint was down, or a
-    lease was returned.
-    """
+    """Return whether an attempt was cut short by a stop, a crash, an endpoint that was down or a returned lease."""
     is_stopped = event.boundary == "recorder" and event.error_kind == "interrupted"
     return is_stopped or event.error_kind in (EndpointDown.KIND, *LeaseReturned.KINDS)

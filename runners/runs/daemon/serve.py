@@ -23,20 +23,19 @@ import anyio.to_thread
 import msgspec
 
 from lhaw_record.recorder.errors import RecordingFailed, StoreInUse
-from lhaw_record.recorder.events import CONTROL_EXPERIMENT, RunFinished
+from lhaw_record.recorder.events import CONTROL_EXPERIMENT
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.programs.leases import Leases, open_leases
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError, ungrouped
-from lhaw_record.runners.base.host.http_serving import QuietServer, without_delay
-from lhaw_record.runners.base.host.interrupts import interruptibly
+from lhaw_record.runners.base.host.serving import QuietServer, interruptibly, without_delay
 from lhaw_record.runners.models.litellm_library import close_clients
-from lhaw_record.runners.runs.daemon.app import application
+from lhaw_record.runners.runs.daemon.app import SHORTEST_TOKEN, application, is_loopback
 from lhaw_record.runners.runs.daemon.client import (
     LEASE_TOKEN_VARIABLE,
     TOKEN_VARIABLE,
@@ -46,12 +45,11 @@ from lhaw_record.runners.runs.daemon.client import (
 )
 from lhaw_record.runners.runs.daemon.daemon import Daemon
 from lhaw_record.runners.runs.daemon.endpoints import Extension
-from lhaw_record.runners.runs.daemon.guard import SHORTEST_TOKEN, is_loopback
 from lhaw_record.runners.runs.daemon.messages import DaemonFacts
 from lhaw_record.runners.runs.daemon.pages import MakeReport, Reports, WriteAttempt, page_routes
 from lhaw_record.runners.runs.daemon.queue import stored_queue
 from lhaw_record.runners.runs.daemon.trace_sender import TraceSender
-from lhaw_record.runners.runs.run_record import run_started
+from lhaw_record.runners.runs.run_record import command_finished, run_started
 
 _SECONDS_FOR_READERS = 2
 _SECONDS_FOR_COLLECTOR = 5
@@ -60,7 +58,7 @@ Extend = Callable[[Daemon], AbstractAsyncContextManager[Extension]]
 """A function that opens what another layer adds to a daemon, and closes it when the daemon stops."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the daemon listens, the token that clients must send, and how many trials it runs at a time.
 
     ``lease_token`` lets clients take leases, and nothing else. ``otlp`` is the URL of an OpenTelemetry collector that
@@ -80,7 +78,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 async def serve(
     root: Path,
-    settings: Settings,
+    settings: ServeSettings,
     make_report: MakeReport,
     write_attempt: WriteAttempt,
     extend: Extend,
@@ -130,7 +128,7 @@ async def serve(
 
 
 @asynccontextmanager
-async def _leases(settings: Settings) -> AsyncIterator[Leases]:
+async def _leases(settings: ServeSettings) -> AsyncIterator[Leases]:
     host, port = _host_and_port(settings.gateway)
     with bound(host, port, "--gateway") as tcp:
         url = settings.gateway_url or url_of(host, tcp.getsockname()[1])
@@ -149,7 +147,6 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def sent_to(daemon: Daemon, endpoint: str | None, say: Callable[[str], None]) -> AsyncIterator[None]:
-    """Send every attempt that ends meanwhile to an OpenTelemetry collector, if there is one."""
     if endpoint is None:
         yield
         return
@@ -178,7 +175,7 @@ async def opened_daemon(store: Store, max_trials: int, leases: Leases | None = N
             ) from error
         await anyio.to_thread.run_sync(recover, store)
         queue = await anyio.to_thread.run_sync(lambda: stored_queue(read_snapshot(store.root)))
-        async with Recorder(store, CONTROL_EXPERIMENT, redactor=Redactor(secrets_of(os.environ))) as recorder:
+        async with StoreRecorder(store, CONTROL_EXPERIMENT, redactor=Redactor(secrets_of(os.environ))) as recorder:
             daemon_id = f"daemon-{secrets.token_hex(6)}"
             stream = recorder.stream(daemon_id)
             config_json = canonical_json({"max_trials": max_trials}).decode()
@@ -195,16 +192,10 @@ async def opened_daemon(store: Store, max_trials: int, leases: Leases | None = N
             finally:
                 await close_clients()
                 with suppress(RecordingFailed):  # closing the recorder raises it again
-                    await stream.append(_finished(daemon_id))
+                    await stream.append(command_finished(daemon_id, "completed"))
 
 
-def _finished(daemon_id: str) -> RunFinished:
-    return RunFinished(
-        run_id=daemon_id, outcome="completed", trials_finished=0, trials_failed=0, trials_blocked=0, trials_left=0
-    )
-
-
-def check(settings: Settings) -> None:
+def check(settings: ServeSettings) -> None:
     """Refuse invalid settings, and settings that let others reach the daemon without a token."""
     for name, token in ((TOKEN_VARIABLE, settings.token), (LEASE_TOKEN_VARIABLE, settings.lease_token)):
         if token is not None and len(token) < SHORTEST_TOKEN:
@@ -239,7 +230,6 @@ def check(settings: Settings) -> None:
 
 @contextmanager
 def bound(host: str, port: int, option: str = "--host") -> Iterator[socket.socket]:
-    """Yield a socket that listens on a host and port, and close it afterwards."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=512)
@@ -257,7 +247,6 @@ def url_of(host: str, port: int) -> str:
 
 
 def _remedy(error: OSError | UnicodeError, host: str, port: int, option: str) -> str:
-    """Return why the daemon cannot listen on an address, and what the user can change."""
     if isinstance(error, UnicodeError) or (error.errno or 0) < 0:  # getaddrinfo's codes, which are below 0
         return f"no address of the name {host!r} is known here; give an address of this machine with {option}"
     if error.errno == errno.EADDRNOTAVAIL:

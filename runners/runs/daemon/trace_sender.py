@@ -15,7 +15,7 @@ import anyio.to_thread
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.transfer.otlp import is_timed_trial, trace_of
-from lhaw_record.recorder.transfer.whole_streams import Selection, whole_streams
+from lhaw_record.recorder.transfer.whole_streams import StreamSelection, whole_streams
 from lhaw_record.runners.runs.daemon.messages import TrialChange
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
@@ -46,13 +46,12 @@ class TraceSender:
         self._news = anyio.Event()
 
     def note(self, change: TrialChange) -> None:
-        """Queue an attempt that ended."""
         if change.state in ("finished", "failed"):
             self._queue.append(change)
             self._news.set()
 
     async def run(self) -> None:
-        """Send what is queued, until cancelled. If the collector is away, try again with longer and longer waits."""
+        """Send queued attempts until cancelled. If the collector does not answer, wait longer after each try."""
         wait_s = FIRST_WAIT_S
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_S)) as session:
             while True:
@@ -111,8 +110,7 @@ class TraceSender:
         self._say(reason)
 
     def _body(self, change: TrialChange) -> bytes:
-        """Return the trace of an attempt."""
-        selection = Selection(experiment_id=change.experiment, trial_id=change.trial.trial_id)
+        selection = StreamSelection(experiment_id=change.experiment, trial_id=change.trial.trial_id)
         for stream in whole_streams(self._store, selection):
             if is_timed_trial(stream) and stream[0].attempt == change.trial.attempt:
                 return json.dumps(trace_of(stream)).encode()

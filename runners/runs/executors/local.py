@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
-from lhaw_record.runners.agents.attempt import TrialRunner
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.programs.experiment_programs import check_versions
+from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.budget import RunBudget
 from lhaw_record.runners.base.errors import BoundaryError, ExperimentError
@@ -18,6 +18,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSett
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, SandboxProvider
 from lhaw_record.runners.environments.sandboxes.shell_limits import check_shell_limits
 from lhaw_record.runners.experiment.tables import Experiment
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preflight import (
     check_prices,
     check_sandbox,
@@ -27,7 +28,6 @@ from lhaw_record.runners.runs.preflight import (
     room_notes,
 )
 from lhaw_record.runners.runs.preparation import PreparedExperiment
-from lhaw_record.runners.runs.reporter import Reporter
 
 if TYPE_CHECKING:
     from lhaw_record.runners.agents.programs.leases import Leases
@@ -46,11 +46,9 @@ class LocalExecutor:
 
     @property
     def sandbox_kind(self) -> str:
-        """The kind of sandbox that agents work in. It is known after the check."""
         return self._checked.kind
 
     async def check(self, prepared: PreparedExperiment, root: Path, reporter: Reporter) -> None:
-        """Find problems that would stop the run on this machine."""
         experiment = prepared.experiment
         if self._leases is None:
             refuse_leased(experiment)
@@ -71,21 +69,20 @@ class LocalExecutor:
 
     @asynccontextmanager
     async def held(self, prepared: PreparedExperiment, store: Store, run_id: str) -> AsyncIterator[None]:
-        """Hold nothing, because this process itself does the work."""
         yield
 
     @asynccontextmanager
     async def runner(
-        self, prepared: PreparedExperiment, recorder: Recorder, run_id: str, budget: RunBudget
+        self, prepared: PreparedExperiment, recorder: StoreRecorder, run_id: str, budget: RunBudget
     ) -> AsyncIterator[TrialRunner]:
         """Yield the runner of attempts. If some agent is a program, serve programs meanwhile."""
         experiment = prepared.experiment
         async with AsyncExitStack() as stack:
-            listener = None
+            server = None
             if any(agent.external and not agent.external.leased for agent in experiment.agents):
-                from lhaw_record.runners.agents.programs.listener import open_listener
+                from lhaw_record.runners.agents.programs.program_server import open_program_server
 
-                listener = await stack.enter_async_context(open_listener(has_port=self.sandbox_kind == "process"))
+                server = await stack.enter_async_context(open_program_server(has_port=self.sandbox_kind == "process"))
             yield TrialRunner(
                 experiment=experiment,
                 benchmark=prepared.benchmark,
@@ -94,7 +91,7 @@ class LocalExecutor:
                 services=Services(experiment, prepared.benchmark, prepared.prompts, recorder.keep),
                 recorder=recorder,
                 run_id=run_id,
-                listener=listener,
+                server=server,
                 leases=self._leases,
                 budget=budget,
             )

@@ -19,16 +19,15 @@ import anyio.to_thread
 from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.reading.trial_index import load_trial_index
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.budget import RunBudget
 from lhaw_record.runners.base.errors import ExecutorError, ExperimentError
-from lhaw_record.runners.runs.executors.ray_environment import has_them_everywhere, shipped_packages
-from lhaw_record.runners.runs.executors.ray_files import packed
 from lhaw_record.runners.runs.executors.ray_pool import WorkerPool
+from lhaw_record.runners.runs.executors.ray_shipping import has_them_everywhere, packed, shipped_packages
 from lhaw_record.runners.runs.executors.ray_worker import Assignment, installed_version, plan_digest
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preflight import check_prices, refuse_leased
 from lhaw_record.runners.runs.preparation import PreparedExperiment
-from lhaw_record.runners.runs.reporter import Reporter
 
 ADDRESS_VARIABLE = "RAY_ADDRESS"
 NAMESPACE = "lhaw-record"
@@ -48,7 +47,6 @@ class RayExecutor:
 
     @property
     def sandbox_kind(self) -> str:
-        """The kind of sandbox that agents work in. It is the same on every machine."""
         return self._pool.sandbox_kind
 
     async def check(self, prepared: PreparedExperiment, root: Path, reporter: Reporter) -> None:
@@ -121,14 +119,12 @@ class RayExecutor:
 
     @asynccontextmanager
     async def runner(
-        self, prepared: PreparedExperiment, recorder: Recorder, run_id: str, budget: RunBudget
+        self, prepared: PreparedExperiment, recorder: StoreRecorder, run_id: str, budget: RunBudget
     ) -> AsyncIterator[WorkerPool]:
-        """Yield the pool of workers. Each worker has its own recorder."""
         yield self._pool
 
 
 def ray_library() -> ModuleType:
-    """Import and return the Ray library."""
     try:
         import ray
     except ImportError as error:
@@ -142,7 +138,6 @@ def ray_library() -> ModuleType:
 
 @contextmanager
 def connected(runtime_env: dict[str, Any] | None = None) -> Iterator[Any]:
-    """Connect to the cluster, yield the Ray library, and disconnect at the end."""
     ray = ray_library()
     address = os.environ.get(ADDRESS_VARIABLE) or "auto"
     _check_listens(address)
@@ -155,10 +150,10 @@ def connected(runtime_env: dict[str, Any] | None = None) -> Iterator[Any]:
             logging_level="ERROR",
         )
     except Exception as error:
-        place = "of this machine" if address == "auto" else f"at {address}"
+        where = "of this machine" if address == "auto" else f"at {address}"
         said = str(error).strip().splitlines() or [type(error).__name__]
         raise ExecutorError(
-            f"cannot connect to the Ray cluster {place}: {said[0]} Start one with 'ray start --head' and join it from "
+            f"cannot connect to the Ray cluster {where}: {said[0]} Start one with 'ray start --head' and join it from "
             f"the other machines with 'ray start --address=HOST:6379', or set {ADDRESS_VARIABLE}=HOST:6379"
         ) from error
     try:

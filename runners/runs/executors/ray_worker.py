@@ -22,7 +22,8 @@ from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.sharing.address import open_address, store_address
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.programs.entries import entry_path, load_entry
 from lhaw_record.runners.agents.programs.installation import install_missing
 from lhaw_record.runners.agents.trial_record import TrialOutcome
@@ -32,10 +33,10 @@ from lhaw_record.runners.base.host.scratch import scratch_folder, sweep_scratch_
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.models.litellm_library import close_clients
 from lhaw_record.runners.runs.executors.local import LocalExecutor
-from lhaw_record.runners.runs.executors.ray_files import unpack
-from lhaw_record.runners.runs.planning.plan import Plan, PlannedTrial
+from lhaw_record.runners.runs.executors.ray_shipping import unpack
+from lhaw_record.runners.runs.live_progress import Reporter
+from lhaw_record.runners.runs.planning.plan import Plan
 from lhaw_record.runners.runs.preparation import PreparedExperiment, prepare_experiment, redactor_of
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.scheduler import AttemptRunner
 
 
@@ -65,7 +66,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: str
 
 
-class Worker:
+class RayWorker:
     """Executes attempts in its own process, many at a time. Ray creates it, and the driver calls its methods.
 
     Args:
@@ -99,12 +100,10 @@ class Worker:
         return None
 
     async def stop(self, trial_id: str) -> None:
-        """Stop an attempt. It ends soon afterwards."""
         with suppress(KeyError):  # it has already ended
             self._running[trial_id].cancel()
 
     async def leave(self) -> None:
-        """Publish everything that was recorded, and end."""
         self._is_leaving.set()
         await self._life
 
@@ -135,7 +134,7 @@ class Worker:
         self._trials = {trial.trial_id: trial for trial in prepared.plan.trials}
         try:
             async with (
-                Recorder(store, name, redactor=redactor_of(prepared)) as recorder,
+                StoreRecorder(store, name, redactor=redactor_of(prepared)) as recorder,
                 executor.runner(prepared, recorder, assignment.run_id, RunBudget(None)) as self._runner,
             ):
                 self._ready.set_result(
@@ -154,12 +153,10 @@ class Worker:
 
 
 def plan_digest(plan: Plan) -> str:
-    """Return the digest of the ids of a plan's trials, in their order."""
     return digest([trial.trial_id for trial in plan.trials])
 
 
 def installed_version() -> str:
-    """Return the version of lhaw-record that is installed on this machine."""
     return importlib.metadata.version("lhaw-record")
 
 

@@ -17,13 +17,13 @@ from lhaw_record.recorder.events.values import Checkpoint, Segment, Severity, Ta
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark, EnvironmentSettings
-from lhaw_record.runners.experiment.decoding_errors import key_problem
+from lhaw_record.runners.experiment.decoding import converted
 
 _KEY = "benchmark.design"
 _PAGE = "docs/papers.md"
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DesignCell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One kind of variants in a design, and how many of them are wanted.
 
     ``classes`` counts them by ambiguity class, and ``variants`` counts those of any class. ``dimensions`` lists the
@@ -57,15 +57,15 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return ", ".join(part for part in (self.benchmark, self.severity, kinds) if part)
 
 
-class Design(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class VariantDesign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A design file: its source, how many base tasks of each benchmark its variants may have, and its cells."""
 
     source: str
     tasks: dict[str, int]
-    cells: tuple[Cell, ...]
+    cells: tuple[DesignCell, ...]
 
 
-def load_design(name: str, base: Path, benchmark: str) -> Design:
+def load_design(name: str, base: Path, benchmark: str) -> VariantDesign:
     """Load the part of a design that concerns one benchmark."""
     bundled = {path.stem: path for path in data_path("designs").glob("*.toml")}
     path = bundled.get(name, base / name)
@@ -78,10 +78,7 @@ def load_design(name: str, base: Path, benchmark: str) -> Design:
         ) from None
     except (OSError, ValueError) as error:
         raise ExperimentError(f"key '{_KEY}': {path} is not a design: {error}; see {_PAGE}") from error
-    try:
-        design = msgspec.convert(raw, Design)
-    except msgspec.ValidationError as error:
-        raise ExperimentError(f"{path}: {key_problem(error, Design, raw, _PAGE)}") from error
+    design = converted(raw, VariantDesign, path, _PAGE)
     cells = tuple(cell for cell in design.cells if cell.benchmark == benchmark)
     if not cells or design.tasks.get(benchmark, 0) < 1:
         has = ", ".join(sorted({cell.benchmark for cell in design.cells})) or "nothing"
@@ -89,7 +86,7 @@ def load_design(name: str, base: Path, benchmark: str) -> Design:
     return msgspec.structs.replace(design, cells=cells)
 
 
-def chosen(design: Design, offered: Sequence[Variant], seed: int) -> list[Variant]:
+def chosen(design: VariantDesign, offered: Sequence[Variant], seed: int) -> list[Variant]:
     """Choose the variants that a design asks for, by seed and spread over the design's number of tasks."""
     order = sorted(offered, key=lambda variant: digest([seed, variant.task_id, variant.variant_id]))
     taken: dict[str, Variant] = {}
@@ -132,7 +129,7 @@ class DesignedBenchmark(Benchmark):
     ends_on_text = False
     has_own_images = True  # or has none at all: nothing is ever opened
 
-    def __init__(self, name: str, design: Design, missing: str) -> None:
+    def __init__(self, name: str, design: VariantDesign, missing: str) -> None:
         self.name = name
         self.version = f"design:{digest(design)[:12]}"
         self.missing = missing
@@ -141,7 +138,6 @@ class DesignedBenchmark(Benchmark):
         self._tasks = [self._task(number) for number in range(1, design.tasks[name] + 1)]
 
     def tasks(self) -> Sequence[Task]:
-        """Return as many numbered tasks as the design has."""
         return self._tasks
 
     def variants(self) -> Sequence[Variant]:
@@ -150,11 +146,9 @@ class DesignedBenchmark(Benchmark):
         return [self._variant(number, *kind) for number, kind in enumerate(kinds)]
 
     def system_prompt(self) -> str:
-        """Return an empty text, because no agent runs here."""
         return ""
 
     def open(self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None) -> NoReturn:
-        """Refuse, because a design has no environment."""
         del task, settings, variant
         raise ExperimentError(self.missing)
 
@@ -168,7 +162,7 @@ class DesignedBenchmark(Benchmark):
             environment_digest="",
         )
 
-    def _variant(self, number: int, cell: Cell, ambiguity_class: str | None) -> Variant:
+    def _variant(self, number: int, cell: DesignCell, ambiguity_class: str | None) -> Variant:
         task = self._tasks[number % len(self._tasks)]
         return Variant(
             benchmark=self.name,

@@ -1,7 +1,8 @@
-"""The plan: every trial that an experiment file describes, and what the store says about each.
+"""The plan: every trial that an experiment file describes, and the action budgets that the store has for them.
 
-A trial's id is a hash over what is measured. The value of the action budget, concurrency, the store, paths and cost
-limits are not part of it. If a prompt or parameter changes, the trials get new ids, and the plan shows them as new.
+Each task with its full prompt, and each variant, is run as often as the file says. If the experiment wants N sessions
+of every agent under every condition instead, each task gets N divided by the number of tasks, some of them one more,
+and within a task its variants take turns. Every agent gets the same sessions.
 """
 
 from collections import Counter
@@ -14,66 +15,19 @@ from lhaw_record.recorder.events import OracleBudgetSet
 from lhaw_record.recorder.events.canonical_json import digest, short_digest
 from lhaw_record.recorder.events.values import Task, Variant, prompt_state_and_channel
 from lhaw_record.recorder.reading.trial_index import FinishedTrial, TrialIndex
+from lhaw_record.runners.agents.planned_trial import BudgetUnit, PlannedTrial, TrialKey
 from lhaw_record.runners.base.conversation.injection import oracle_budget
 from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.base.text.fields import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.experiment.prompts import Prompts
-from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, LimitsSpec
-from lhaw_record.runners.runs.planning.cells import sessions_of
+from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
 
 T = TypeVar("T")
-
-
-class TrialKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a trial measures, and its experiment. Trials with equal keys are the same trial."""
-
-    experiment: str
-    benchmark: str
-    benchmark_version: str
-    task_digest: str
-    variant_digest: str | None
-    prompt_state: str
-    channel: str
-    agent_digest: str
-    prompts_digest: str
-    user_simulator: str | None
-    grader: str
-    limits: dict[str, float]
-    oracle_scope: str
-    trial_index: int
-    seed: int
-
-
-class BudgetUnit(msgspec.Struct, frozen=True):
-    """What an action budget applies to: an agent on a task, or on a variant."""
-
-    agent_digest: str
-    scope: str
-    unit_id: str
-
-
-class PlannedTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """One trial to run. ``variant`` is None for conditions with the full prompt and scope ``task``."""
-
-    trial_id: str
-    key: TrialKey
-    agent: AgentSpec
-    task: Task
-    variant: Variant | None
-    condition: str
-    trial_index: int
-    seed: int
-    unit: BudgetUnit
-
-    @property
-    def shown_variant(self) -> Variant | None:
-        """The variant that the agent works on, or None if it gets the full prompt."""
-        return None if self.key.prompt_state == "full" else self.variant
-
-    @property
-    def inject_percent(self) -> int | None:
-        """The percentage in the name of an ``inject_`` condition. It is None for other conditions."""
-        return int(self.condition.removeprefix("inject_")) if self.condition.startswith("inject_") else None
+PromptCell = tuple[Task, Variant | None]
+"""A task and one of its variants, or None for the full prompt."""
+Session = tuple[Task, Variant | None, int]
+"""A task, its variant or None, and the index of the trial within this cell."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +51,6 @@ def make_plan(
     simulator: str,
     offered: Sequence[Variant] | None = None,
 ) -> Plan:
-    """Plan the trials of an experiment."""
     tasks = chosen_tasks(benchmark, experiment.benchmark.tasks)
     every = benchmark.variants() if offered is None else offered
     known = {variant.variant_id: variant for variant in every if variant.task_id in tasks}
@@ -120,6 +73,7 @@ def make_plan(
         raise ExperimentError(f"agents {' and '.join(names)} do not differ in anything that is measured; remove one")
     if not trials:
         raise ExperimentError("no trials are planned; check benchmark.tasks, benchmark.variants and conditions")
+    _check_mcp_tools(trials, benchmark)
     return Plan(trials=_in_run_order(trials, [*tasks], [*variants]))
 
 
@@ -172,9 +126,9 @@ def agent_digest(agent: AgentSpec) -> str:
     and the routing table of its models.
     """
     if agent.external is not None:
-        parts = [agent.model, agent.given_parameters, agent.strategy, agent.persona, agent.external.identity()]
         routes = [[pattern, spec.model, spec.given_parameters] for pattern, spec in agent.routed.items()]
-        return digest([*parts, *([routes] if routes else [])])
+        program = agent.external.identity()
+        return digest([agent.model, agent.given_parameters, agent.strategy, agent.persona, program, routes])
     return digest([agent.model, agent.generation_parameters, agent.strategy, agent.persona])
 
 
@@ -267,19 +221,22 @@ def _check_follow_ups(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> N
             )
 
 
+def _check_mcp_tools(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> None:
+    """Refuse a program that calls no tools over MCP on tasks that offer some."""
+    deaf = [each for each in trials if each.agent.external and each.agent.external.ask_user == "none"]
+    tasks = sorted({each.task.task_id for each in deaf if benchmark.has_mcp_tools(each.task.task_id)})
+    if tasks:
+        others = "" if benchmark.tools_over_mcp == "all" else ", or other tasks in benchmark.tasks"
+        raise ExperimentError(
+            f"{benchmark.name} offers tools over MCP in {listed(tasks)}, and {deaf[0].agent.name} calls none "
+            f'(its entry says ask_user = "none"); take a program that does{others}'
+        )
+
+
 def _measured_limits(experiment: Experiment) -> dict[str, float]:
-    """Return the limits that can change what an agent achieves. Cost limits and unset limits are left out."""
-    limits = experiment.limits
-    return {
-        "max_turns": limits.max_turns,
-        **({} if limits.max_actions is None else {"max_actions": limits.max_actions}),
-        "max_seconds": limits.max_seconds,
-        "command_seconds": limits.command_seconds,
-        "memory_mb": limits.memory_mb,
-        "processes": limits.processes,
-        # Left out at its default, so that trials from before the key was there keep their ids.
-        **({} if limits.file_mb == LimitsSpec().file_mb else {"file_mb": limits.file_mb}),
-    }
+    """Return the limits that are set. Each can change what an agent achieves."""
+    limits = msgspec.structs.asdict(experiment.limits)
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def _in_run_order(
@@ -291,11 +248,59 @@ def _in_run_order(
     ``full`` trials come first only where injected trials wait for them.
     """
     has_injections = any(trial.inject_percent is not None for trial in trials)
-    task_places, variant_places = ({name: place for place, name in enumerate(names)} for names in (tasks, variants))
+    task_positions, variant_positions = (
+        {name: position for position, name in enumerate(names)} for names in (tasks, variants)
+    )
 
     def key(trial: PlannedTrial) -> tuple[bool, int, int, int]:
-        variant = -1 if trial.variant is None else variant_places[trial.variant.variant_id]
+        variant = -1 if trial.variant is None else variant_positions[trial.variant.variant_id]
         is_late = has_injections and trial.condition != "full"
-        return is_late, trial.trial_index, task_places[trial.task.task_id], variant
+        return is_late, trial.trial_index, task_positions[trial.task.task_id], variant
 
     return tuple(sorted(trials, key=key))
+
+
+def sessions_of(
+    experiment: Experiment, condition: str, tasks: Mapping[str, Task], variants: Mapping[str, Variant]
+) -> Iterator[Session]:
+    """Yield what to run under a condition: every cell as often as the file says, or the sessions of the cells."""
+    cells = list(_cells(condition, experiment.oracle_scope, tasks, variants))
+    if experiment.sessions is not None:
+        yield from assign_sessions(cells, experiment.sessions, experiment.deal_seed)
+        return
+    yield from ((task, variant, index) for task, variant in cells for index in range(experiment.trials))
+
+
+def _cells(
+    condition: str, scope: str, tasks: Mapping[str, Task], variants: Mapping[str, Variant]
+) -> Iterator[PromptCell]:
+    """Yield the cells of a condition: tasks with the full prompt, or variants.
+
+    Controls and faulty requests occur only under their own conditions.
+    """
+    if condition == "full_ask_user" or (condition == "full" and scope == "task"):
+        yield from ((task, None) for task in tasks.values())
+        return
+    state, _ = prompt_state_and_channel(condition)
+    for variant in variants.values():
+        if variant.prompt_state == ("underspecified" if state == "full" else state):
+            yield tasks[variant.task_id], variant
+
+
+def assign_sessions(cells: Sequence[PromptCell], sessions: int, seed: int) -> Iterator[Session]:
+    """Spread sessions evenly over the tasks, in an order that depends on the seed."""
+    by_task: dict[str, list[PromptCell]] = {}
+    for task, variant in sorted(cells, key=lambda cell: _rank(seed, *cell)):
+        by_task.setdefault(task.task_id, []).append((task, variant))
+    tasks = list(by_task.values())
+    counts = Counter[tuple[str, str]]()
+    for session in range(sessions if tasks else 0):
+        own = tasks[session % len(tasks)]
+        task, variant = own[session // len(tasks) % len(own)]
+        key = task.task_id, variant.variant_id if variant else ""
+        yield task, variant, counts[key]
+        counts[key] += 1
+
+
+def _rank(seed: int, task: Task, variant: Variant | None) -> tuple[str, str]:
+    return digest([seed, task.task_id]), digest([seed, variant.variant_id if variant else ""])

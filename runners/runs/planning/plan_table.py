@@ -1,4 +1,4 @@
-"""The table of a plan, by agent and condition: trials finished, trials to run and their expected cost, with notes."""
+"""What the trials of a plan may cost, and its table by agent and condition: trials finished, to run, and their cost."""
 
 from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -6,22 +6,60 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from lhaw_record.recorder.reading.trial_index import TrialIndex
-from lhaw_record.runners.base.text.listing import listed
+from lhaw_record.runners.agents.planned_trial import PlannedTrial
+from lhaw_record.runners.base.text.fields import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
-from lhaw_record.runners.experiment.tables import BenchmarkSpec, Experiment
+from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment, ModelSpec
+from lhaw_record.runners.models.costs import price_of, spent_words
 from lhaw_record.runners.models.replay import MASKED_REPLAY, hides_nothing
 from lhaw_record.runners.runs.planning.designs import DesignedBenchmark
-from lhaw_record.runners.runs.planning.plan import Plan, PlannedTrial
-from lhaw_record.runners.runs.planning.spending import (
-    ASSUMED_INPUT_TOKENS,
-    ASSUMED_OUTPUT_TOKENS,
-    expected_per_trial_usd,
-    has_guessed_cost,
-)
+from lhaw_record.runners.runs.planning.plan import Plan
 
+ASSUMED_INPUT_TOKENS = 150_000
+ASSUMED_OUTPUT_TOKENS = 6_000
 _COLUMNS = ("agent", "model", "condition", "trials", "finished", "to_run", "failed_before", "expected_cost_usd")
 _MAX_REASONS = 5
 _MAX_NAMES = 3
+
+
+def spending(experiment: Experiment, spent_usd: float, unpriced: int = 0) -> str:
+    """Return a cost in words. The words say if scripted models with an invented price are part of it."""
+    amount = spent_words(spent_usd, unpriced)
+    are_scripted = {spec.is_scripted for _, spec in experiment.models()}
+    if True not in are_scripted:
+        return amount
+    return (
+        f"{amount} at an invented price"
+        if are_scripted == {True}
+        else f"{amount}, scripted models at an invented price"
+    )
+
+
+def _known_costs(agent: AgentSpec, plan: Plan, index: TrialIndex) -> list[float]:
+    own = [trial.trial_id for trial in plan.trials if trial.agent.name == agent.name]
+    costs = [index.finished[trial_id].cost_usd for trial_id in own if trial_id in index.finished]
+    return [cost for cost in costs if cost is not None]
+
+
+def expected_per_trial_usd(agent: AgentSpec, plan: Plan, index: TrialIndex) -> float | None:
+    """Return the expected cost of one trial of an agent, in USD.
+
+    This is the mean cost of the agent's finished trials, or else the list price of a typical trial. The result is None
+    if the price is unknown.
+    """
+    known = _known_costs(agent, plan, index)
+    if known:
+        return sum(known) / len(known)
+    prices = list_prices(agent)
+    return None if prices is None else (ASSUMED_INPUT_TOKENS * prices[0] + ASSUMED_OUTPUT_TOKENS * prices[1]) / 1e6
+
+
+def list_prices(spec: ModelSpec) -> tuple[float, float] | None:
+    if spec.is_scripted:
+        return None  # known only from what its trials report
+    if spec.price is not None:
+        return spec.price.input_usd_per_million_tokens, spec.price.output_usd_per_million_tokens
+    return price_of(spec.model, spec.api_base)
 
 
 class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +145,7 @@ def plan_notes(experiment: Experiment, benchmark: Benchmark, plan: Plan, index: 
     yield from benchmark.remarks()
     yield from _not_hidden(benchmark, plan)
     yield from limit_notes(experiment)
-    if any(has_guessed_cost(agent, plan, index) for agent in experiment.agents):
+    if any(list_prices(agent) is not None and not _known_costs(agent, plan, index) for agent in experiment.agents):
         yield (
             "The expected cost is a guess until trials are finished: list price times "
             f"{ASSUMED_INPUT_TOKENS:,} input and {ASSUMED_OUTPUT_TOKENS:,} output tokens a trial, "
@@ -133,7 +171,6 @@ def _not_hidden(benchmark: Benchmark, plan: Plan) -> Iterator[str]:
 
 
 def limit_notes(experiment: Experiment) -> Iterator[str]:
-    """Yield a note for each cost limit of models, with the models of the experiment that it is for."""
     for pattern, limit_usd in experiment.budget.models.items():
         own = dict.fromkeys(spec.model for _, spec in experiment.models() if fnmatchcase(spec.model, pattern))
         yield f"budget.models.'{pattern}': at most {limit_usd:g} USD for {', '.join(own)}."

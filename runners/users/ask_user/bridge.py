@@ -21,7 +21,7 @@ SECONDS_FOR_THE_LAST = 2.0
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
-class Refusal(Exception):
+class Rejected(Exception):
     """The server rejects a message, and sending it again would not help."""
 
 
@@ -80,7 +80,7 @@ class Bridge:
                 if self._sent(message, single, request):
                     return
                 problem = "the connection ended before the answer"
-            except Refusal as refusal:
+            except Rejected as refusal:
                 problem = str(refusal)
                 break
             except (OSError, http.client.HTTPException) as broken:
@@ -108,7 +108,7 @@ class Bridge:
             body = response.read()
             if response.status >= 400 and not _is_reply(body, request):
                 may_pass = response.status >= 500
-                raise (http.client.HTTPException if may_pass else Refusal)("HTTP status " + str(response.status))
+                raise (http.client.HTTPException if may_pass else Rejected)("HTTP status " + str(response.status))
             if body.strip():
                 self._told(body, request)
             return True

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import anyio
 import msgspec
@@ -9,9 +10,11 @@ import msgspec
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.recorder.events import QuestionAnswered, QuestionAsked
 from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.conversation.messages import ToolResult
 from lhaw_record.runners.base.errors import BoundaryError, UserSimulatorError
 from lhaw_record.runners.base.recording import Recording
-from lhaw_record.runners.users.simulated_user.protocol import Answer, UserKnowledge, UserSimulator
+from lhaw_record.runners.users.ask_user.server import SERVER_NAME, TOOL_NAME, ask_user_tool, problem_with
+from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKnowledge, UserSimulator
 
 
 class RecordedUser:
@@ -89,7 +92,7 @@ class RecordedUser:
         await self._recording.append(answered)
         return answer.text
 
-    async def _simulated(self, question: str, context: str) -> Answer:
+    async def _simulated(self, question: str, context: str) -> UserAnswer:
         try:
             return await self._simulator.answer(question, context, self._knowledge)
         except (BoundaryError, RecorderError):
@@ -98,3 +101,30 @@ class RecordedUser:
             raise UserSimulatorError(
                 f"the simulator {self._simulator.name} broke: {type(error).__name__}: {error}", kind="crash"
             ) from error
+
+
+class AskUserTool:
+    """``ask_user`` as a tool of the native agent: defined, checked and answered as programs get it over MCP.
+
+    Args:
+        user: Answers and records the questions.
+        current_action: Returns the number of the action that is being executed, counted from 1.
+    """
+
+    def __init__(self, user: RecordedUser, current_action: Callable[[], int]) -> None:
+        self.user = user
+        self.tool = ask_user_tool(TOOL_NAME)
+        self._current_action = current_action
+
+    async def ask(self, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
+        """Ask with the arguments that the model gave. Invalid arguments give an error result.
+
+        Raises:
+            UserSimulatorError: The user could not answer.
+        """
+        problem = problem_with(TOOL_NAME, arguments)
+        if problem is not None:
+            return ToolResult(text=problem, is_error=True, server=SERVER_NAME)
+        context = arguments.get("context") or ""
+        answer = await self.user(arguments["question"], context, call_id or None, self._current_action())
+        return ToolResult(text=answer, server=SERVER_NAME)

@@ -1,23 +1,25 @@
-"""The ``ask_user`` tool as an MCP server: in memory for the native agent, over stdio and HTTP for other clients.
+"""The ``ask_user`` tool, and an MCP server for it over stdio and HTTP.
 
 The server offers this tool, and for programs a benchmark's own tools beside it or alone. If a server announces prompts
 or resources, some clients give their models tools for them, and then the arms of a comparison differ in more than the
 ability to ask.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
+import msgspec
 
+from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
 from lhaw_record.runners.base.errors import UserSimulatorError
-from lhaw_record.runners.users.ask_user.question import DELIVERY_KEY, Handler, Question, ToolCall, ToolOffer
 
 if TYPE_CHECKING:
     from mcp.server import Server, ServerRequestContext
     from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
 
 TOOL_NAME = "ask_user"
+SERVER_NAME = "lhaw-record-ask-user"
 CALL_ID_KEY = "lhaw-record/callId"
 MAX_CHARACTERS = 20_000
 _OTHER_CALL_ID_KEYS = ("callId", "toolUseId", "tool-call-request-id")
@@ -26,6 +28,59 @@ DESCRIPTION = (
     "Ask the person who gave you this task one question and get their answer. Use it when something that you need "
     "for the task is missing or unclear and cannot be found out in any other way."
 )
+
+DELIVERY_KEY = "lhaw_record.delivery"
+"""The ASGI scope key under which the HTTP side stores the AnswerDelivery of a request."""
+
+
+class AnswerDelivery:
+    """State of one answer's delivery: still open, done as far as the server can tell, or lost with its client."""
+
+    def __init__(self) -> None:
+        self.state: Literal["open", "done", "lost"] = "open"
+
+    def end(self, state: Literal["done", "lost"]) -> None:
+        """Record how the delivery ended. Later calls have no effect."""
+        if self.state == "open":
+            self.state = state
+
+
+class McpCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One call over MCP.
+
+    ``call_id`` is the model's id for its tool call, or None if the client does not send it. ``request_id`` is the
+    JSON-RPC id, which is unique within ``session_id``. ``delivery`` is None if the connection cannot break.
+    """
+
+    call_id: str | None = None
+    request_id: str | int | None = None
+    session_id: str | None = None
+    delivery: AnswerDelivery | None = None
+
+
+class AskUserCall(McpCall, frozen=True, kw_only=True):
+    """One call to ``ask_user``."""
+
+    question: str
+    context: str = ""
+
+
+class ToolRequest(McpCall, frozen=True, kw_only=True):
+    """One call to another tool, a benchmark's own."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """A benchmark's own tools, and what executes a call. It raises whatever broke; the agent is told no details."""
+
+    tools: tuple[ToolDefinition, ...]
+    call: Callable[[ToolRequest], Awaitable[ToolResult]]
+
+
+Handler = Callable[[AskUserCall], Awaitable[str]]
+"""Returns the answer to a question. Raises UserSimulatorError if the user could not answer."""
 
 
 def build_server(
@@ -38,9 +93,9 @@ def build_server(
     from mcp.server import Server
     from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
-    tools = [Tool(name=tool_name, description=DESCRIPTION, input_schema=_schema(tool_name))] if handler else []
     offered = offer.tools if offer is not None else ()
-    tools += [Tool(name=t.name, description=t.description, input_schema=t.input_schema) for t in offered]
+    all_tools = ([ask_user_tool(tool_name)] if handler else []) + list(offered)
+    tools = [Tool(name=t.name, description=t.description, input_schema=t.input_schema) for t in all_tools]
     others = frozenset(each.name for each in offered)
 
     async def list_tools(
@@ -52,13 +107,13 @@ def build_server(
         arguments = params.arguments or {}
         problem, answer = None, None
         if offer is not None and params.name in others:
-            answer = _called(offer, ToolCall(name=params.name, arguments=arguments, **_origin(context)))
+            answer = _called(offer, ToolRequest(name=params.name, arguments=arguments, **_origin(context)))
         elif handler is None or params.name not in (tool_name, TOOL_NAME):
             problem = f"There is no tool {params.name!r}. Tools: {', '.join(each.name for each in tools)}."
         else:
-            problem = _problem_with(params.name, arguments)
+            problem = problem_with(params.name, arguments)
             if problem is None:
-                asked = Question(
+                asked = AskUserCall(
                     question=arguments["question"], context=arguments.get("context") or "", **_origin(context)
                 )
                 answer = _answered(handler, asked)
@@ -71,7 +126,7 @@ def build_server(
                 group.cancel_scope.cancel()
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error)
 
-    return Server("lhaw-record-ask-user", on_list_tools=list_tools, on_call_tool=call_tool)
+    return Server(SERVER_NAME, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
 def call_id_of(meta: Mapping[str, Any]) -> str | None:
@@ -86,19 +141,21 @@ def call_id_of(meta: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _schema(tool_name: str) -> dict[str, Any]:
-    return {
+def ask_user_tool(name: str) -> ToolDefinition:
+    """Return the tool as every agent sees it."""
+    schema = {
         "type": "object",
         "properties": {
             "question": {"title": "Question", "type": "string"},
             "context": {"default": "", "title": "Context", "type": "string"},
         },
         "required": ["question"],
-        "title": f"{tool_name}Arguments",
+        "title": f"{name}Arguments",
     }
+    return ToolDefinition(name=name, description=DESCRIPTION, input_schema=schema)
 
 
-def _problem_with(name: str, arguments: Mapping[str, Any]) -> str | None:
+def problem_with(name: str, arguments: Mapping[str, Any]) -> str | None:
     """Return what is wrong with a question, worded for the model, or None if it can be asked."""
     question, context = arguments.get("question"), arguments.get("context") or ""
     if not isinstance(question, str) or not isinstance(context, str):
@@ -125,7 +182,7 @@ def _origin(context: "ServerRequestContext[Any]") -> dict[str, Any]:
     }
 
 
-async def _called(offer: ToolOffer, call: ToolCall) -> tuple[str, bool]:
+async def _called(offer: ToolOffer, call: ToolRequest) -> tuple[str, bool]:
     """Return the text of the tool result, and whether the result is an error."""
     try:
         result = await offer.call(call)
@@ -134,7 +191,7 @@ async def _called(offer: ToolOffer, call: ToolCall) -> tuple[str, bool]:
     return result.text, result.is_error
 
 
-async def _answered(handler: Handler, question: Question) -> tuple[str, bool]:
+async def _answered(handler: Handler, question: AskUserCall) -> tuple[str, bool]:
     """Return the text of the tool result, and whether the result is an error."""
     try:
         return await handler(question), False

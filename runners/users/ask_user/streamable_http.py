@@ -6,7 +6,7 @@ repeated question can be recognised.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
-from lhaw_record.runners.users.ask_user.question import DELIVERY_KEY, Delivery
+from lhaw_record.runners.users.ask_user.server import DELIVERY_KEY, AnswerDelivery
 
 if TYPE_CHECKING:
     from mcp.server import Server
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 SESSION_HEADER = "mcp-session-id"
 _MAX_BODY_BYTES = 4 << 20
 _MAX_BATCH = 100
@@ -71,7 +69,7 @@ class StreamableHttp:
         if body is None:
             await Response("the request is too large", status_code=413)(scope, receive, send)
             return
-        delivery = Delivery()
+        delivery = AnswerDelivery()
         receive, send = _watched(delivery, receive, send)
         to_one = _readable({**scope, DELIVERY_KEY: delivery})
         reads_streams = any(kind in headers.get("accept", "") for kind in (_STREAM, "text/*"))
@@ -195,7 +193,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def _watched(delivery: Delivery, receive: Receive, send: Send) -> tuple[Receive, Send]:
+def _watched(delivery: AnswerDelivery, receive: Receive, send: Send) -> tuple[Receive, Send]:
     """Wrap the channels of a request so that they record its delivery."""
 
     async def hear() -> MutableMapping[str, Any]:

@@ -1,26 +1,122 @@
-"""The ``llm`` simulator, in which a model plays the user. What its answers reveal is measured."""
+"""The ``llm`` simulator, in which a model plays the user. Its answers are checked, and what they reveal is measured."""
 
 import re
+import tomllib
 from collections.abc import Collection
+from difflib import SequenceMatcher
+from functools import cache
 from pathlib import Path
 
 import msgspec
 
-from lhaw_record.recorder.events import RejectedAnswer
+from lhaw_record.recorder.events import RejectedAnswer, RevealedSegment
+from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError, UnusableReply, UserSimulatorError
+from lhaw_record.runners.experiment.prompts import Prompts
+from lhaw_record.runners.experiment.tables import Experiment, UserSimulatorSpec
 from lhaw_record.runners.models.llm_jobs.json_replies import json_object
 from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema
-from lhaw_record.runners.users.simulated_user.answer_checks import CheckedAnswer, checked, request_again
-from lhaw_record.runners.users.simulated_user.answers import is_about_authority
-from lhaw_record.runners.users.simulated_user.expected_questions import asked_segments
-from lhaw_record.runners.users.simulated_user.protocol import Answer, AskModel, UserKnowledge
+from lhaw_record.runners.users.simulated_user.answers import (
+    DumpSimulator,
+    ExactSimulator,
+    asked_segments,
+    is_about_authority,
+    reveals,
+)
+from lhaw_record.runners.users.simulated_user.lexicon import sentences
+from lhaw_record.runners.users.simulated_user.protocol import AskModel, UserAnswer, UserKnowledge, UserSimulator
 
+_WORD = re.compile(r"\w+")
+_ECHOED_SHARE = 0.8
 _DIVIDER = re.compile(r"^---$", re.MULTILINE)
 ANSWER_FORM = ReplyForm("answer", object_schema({"answer": {"type": "string"}}))
 """The form of a reply, for models that take JSON schemas."""
 _PLACEHOLDER = re.compile(r"\{(full_prompt|sent_prompt|removed|question|context)\}")
+
+
+class CheckedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer, the segments that it reveals or withholds, and its problem in one word (or None).
+
+    ``problem`` is ``empty``, ``echo``, ``withheld`` or ``volunteered``. The first two make an answer unusable.
+    """
+
+    text: str
+    revealed: tuple[RevealedSegment, ...]
+    withheld: tuple[str, ...]
+    problem: str | None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the answer may be given to the agent."""
+        return self.problem not in ("empty", "echo")
+
+    @property
+    def deviation(self) -> int:
+        """The number of segments that are withheld or volunteered."""
+        return len(self.withheld) + sum(not each.is_requested for each in self.revealed)
+
+
+def checked(text: str, question: str, context: str, asked: Collection[str], knowledge: UserKnowledge) -> CheckedAnswer:
+    """Return an answer with everything that is wrong with it."""
+    revealed = tuple(
+        RevealedSegment(segment_id=each.segment_id, is_requested=each.segment_id in asked)
+        for each in knowledge.removed
+        if reveals(text, each)
+    )
+    given = {each.segment_id for each in revealed}
+    withheld = tuple(
+        each.segment_id for each in knowledge.removed if each.segment_id in asked and each.segment_id not in given
+    )
+    is_news = any(not reveals(question, each) for each in knowledge.removed if each.segment_id in given)
+    problem: str | None
+    if not text:
+        problem = "empty"
+    elif not is_news and (is_echo(text, question) or (context and is_echo(text, f"{context} {question}"))):
+        problem = "echo"
+    elif withheld:
+        problem = "withheld"
+    else:
+        problem = "volunteered" if any(not each.is_requested for each in revealed) else None
+    return CheckedAnswer(text=text, revealed=revealed, withheld=withheld, problem=problem)
+
+
+def is_echo(answer: str, question: str) -> bool:
+    """Return whether an answer only repeats the question.
+
+    It does if little remains without the question's sentences, or if it is itself a question of nearly the same words.
+    A statement that confirms in the question's words is an answer.
+    """
+    said, asked = _words(answer), _words(question)
+    if not said or not asked:
+        return False
+    rest = f" {' '.join(said)} "
+    for sentence in sentences(question):
+        rest = rest.replace(f" {' '.join(_words(sentence))} ", " ")
+    if len(rest.split()) <= (1 - _ECHOED_SHARE) * len(said):
+        return True
+    is_question = answer.rstrip(" \"'`*)").endswith("?")
+    return is_question and SequenceMatcher(None, said, asked, autojunk=False).ratio() >= _ECHOED_SHARE
+
+
+def request_again(answer: CheckedAnswer, knowledge: UserKnowledge) -> str:
+    """Return what the model is told about an answer that has a problem."""
+    templates = _templates()
+    volunteered = {each.segment_id for each in answer.revealed if not each.is_requested}
+    named = answer.withheld if answer.problem == "withheld" else volunteered
+    values = ", ".join(f'"{each.value}"' for each in knowledge.removed if each.segment_id in named)
+    problem = templates[answer.problem or "empty"].replace("{text}", values)
+    return templates["again"].replace("{problem}", problem).replace("{reply}", answer.text)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+@cache
+def _templates() -> dict[str, str]:
+    return tomllib.loads(data_path("user", "checks.toml").read_text(encoding="utf-8"))
 
 
 class LlmSimulator:
@@ -48,9 +144,9 @@ class LlmSimulator:
         self.name = name
         self._ask_model = ask_model
         self._system, self._user = _read(template_path or data_path("prompts", "user_simulator.md"))
-        self._given: dict[tuple[str, str, tuple[Segment, ...]], Answer] = {}
+        self._given: dict[tuple[str, str, tuple[Segment, ...]], UserAnswer] = {}
 
-    async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> Answer:
+    async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
         """Return the model's answer."""
         asked = asked_segments(question, context, knowledge)
         known = tuple(segment for segment in knowledge.removed if knowledge.is_open(segment, asked))
@@ -62,7 +158,7 @@ class LlmSimulator:
 
     async def _fresh_answer(
         self, question: str, context: str, knowledge: UserKnowledge, asked: Collection[str]
-    ) -> Answer:
+    ) -> UserAnswer:
         system, user = (_fill(part, question, context, knowledge) for part in (self._system, self._user))
 
         async def reply(prompt: str) -> CheckedAnswer:
@@ -80,7 +176,7 @@ class LlmSimulator:
                 kind=f"{chosen.problem}_reply",
                 is_retry_owed=False,
             )
-        return Answer(
+        return UserAnswer(
             text=chosen.text,
             revealed=chosen.revealed,
             withheld=chosen.withheld,
@@ -128,3 +224,22 @@ def _described(segment: Segment) -> str:
     how = "on purpose, but you have no approval for it" if is_about_authority(segment) else "by mistake"
     slip = f' (the prompt says "{segment.decoy}", {how})' if segment.decoy else ""
     return f"{segment.value}{where}{slip}"
+
+
+def simulator_of(spec: UserSimulatorSpec, ask_model: AskModel | None, template_path: Path | None) -> UserSimulator:
+    """Return the simulated user that an experiment names. ``ask_model`` is for the kind ``llm`` only."""
+    if ask_model is not None:
+        return LlmSimulator(ask_model, template_path=template_path)
+    return ExactSimulator() if spec.kind == "exact" else DumpSimulator()
+
+
+def simulator_identity(experiment: Experiment, prompts: Prompts) -> str:
+    """Return the simulated user's identity for a trial's key: its kind, and a digest of all that affects answers."""
+    spec = experiment.user_simulator
+    files = [data_path("user", name) for name in ("answers.toml", "matcher.toml")]
+    model = None
+    if spec.kind == "llm" and spec.llm is not None:
+        files.append(prompts.user_simulator_path or data_path("prompts", "user_simulator.md"))
+        files.append(data_path("user", "checks.toml"))
+        model = [spec.llm.model, spec.llm.given_parameters]
+    return f"{spec.kind}:{digest([model, *(path.read_text(encoding='utf-8') for path in files)])[:12]}"

@@ -10,8 +10,16 @@ from itertools import takewhile
 import msgspec
 
 from lhaw_record.recorder.events.values import Segment
-from lhaw_record.runners.users.simulated_user.clauses import Clause, asking_clauses
-from lhaw_record.runners.users.simulated_user.lexicon import Lexicon, lexicon, stem, terms, widen, words
+from lhaw_record.runners.users.simulated_user.lexicon import (
+    Clause,
+    Lexicon,
+    asking_clauses,
+    lexicon,
+    stem,
+    terms,
+    widen,
+    words,
+)
 
 _HEAD = re.compile(
     r"\b(?:which|what|whose)(?:'s| is| are)?\s+(?:of\s+)?(?:the\s+)?(?P<phrase>(?:[\w#@./'-]+\s*){1,4})"

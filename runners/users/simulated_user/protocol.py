@@ -1,12 +1,12 @@
 """The protocol for user simulators, which answer a question knowing what was removed from the prompt."""
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import Protocol, Self
 
 import msgspec
 
 from lhaw_record.recorder.events import RejectedAnswer, RevealedSegment
-from lhaw_record.recorder.events.values import ExpectedQuestions, Segment
+from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Variant
 from lhaw_record.runners.models.reply_forms import ReplyForm
 
 
@@ -38,6 +38,25 @@ class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
     revealed: frozenset[str] = frozenset()
     after_follow_up: "UserKnowledge | None" = None
 
+    @classmethod
+    def of_variant(cls, full_prompt: str, variant: Variant | None) -> Self:
+        """Return what the user of a trial knows: the full prompt, and what was removed from it.
+
+        A user with a follow-up means what they say until they make it, and only then want what the full prompt says.
+        """
+        if variant is None:
+            return cls(full_prompt=full_prompt, sent_prompt=full_prompt, removed=())
+        sent, follow_up = variant.prompt, variant.follow_up
+        known = cls(
+            full_prompt=full_prompt,
+            sent_prompt=sent if follow_up is None else f"{sent}\n\n{follow_up}",
+            removed=variant.segments,
+            expected=variant.expected_questions,
+        )
+        if follow_up is None:
+            return known
+        return cls(full_prompt=sent, sent_prompt=sent, removed=(), after_follow_up=known)
+
     def is_open(self, segment: Segment, asked: Collection[str]) -> bool:
         """Return whether a removed segment may be given to the agent.
 
@@ -53,7 +72,7 @@ class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
         return {segment.segment_id, parent.segment_id} <= set(asked) and self.is_open(parent, asked)
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class UserAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An answer, the removed segments that it reveals, those that were asked for and withheld, and rejected replies."""
 
     text: str
@@ -67,7 +86,7 @@ class UserSimulator(Protocol):
 
     name: str
 
-    async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> Answer:
+    async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
         """Answer one question.
 
         Raises:

@@ -3,6 +3,8 @@
 import pytest
 
 from lhaw_record.analytics.comparison.published import (
+    COLUMNS,
+    comparison,
     folded,
     index,
     printed_benchmarks,
@@ -10,7 +12,6 @@ from lhaw_record.analytics.comparison.published import (
     printed_model,
     read_file,
 )
-from lhaw_record.analytics.comparison.published_comparison import COLUMNS, comparison
 from lhaw_record.analytics.errors import UnknownName
 from lhaw_record.analytics.tables.tables import TABLES, Table, table
 from lhaw_record.analytics.views.headers import headers

@@ -32,7 +32,7 @@ def test_every_reading_changes_a_table(found):
 def test_every_closed_choice_is_tried(found):
     """All allowed values but the default, and stated values that their parameters allow."""
     _, tried = found
-    closed = {(each.name, value) for each in PARAMETERS for value in each.allowed if value != each.default}
+    closed = {(each.name, value) for each in PARAMETERS for value in each.choices if value != each.default}
     assert closed <= {(reading.parameter, reading.value) for reading in tried}
     names = {each.name for each in PARAMETERS}
     for name in STATED.keys() & names:
@@ -48,7 +48,7 @@ def test_what_is_said_of_a_change_is_true(found, number):
     snapshot = sensitive_store().snapshot()
     name, _, value = change.reading.partition(" = ")
     parameter = next(each for each in PARAMETERS if each.name == name)
-    chosen = {"true": True, "false": False}.get(value, int(value) if parameter.sql_type == "integer" else value)
+    chosen = {"true": True, "false": False}.get(value, int(value) if parameter.sql_type == "bigint" else value)
     sides = []
     for parameters in ({}, {name: chosen}):
         settings = {"draws": 200, "permutations": 100, **parameters}

@@ -8,7 +8,7 @@ import pytest
 
 from lhaw_record.analytics.errors import UnknownName
 from lhaw_record.analytics.exports.harbor_tasks import renamed
-from lhaw_record.runners.environments.benchmarks.harbor.new_task import write_task
+from lhaw_record.runners.environments.benchmarks.new_benchmark import write_task
 from tests.cli.program import called
 from tests.support.harbor_variants import register_variants
 

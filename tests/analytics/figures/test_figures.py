@@ -11,7 +11,7 @@ import pytest
 from lhaw_record.analytics.cli import figure_commands
 from lhaw_record.analytics.errors import UnknownName
 from lhaw_record.analytics.figures import FIGURES, draw, spec_of, to_bytes
-from lhaw_record.analytics.figures.style import SERIES, named, styled
+from lhaw_record.analytics.figures.drawing import SERIES, named, styled
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.cli.command import add_commands
 from lhaw_record.recorder.resources import data_path

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from lhaw_record.analytics.cli import findings_output
+from lhaw_record.analytics.cli import table_output
 from lhaw_record.analytics.findings.findings import MEASURES, NEEDED, by_question, findings
 from lhaw_record.analytics.tables.tables import tables
 from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
@@ -260,14 +260,14 @@ def test_a_command_asks_about_one_success(monkeypatch, tmp_path):
         finally:
             connection.close()
 
-    monkeypatch.setattr(findings_output, "compute", computed)
+    monkeypatch.setattr(table_output, "compute", computed)
     for settings, measure in (
         ([], "progress"),
         (["timing_measure=pass_at_k"], "pass@k"),
         (["reading=paper"], "pass@k"),
     ):
         out = io.StringIO()
-        findings_output.print_findings(tmp_path, "checkpoint_progress", settings=settings, form="csv", out=out)
+        table_output.print_findings(tmp_path, "checkpoint_progress", settings=settings, form="csv", out=out)
         rows = list(csv.DictReader(io.StringIO(out.getvalue())))
         about = [row for row in rows if row["table"] == "point_of_no_return"]
         assert about

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from lhaw_record.analytics.errors import AnalyticsError
-from lhaw_record.analytics.paper import PRESETS, make, preset, read_spec
+from lhaw_record.analytics.paper import PRESETS, make, read_spec, spec_and_text
 from lhaw_record.analytics.paper.notebooks import marimo_app, notebook
 from lhaw_record.analytics.paper.paper import Paper, PaperTable, write_notebooks
 from lhaw_record.analytics.paper.pivot import Empty, pivot
@@ -184,7 +184,7 @@ def test_a_pool_of_one_agent_is_not_printed():
 
 def test_many_columns_have_their_gains_below(connection):
     """All conditions fit on a page: gains stand below their values, and every line has as many cells as the others."""
-    spec, _ = preset("conditions")
+    spec, _ = spec_and_text("conditions")
     made = pivot(table(connection, "overall"), spec.tables[0], names={}, parameters=values_of({}))
     conditions = [head[-1] for head in made.heads]
     assert conditions[:3] == ["full prompt", "underspecified", "may ask"]
@@ -480,7 +480,7 @@ intervals = {has_intervals}
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_compiles(stored, tmp_path, name):
     """The presets fit a store; their LaTeX compiles with nothing wider or longer than the page, all fonts embedded."""
-    spec, _ = preset(name)
+    spec, _ = spec_and_text(name)
     paper = make(stored, spec)
     assert {*paper.tables, *paper.figures, *paper.left_out} == {each.label for each in (*spec.tables, *spec.figures)}
     paper.write(tmp_path)

@@ -8,7 +8,7 @@ import msgspec
 
 from lhaw_record.analytics.report import Page, page_of
 from lhaw_record.analytics.views.store import connect
-from lhaw_record.recorder.events import Event, ModelFailed, ModelResponded, RepliedToolCall
+from lhaw_record.recorder.events import Event, ModelFailed, ModelResponded, RepliedToolCall, Usage
 from lhaw_record.recorder.reading.reader import Snapshot
 from tests.analytics.make_store import Store, called
 from tests.analytics.views.test_views import busy_store
@@ -114,7 +114,7 @@ def _call(
         finish_reason="stop",
         latency_ms=5.0,
         tool_calls=() if said else (RepliedToolCall(call_id="g1", name="grep", arguments_json='{"pattern":"x"}'),),
-        cost_usd=0.001,
+        usage=Usage(cost_usd=0.001),
     )
 
 

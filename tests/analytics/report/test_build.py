@@ -12,9 +12,8 @@ import pytest
 from lhaw_record.analytics.findings.findings import Finding
 from lhaw_record.analytics.report.build import _interval
 from lhaw_record.analytics.report.facts import grid
-from lhaw_record.analytics.report.packing import columnar, packed
 from lhaw_record.analytics.report.timelines import timelines
-from lhaw_record.analytics.report.trials import LENGTHS, choose_length, choose_trials, trial_list
+from lhaw_record.analytics.report.trials import LENGTHS, choose_length, choose_trials, columnar, packed, trial_list
 from lhaw_record.analytics.tables.tables import TABLES, tables
 from lhaw_record.analytics.views.store import connect
 from tests.analytics.figures.test_figures import CONTROL

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from lhaw_record.analytics.statistics.agreement import rank_agreement, rank_correlation, weighted_kappa
-from lhaw_record.analytics.statistics.inference import Settings
+from lhaw_record.analytics.statistics.inference import InferenceSettings
 from lhaw_record.analytics.views.store import connect
 from tests.analytics import reference_agreement as slow
 from tests.analytics.make_store import Store
@@ -27,7 +27,7 @@ VALUES = st.sampled_from([-1.0, -2 / 3, -0.5, -1 / 3, 0.0, 1 / 3, 0.5, 2 / 3, 1.
 def kappa_of(things, **options):
     """The estimate of things (one score, the other score, cluster)."""
     one, other, clusters = (np.array(column) for column in zip(*things, strict=True))
-    return weighted_kappa(one, other, clusters, Settings(draws=DRAWS, **options))
+    return weighted_kappa(one, other, clusters, InferenceSettings(draws=DRAWS, **options))
 
 
 @settings(max_examples=at_depth(60, 300))
@@ -164,7 +164,7 @@ def test_tau_of_few_tasks_has_no_interval():
     for count in (14, 15):
         left = chance.integers(0, 4, size=5 * count).astype(float)
         right = left + chance.integers(0, 3, size=5 * count)
-        found = rank_correlation(left, right, np.arange(5 * count) % count, Settings(draws=DRAWS))
+        found = rank_correlation(left, right, np.arange(5 * count) % count, InferenceSettings(draws=DRAWS))
         assert found.value is not None
         assert found.n_clusters == count
         assert (found.low is None, found.reason) == ((True, "too_few_clusters") if count < 15 else (False, None))

@@ -8,7 +8,7 @@ from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
 from lhaw_record.analytics.statistics.effects import FEWEST_CLUSTERS, Trial, effect_rows
-from lhaw_record.analytics.statistics.inference import Settings
+from lhaw_record.analytics.statistics.inference import InferenceSettings
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, table
 from lhaw_record.analytics.views.store import connect
 from tests.analytics.make_store import Store
@@ -31,7 +31,7 @@ def rows_of(*parts):
     """The rows of some trials by dimension and condition, nothing missing."""
     trials = [trial for part in parts for trial in part]
     gaps = {trial.cell: (0, 0) for trial in trials}
-    return {(row["dimension"], row["condition"]): row for row in effect_rows(trials, gaps, Settings())}
+    return {(row["dimension"], row["condition"]): row for row in effect_rows(trials, gaps, InferenceSettings())}
 
 
 def closed_form(plus, minus, n=3):
@@ -71,7 +71,7 @@ def test_variants_that_copy_their_task_add_nothing():
         trial._replace(variant=f"{trial.variant}-{copy}") for trial in trials_of("goal", data) for copy in range(7)
     ]
     gaps = {trial.cell: (0, 0) for trial in trials}
-    seven = effect_rows(trials, gaps, Settings())[0]
+    seven = effect_rows(trials, gaps, InferenceSettings())[0]
     assert (seven["n_units"], seven["n_clusters"]) == (56, 8)
     assert [seven[name] for name in ("value", "low", "high", "p_value")] == pytest.approx(
         [one[name] for name in ("value", "low", "high", "p_value")], abs=1e-5

@@ -10,11 +10,11 @@ from scipy.special import expit, logit
 
 from lhaw_record.analytics.statistics.agreement import rank_correlation, tau_by_chance, weighted_kappa
 from lhaw_record.analytics.statistics.effects import Trial, effect_rows
-from lhaw_record.analytics.statistics.inference import Settings, Units, estimate
+from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, estimate
 from lhaw_record.analytics.statistics.randomization import Draws, permuted
 
 pytestmark = pytest.mark.thorough
-SETTINGS = Settings(draws=1_000, permutations=1_000)
+SETTINGS = InferenceSettings(draws=1_000, permutations=1_000)
 STUDIES = 300
 LEAST = 0.93 - 3 * (0.93 * 0.07 / STUDIES) ** 0.5
 MOST = 0.06 + 3 * (0.05 * 0.95 / STUDIES) ** 0.5

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy.stats import permutation_test, ttest_ind
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from lhaw_record.analytics.statistics.inference import Settings, Units, agreeing, contrast, estimate, printed
+from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, agreeing, contrast, estimate, printed
 from lhaw_record.analytics.statistics.randomization import Draws, permuted
 from tests.support.depth import at_depth
 
 VALUES = st.sampled_from([-1.0, -2 / 3, -1 / 3, 0.0, 0.25, 1 / 3, 0.5, 1.0])
-QUICK = Settings(draws=300, permutations=300)
+QUICK = InferenceSettings(draws=300, permutations=300)
 
 
 def units(rows, weights=None):
@@ -72,13 +72,15 @@ def test_equal_gains_of_all_tasks_are_a_level_of_all(kind):
     """Eight tasks with the largest gain: 8 of 8, from -1 to 1. None of them with any: 8 halves. Nothing else varies."""
     scale = 100 if kind == "percent_gain" else 1
     for gain in (1.0, 0.0, -1.0):
-        found = estimate(kind, units([(scale * gain, task) for task in range(8)]), Settings())
-        level = estimate("level", units([((1 + gain) / 2, task) for task in range(8)]), Settings())
+        found = estimate(kind, units([(scale * gain, task) for task in range(8)]), InferenceSettings())
+        level = estimate("level", units([((1 + gain) / 2, task) for task in range(8)]), InferenceSettings())
         assert (found.low, found.high) == pytest.approx(
             (scale * (2 * level.low - 1), scale * (2 * level.high - 1)), abs=3e-6 * scale
         )
         assert found.reason is None
-    assert estimate("free_gain", units([(1.0, task) for task in range(8)]), Settings()).reason == "no_variation"
+    assert (
+        estimate("free_gain", units([(1.0, task) for task in range(8)]), InferenceSettings()).reason == "no_variation"
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -89,7 +91,7 @@ def test_the_interval_is_every_difference_that_the_test_does_not_reject(seed):
     """
     chance = Random(seed)
     rows = [(chance.choice([-1, 0, 0.25, 1, 1]), chance.randrange(9)) for _ in range(25)]
-    found = estimate("gain", units(rows), Settings())
+    found = estimate("gain", units(rows), InferenceSettings())
     down, up = ((side * found.value + 1) / (found.n_clusters + 1) for side in (1, -1))
     if found.p_value < 0.05:  # the bound at 0 gets no room beyond 0
         bounds = ((found.high - up, 1),) if found.value > 0 else ((found.low + down, -1),)
@@ -98,7 +100,7 @@ def test_the_interval_is_every_difference_that_the_test_does_not_reject(seed):
     for bound, outwards in bounds:
         for step, is_inside in ((-1e-4, True), (1e-4, False)):
             shifted = [(value - bound - outwards * step, cluster) for value, cluster in rows]
-            assert (estimate("gain", units(shifted), Settings()).p_value >= 0.05) == is_inside
+            assert (estimate("gain", units(shifted), InferenceSettings()).p_value >= 0.05) == is_inside
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])
@@ -108,7 +110,7 @@ def test_p_values_of_gains_are_those_of_scipy(alternative):
     theirs = permutation_test(
         (values,), np.sum, permutation_type="samples", n_resamples=np.inf, alternative=alternative
     )
-    ours = estimate("gain", units(list(zip(values, range(11), strict=True))), Settings())
+    ours = estimate("gain", units(list(zip(values, range(11), strict=True))), InferenceSettings())
     assert (ours.p_value if alternative == "two-sided" else ours.p_greater) == pytest.approx(theirs.pvalue)
 
 
@@ -144,13 +146,13 @@ def test_a_contrast_of_levels_is_at_least_as_long_as_the_levels_say():
     With 60 tasks in each arm, where t is close to the normal, it is close to that of statsmodels.
     """
     rows = [[(0.0, task) for task in range(count)] for count in (5, 8)]
-    one, other = (estimate("level", units(arm), Settings()) for arm in rows)
-    found = contrast("level", *map(units, rows), Settings())
+    one, other = (estimate("level", units(arm), InferenceSettings()) for arm in rows)
+    found = contrast("level", *map(units, rows), InferenceSettings())
     assert (found.low, found.high, found.p_value) == (-other.high, one.high, 1.0)
     assert found.high > 0.5
     counts = (1, 60), (8, 60)
     rows = [[(float(task < hits), task) for task in range(count)] for hits, count in counts]
-    found = contrast("level", *map(units, rows), Settings())
+    found = contrast("level", *map(units, rows), InferenceSettings())
     low, high = confint_proportions_2indep(*counts[0], *counts[1], method="newcomb")
     assert found.p_value < 0.05
     assert (found.low, found.high) == (pytest.approx(low, abs=0.02), pytest.approx(high, abs=0.02))
@@ -163,11 +165,11 @@ def test_a_contrast_of_levels_is_not_surer_than_the_levels_are(shares):
     5 tasks that all fail had p < 0.001 beside 30 of 0.1: by their number, they may well succeed as often.
     """
     rows = [[(shares[0], task) for task in range(5)], [(shares[1] + task % 3 / 50, task) for task in range(30)]]
-    found = contrast("level", *map(units, rows), Settings())
+    found = contrast("level", *map(units, rows), InferenceSettings())
     sums = [np.array([value for value, _ in arm]) for arm in rows]
     alone = permuted(*((each, np.ones(len(each))) for each in sums), 0.95, Draws(10_000, 1))
     assert alone.p_value < 0.001 < found.p_value
-    one, other = (estimate("level", units(arm), Settings(confidence=1 - found.p_value)) for arm in rows)
+    one, other = (estimate("level", units(arm), InferenceSettings(confidence=1 - found.p_value)) for arm in rows)
     lower, higher = sorted((one, other), key=lambda level: level.value)
     reach = math.hypot(lower.high - lower.value, higher.value - higher.low)
     assert reach == pytest.approx(higher.value - lower.value, abs=1e-4)
@@ -177,7 +179,7 @@ def test_a_contrast_of_levels_is_not_surer_than_the_levels_are(shares):
 @pytest.mark.parametrize(("tasks", "mean"), [((5, 30), 0.1), ((8, 100), 0.05), ((13, 100), 0.05), ((4, 30), 0.1)])
 def test_few_tasks_that_differ_beside_many_that_are_alike_give_no_false_effect(tasks, mean):
     """Arms of one mean, drawn here: of 400 contrasts at most 6 % reject. The permutation alone rejected 31 to 43 %."""
-    rng, settings, rejected = np.random.default_rng(7), Settings(permutations=500), 0
+    rng, settings, rejected = np.random.default_rng(7), InferenceSettings(permutations=500), 0
     for _ in range(400):
         rates = rng.beta(mean * 3 / 7, (1 - mean) * 3 / 7, tasks[0]), np.full(tasks[1], mean)
         arms = [[(rng.binomial(3, rate) / 3, task) for task, rate in enumerate(arm) for _ in range(4)] for arm in rates]
@@ -192,7 +194,7 @@ def test_few_tasks_that_are_asked_about_unlike_beside_many_give_no_false_effect(
 
     The permutation alone rejected 13 to 18 %.
     """
-    rng, settings, rejected = np.random.default_rng(7), Settings(draws=500, permutations=500), 0
+    rng, settings, rejected = np.random.default_rng(7), InferenceSettings(draws=500, permutations=500), 0
     for _ in range(400):
         rates = rng.gamma(1 / 1.5, 1.5, tasks[0]), np.ones(tasks[1])
         arms = [[(rng.poisson(3 * rate) / 3, task) for task, rate in enumerate(arm) for _ in range(4)] for arm in rates]
@@ -206,7 +208,9 @@ def test_few_tasks_that_are_asked_about_unlike_beside_many_give_no_false_effect(
 def test_a_contrast_of_amounts_is_refused_where_an_arm_has_no_interval(one, reason):
     """Six tasks, or nine that nobody asked about, do not say what other tasks would be like."""
     other = [(place % 3 + 0.5, place) for place in range(20)]
-    found = contrast("amount", units([(value, place) for place, value in enumerate(one)]), units(other), Settings())
+    found = contrast(
+        "amount", units([(value, place) for place, value in enumerate(one)]), units(other), InferenceSettings()
+    )
     assert (found.low, found.p_value, found.p_greater, found.reason) == (None, None, None, reason)
     assert found.value == round(one[0] - np.mean([value for value, _ in other]), 6)
 
@@ -230,10 +234,10 @@ def test_a_loss_is_tested_at_the_room_for_one_more_task():
     lost = [1, 1, 0.75, 0.5, 0.5, 0.25, 0.25, -0.25]
     less = [value - 1.5 / 9 for value in lost]
     found, beyond = (
-        estimate(kind, units([(value, task) for task, value in enumerate(values)]), Settings())
+        estimate(kind, units([(value, task) for task, value in enumerate(values)]), InferenceSettings())
         for kind, values in (("loss", lost), ("gain", less))
     )
-    gain = estimate("gain", units([(value, task) for task, value in enumerate(lost)]), Settings())
+    gain = estimate("gain", units([(value, task) for task, value in enumerate(lost)]), InferenceSettings())
     assert found.p_value == beyond.p_value > gain.p_value
     assert (found.value, found.high) == (gain.value, gain.high)
 
@@ -244,7 +248,7 @@ def test_every_sign_choice_is_looked_at_once():
     extreme = sum(
         abs(sum(s * v for s, v in zip(signs, sums, strict=True))) >= sum(sums) for signs in product((1, -1), repeat=7)
     )
-    assert estimate("gain", units(list(zip(sums, range(7), strict=True))), Settings()).p_value == extreme / 128
+    assert estimate("gain", units(list(zip(sums, range(7), strict=True))), InferenceSettings()).p_value == extreme / 128
 
 
 def test_a_level_of_independent_units_is_wilson_with_the_quantile_of_t():
@@ -252,7 +256,7 @@ def test_a_level_of_independent_units_is_wilson_with_the_quantile_of_t():
     from scipy.stats import norm, t
 
     rows = [(float(place < 9), place) for place in range(30)]
-    found = estimate("level", units(rows), Settings())
+    found = estimate("level", units(rows), InferenceSettings())
     alpha = 2 * norm.sf(t.isf(0.025, 29))
     seen = 4 * 0.3 * 0.7 * 29  # the variance p q / 29, shrunk towards p q / 30 with the weight of 2
     size = (seen + 2) / (seen / 29 + 2 / 30)
@@ -265,9 +269,9 @@ def test_copies_of_a_value_add_nothing_to_what_is_known():
     rng = np.random.default_rng(1)
     tasks = [(value, place) for place, value in enumerate(rng.integers(0, 2, size=13))]
     copied = [row for row in tasks for _ in range(7)]
-    one, seven = (estimate("level", units(rows), Settings()) for rows in (tasks, copied))
+    one, seven = (estimate("level", units(rows), InferenceSettings()) for rows in (tasks, copied))
     assert (one.low, one.high) == (seven.low, seven.high)
-    one, seven = (estimate("gain", units(rows), Settings()) for rows in (tasks, copied))
+    one, seven = (estimate("gain", units(rows), InferenceSettings()) for rows in (tasks, copied))
     assert one.p_value == seven.p_value
 
 
@@ -277,7 +281,7 @@ def test_floors(kind, fewest):
     rng = np.random.default_rng(2)
     for count in (fewest - 1, fewest):
         rows = [(value, place % count) for place, value in enumerate(rng.random(8 * count))]
-        found = estimate(kind, units(rows), Settings())
+        found = estimate(kind, units(rows), InferenceSettings())
         assert found.value is not None
         assert found.n_clusters == count
         assert (found.low is None, found.reason) == ((True, "too_few_clusters") if count < fewest else (False, None))
@@ -288,9 +292,12 @@ def test_the_order_of_the_units_makes_no_difference(kind):
     """Every machine prints the same digits, in whatever order the rows come and whatever the clusters are called."""
     chance = Random(1)
     rows = [(chance.choice([0, 1 / 3, 2 / 3, 1]), chance.randrange(20)) for _ in range(60)]
-    first = estimate(kind, units(rows), Settings())
+    first = estimate(kind, units(rows), InferenceSettings())
     chance.shuffle(rows)
-    assert estimate(kind, units([(value, (7 * cluster + 3) % 20) for value, cluster in rows]), Settings()) == first
+    assert (
+        estimate(kind, units([(value, (7 * cluster + 3) % 20) for value, cluster in rows]), InferenceSettings())
+        == first
+    )
 
 
 def test_clusters_that_begin_alike_are_in_the_order_of_their_values():
@@ -300,12 +307,14 @@ def test_clusters_that_begin_alike_are_in_the_order_of_their_values():
     rows = [(chance.choice(steps) * chance.choice([1, 1, 2]) / 100, cluster) for cluster in range(12) for _ in range(5)]
     rows += [(0.0, cluster) for cluster in range(12)]
     renamed = [(value, (5 * cluster + 7) % 12) for value, cluster in rows]
-    assert estimate("median", units(renamed), Settings()) == estimate("median", units(rows), Settings())
+    assert estimate("median", units(renamed), InferenceSettings()) == estimate(
+        "median", units(rows), InferenceSettings()
+    )
 
 
 def test_a_share_of_all_or_none_keeps_its_interval():
     """20 tasks that all succeed say that the share is high, and not that it is 1."""
-    found = estimate("level", units([(1.0, place) for place in range(20)]), Settings())
+    found = estimate("level", units([(1.0, place) for place in range(20)]), InferenceSettings())
     assert found.high == 1.0
     assert found.low == pytest.approx(1 / (1 + 2.093024**2 / 20), abs=1e-6)
 
@@ -314,23 +323,23 @@ def test_weights_are_weights():
     """A unit of weight 2 counts as two equal units of its cluster in the value and in the test."""
     rows = [(value, place) for place, value in enumerate([1, 0.5, 0, 1, -0.5, 0.25, 1, 0])]
     double = [row for row in rows for _ in range(2 if row[1] % 2 else 1)]
-    weighted = estimate("gain", units(rows, [2 if cluster % 2 else 1 for _, cluster in rows]), Settings())
-    repeated = estimate("gain", units(double), Settings())
+    weighted = estimate("gain", units(rows, [2 if cluster % 2 else 1 for _, cluster in rows]), InferenceSettings())
+    repeated = estimate("gain", units(double), InferenceSettings())
     assert (weighted.value, weighted.low, weighted.p_value) == (repeated.value, repeated.low, repeated.p_value)
 
 
 def test_nothing_is_nothing():
     """No units, or weights of 0, give a reason."""
     empty = np.array([])
-    assert estimate("level", Units(empty, empty, empty), Settings()).reason == "no_units"
-    assert estimate("ratio", units([(1, 0)], [0]), Settings()).reason == "no_denominator"
-    assert not math.isnan(estimate("level", units([(1, 0)]), Settings()).value)
+    assert estimate("level", Units(empty, empty, empty), InferenceSettings()).reason == "no_units"
+    assert estimate("ratio", units([(1, 0)], [0]), InferenceSettings()).reason == "no_denominator"
+    assert not math.isnan(estimate("level", units([(1, 0)]), InferenceSettings()).value)
 
 
 def test_draws_that_differ_by_rounding_only_make_no_interval_endless():
     """Seven of eight tasks have one ratio; a draw of these alone has no variance but what rounding leaves."""
     rows = [(100 / 3 * 1.1, task) for task in range(7)] + [(0.0, 7)]
-    found = estimate("ratio", units(rows, weights=[1 / 3] * 8), Settings())
+    found = estimate("ratio", units(rows, weights=[1 / 3] * 8), InferenceSettings())
     assert found.reason is None
     assert -100 < found.low < found.high < 100
 
@@ -341,19 +350,19 @@ def test_a_cluster_with_a_gain_and_no_question_counts():
         (gain, n) for gain, n in zip((0, 50, 0, 100, 0, 50, 0), (5, 4, 6, 3, 5, 4, 5), strict=True)
     ]
     above, below = (np.array(column, dtype=float) for column in zip(*gained, (0.0, 0), strict=True))
-    found = estimate("ratio", Units(above, below, np.arange(12)), Settings())
+    found = estimate("ratio", Units(above, below, np.arange(12)), InferenceSettings())
     assert found.value == pytest.approx(600 / 32, abs=1e-6)
     assert found.low < found.value < found.high
     assert found.n_clusters == 11  # nothing happened in the twelfth
     below[5:] = 0
-    assert estimate("ratio", Units(above, below, np.arange(12)), Settings()).reason == "too_few_clusters"
+    assert estimate("ratio", Units(above, below, np.arange(12)), InferenceSettings()).reason == "too_few_clusters"
 
 
 @pytest.mark.parametrize(("kind", "least"), [("amount", 0.0), ("amount_from_1", 1.0)])
 def test_an_amount_is_nowhere_below_the_least_that_it_can_be(kind, least):
     """Seven tasks at the least and one far above: an unbounded ratio goes below, an amount ends there."""
     rows = [(least, task) for task in range(7)] + [(least + 9, 7)]
-    free, found = (estimate(each, units(rows), Settings()) for each in ("ratio", kind))
+    free, found = (estimate(each, units(rows), InferenceSettings()) for each in ("ratio", kind))
     assert free.low < least
     assert found._replace(high=free.high) == free._replace(low=least)
     assert found.high == free.high or kind == "amount"  # of which the upper bound allows for a skewed cost
@@ -363,7 +372,7 @@ def test_no_bound_is_beyond_what_a_difference_can_be():
     """Six of seven gains are 1: the interval ends at 1, at 2 for differences of gains, and at 100 for percentages."""
     for kind, largest in (("gain", 1.0), ("double_gain", 2.0), ("percent_gain", 100.0)):
         rows = [(largest, task) for task in range(6)] + [(0.0, 6)]
-        assert estimate(kind, units(rows), Settings()).high == largest
+        assert estimate(kind, units(rows), InferenceSettings()).high == largest
     arms = [units([(value, task) for task in range(7)]) for value in (1.0, 0.0)]
     arms[0].numerators[0] = 0.0
-    assert contrast("level", arms[0], arms[1], Settings()).high == 1.0
+    assert contrast("level", arms[0], arms[1], InferenceSettings()).high == 1.0

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test
 
+from lhaw_record.analytics.figures.drawing import to_bytes
 from lhaw_record.analytics.figures.power import power_curve
-from lhaw_record.analytics.figures.style import to_bytes
 from lhaw_record.analytics.statistics import power as power_module
-from lhaw_record.analytics.statistics.inference import Settings, estimate
-from lhaw_record.analytics.statistics.power import Design, PilotUnit, Rates, power, rates_of
+from lhaw_record.analytics.statistics.inference import InferenceSettings, estimate
+from lhaw_record.analytics.statistics.power import PilotUnit, StudyDesign, SuccessRates, power, rates_of
 from lhaw_record.command_line import main
 
 
@@ -34,7 +34,7 @@ def seen_by_others(rates, low, shift, tasks, trials, studies):
 @pytest.mark.parametrize(("tasks", "trials"), [(8, 3), (11, 5)])
 def test_power_is_what_another_simulation_sees(tasks, trials):
     """The middling task and its gain are found here by drawing a million tasks until their means fit."""
-    rates = Rates(base=0.3, gain=0.35, spread=1.0, gain_spread=0.5)
+    rates = SuccessRates(base=0.3, gain=0.35, spread=1.0, gain_spread=0.5)
     normal = np.random.default_rng(1).standard_normal((2, 1_000_000))
     grid = np.linspace(-2, 3, 201)
     level = np.array([(1 / (1 + np.exp(-(odds + normal[0, :50_000])))).mean() for odds in grid])
@@ -43,7 +43,7 @@ def test_power_is_what_another_simulation_sees(tasks, trials):
     asked = np.array([(1 / (1 + np.exp(-(both + shift)))).mean() for shift in grid])
     shift = grid[np.abs(asked - 0.65).argmin()]
     theirs = seen_by_others(rates, low, shift, tasks, trials, 400)
-    assert power(rates, Design(tasks, 1, trials), level=0.05, studies=1000) == pytest.approx(theirs, abs=0.09)
+    assert power(rates, StudyDesign(tasks, 1, trials), level=0.05, studies=1000) == pytest.approx(theirs, abs=0.09)
 
 
 def test_a_study_is_tested_as_the_tables_test(monkeypatch):
@@ -55,16 +55,16 @@ def test_a_study_is_tested_as_the_tables_test(monkeypatch):
         return estimate(kind, units, settings)
 
     monkeypatch.setattr(power_module, "estimate", noticed)
-    power(Rates(base=0.3, gain=0.1), Design(20, 1, 3), level=0.05, studies=1)
-    assert seen == [Settings()]
+    power(SuccessRates(base=0.3, gain=0.1), StudyDesign(20, 1, 3), level=0.05, studies=1)
+    assert seen == [InferenceSettings()]
 
 
 def test_few_tasks_see_nothing_however_many_trials():
     """With four or five tasks no sign-flip test reaches 0.05; a gain of nothing is seen at the level at most."""
-    strong = Rates(base=0.1, gain=0.8)
-    assert [power(strong, Design(tasks, 3, 50), level=0.05, studies=20) for tasks in (4, 5)] == [0.0, 0.0]
-    assert power(strong, Design(8, 1, 50), level=0.05, studies=20) > 0.9
-    assert power(Rates(base=0.4, gain=0.0), Design(8, 1, 3), level=0.05, studies=300) < 0.06
+    strong = SuccessRates(base=0.1, gain=0.8)
+    assert [power(strong, StudyDesign(tasks, 3, 50), level=0.05, studies=20) for tasks in (4, 5)] == [0.0, 0.0]
+    assert power(strong, StudyDesign(8, 1, 50), level=0.05, studies=20) > 0.9
+    assert power(SuccessRates(base=0.4, gain=0.0), StudyDesign(8, 1, 3), level=0.05, studies=300) < 0.06
 
 
 def test_a_pilot_gives_its_rates_back():
@@ -131,7 +131,7 @@ def test_the_curve_is_that_of_the_rows(tmp_path, capsys):
     assert "must end in .svg or .png" in capsys.readouterr().err
     rows = [
         {
-            **Design(tasks, 1, 3)._asdict(),
+            **StudyDesign(tasks, 1, 3)._asdict(),
             "total_trials": 6 * tasks,
             "cost_usd": 3.0 * tasks,
             "power": share,

@@ -4,7 +4,7 @@ import pytest
 
 from lhaw_record.analytics.tables.tables import table
 from lhaw_record.analytics.views.store import connect
-from lhaw_record.recorder.events import ActionFinished, AnchorLost, CallDetails, ModelCalled, TrialFlagged
+from lhaw_record.recorder.events import ActionFinished, AnchorLost, ModelCalled, TrialFlagged
 from tests.analytics.make_store import Store
 
 pytestmark = pytest.mark.thorough
@@ -23,7 +23,7 @@ def called(call_id, kind="main", change=None):
         shared_count=0,
         message_count=0,
         new_messages_json="[]",
-        details=CallDetails(thread_change=change) if change else None,
+        thread_change=change,
     )
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from lhaw_record.analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_text
 from lhaw_record.analytics.tables.tables import TABLES, table
-from lhaw_record.analytics.views.claims import checks, claims
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import checks, claims, connect
 from tests.analytics.make_store import Store
 
 MAY_BE_NULL = ("question_cost_pp",)  # the break-even row of net_value has no cost of its own

@@ -15,12 +15,11 @@ from lhaw_record.analytics.cli.table_output import print_list
 from lhaw_record.analytics.comparison.compare import compare
 from lhaw_record.analytics.comparison.groups import parse_group
 from lhaw_record.analytics.errors import BadParameter, UnknownName
-from lhaw_record.analytics.resources import sql_root
 from lhaw_record.analytics.tables.catalogue import GROUPS
 from lhaw_record.analytics.tables.labels import label_with_unit, measure_meanings
 from lhaw_record.analytics.tables.render import cell, to_csv, to_json, to_latex, to_markdown, to_text
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, comparable, table, tables
-from lhaw_record.analytics.views.build_order import READ_BY_NOTES
+from lhaw_record.analytics.views.build_order import READ_BY_NOTES, sql_root
 from lhaw_record.analytics.views.parameters import PARAMETERS, check, current, parse_settings
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.events.values import CONDITIONS
@@ -474,7 +473,7 @@ def test_parameters_have_checked_defaults(connection):
     [
         ("class_rule=book", BadParameter, "choose one of: paper, readme"),
         ("k=0", BadParameter, "out of range"),
-        ("k=many", BadParameter, "takes a value of type integer"),
+        ("k=many", BadParameter, "takes a whole number"),
         ("k", BadParameter, "has no value"),
         ("exclude_endings=refused, turn_limits", BadParameter, "no 'turn_limits'; did you mean 'turn_limit'"),
         ("speed=1", UnknownName, r"there is no parameter 'speed'; did you mean 'seed'\?; known: k, reading"),

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from lhaw_record.analytics.views.claims import checks, claims
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import checks, claims, connect
 from lhaw_record.recorder.events import (
     ActionFinished,
     ActionStarted,
@@ -21,7 +20,7 @@ from lhaw_record.recorder.events import (
     TrialStarted,
     Wire,
 )
-from lhaw_record.recorder.events.values import Checkpoint
+from lhaw_record.recorder.events.values import Checkpoint, Usage
 from tests.analytics.make_store import Store, scored
 
 
@@ -194,7 +193,10 @@ LATE = ModelFailed(
 @pytest.mark.parametrize(
     "change",
     [
-        changed(ModelResponded, input_tokens=None, output_tokens=None, cached_input_tokens=None),
+        changed(
+            ModelResponded,
+            usage=Usage(input_tokens=None, output_tokens=None, cached_input_tokens=None, cost_usd=0.01),
+        ),
         cut_short(),
         cut_short(msgspec.structs.replace(LATE, wire=Wire(sent_sha256="0" * 64))),
     ],

@@ -151,8 +151,8 @@ def _asked(store, call_id, variant, chance):
     store.add(store.run_id, asked)
     cost = chance.choice([0.25, 0.5, None])
     if chance.random() < 0.4:
-        used = {"input_tokens": 1, "output_tokens": 1, "cost_usd": cost}
-        store.add(store.run_id, ModelResponded(**made, text="", finish_reason="stop", latency_ms=1.0, **used))
+        used = Usage(input_tokens=1, output_tokens=1, cost_usd=cost)
+        store.add(store.run_id, ModelResponded(**made, text="", finish_reason="stop", latency_ms=1.0, usage=used))
         return
     if chance.random() < 0.1:
         return

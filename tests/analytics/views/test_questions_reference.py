@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lhaw_record.analytics.views.store import connect
-from lhaw_record.runners.judging.verdicts import JUDGED
+from lhaw_record.runners.judging.failure_modes import JUDGED
 from tests.analytics import reference
 from tests.analytics import reference_questions as slow
 from tests.analytics.imported import SOURCES, as_imported

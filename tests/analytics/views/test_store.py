@@ -68,7 +68,7 @@ def test_a_large_store_is_read_while_it_is_written(tmp_path, monkeypatch):
     store.discard(streams[:1], is_undone=True)
     path = tmp_path / "one.parquet"
     pq.write_table(to_table(store.envelopes[:sealed], only_present=True), path)
-    monkeypatch.setattr("lhaw_record.analytics.views.store._SMALL_BYTES", 1)
+    monkeypatch.setattr("lhaw_record.analytics.views.database._SMALL_BYTES", 1)
     mixed = msgspec.structs.replace(store.snapshot(), segments=(path,), open_rows=to_table(store.envelopes[sealed:]))
     staging = {view.name for view in all_views() if view.layer == "staging"}
     connection = connect(mixed, only={*staging, "discarded_attempts"})

@@ -10,7 +10,7 @@ from lhaw_record.analytics.views.build_order import all_views
 from lhaw_record.analytics.views.parameters import parse_settings
 from lhaw_record.analytics.views.rows import rows_of
 from lhaw_record.analytics.views.store import connect
-from lhaw_record.recorder.reading.notes import standing_notes
+from lhaw_record.recorder.reading.annotations import standing_notes
 from tests.analytics.make_store import Store
 from tests.analytics.views.test_marts_reference import SEEDS, marts_store
 from tests.support.depth import at_depth

@@ -7,8 +7,8 @@ import pytest
 from lhaw_record.generators.gate import UNJUDGED, ModelJudge, unjudged_by
 from lhaw_record.generators.gate.recoverability import is_told
 from lhaw_record.generators.llm import PromptTemplates
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt
 from lhaw_record.generators.protocol import Removal, Rewriting
-from lhaw_record.generators.rewriting.occurrences import Prompt
 from lhaw_record.recorder.events import ModelCalled
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment
 from lhaw_record.runners.base.errors import NothingUsable
@@ -103,8 +103,8 @@ def test_a_number_that_python_cannot_convert_is_a_wrong_guess():
     nines = "9" * 5000
     value = Segment(segment_id="S1", value="30 days", dimension="constraint", subdimension="numeric_bound")
     for guess in (nines, f"{nines} days", f"{nines}%", f"more than {nines}", ",".join(["999"] * 3000)):
-        assert not is_told(value, guess, Prompt("Wait 30 days for it."))
-    assert is_told(value, "30 days", Prompt("Wait 30 days for it."))
+        assert not is_told(value, guess, SearchablePrompt("Wait 30 days for it."))
+    assert is_told(value, "30 days", SearchablePrompt("Wait 30 days for it."))
 
 
 async def test_what_the_editor_refuses_is_not_guessed():
@@ -268,7 +268,7 @@ def test_without_a_judge_nothing_is_taken_as_passed():
 def test_a_guess_is_compared_in_any_notation(value, guess, is_right):
     """Numbers and days by their value, names as a whole, other values by every word that says something."""
     segment = Segment(segment_id="S1", value=value, dimension="goal", subdimension="any")
-    assert is_told(segment, guess, Prompt(f"Please use {value} now.")) is is_right
+    assert is_told(segment, guess, SearchablePrompt(f"Please use {value} now.")) is is_right
 
 
 def test_the_digest_covers_what_decides():

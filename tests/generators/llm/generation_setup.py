@@ -20,7 +20,7 @@ from lhaw_record.recorder.events.values import Variant
 from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.models.litellm_library import close_clients
 from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
 from lhaw_record.runners.models.recorded_replies import load_recorded_replies
@@ -59,7 +59,7 @@ async def generate(root: Path, url: str, appends: int) -> None:
     extracted = {event.task_id: event for event in events if isinstance(event, SegmentsExtracted)}
     made = {event.variant.variant_id for event in events if isinstance(event, VariantGenerated)}
     extractor, rewriter = LlmExtractor(MODEL, PARAMETERS), LlmRewriter(MODEL, PARAMETERS)
-    async with Recorder(store, EXPERIMENT) as recorder:
+    async with StoreRecorder(store, EXPERIMENT) as recorder:
         recording = Killing(recorder.stream(f"run-{os.getpid()}"), appends)
         work = PaidWork(concurrency=3)
 

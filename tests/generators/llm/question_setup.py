@@ -7,10 +7,10 @@ from typing import Any
 from lhaw_record.generators.llm import LlmExtractor, LlmRewriter
 from lhaw_record.generators.protocol import Extraction, Grounding, Removal, Rewriting
 from lhaw_record.recorder.events.values import Segment
+from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.calls import ModelCaller
-from lhaw_record.runners.models.costs import Price
 from lhaw_record.runners.models.litellm_model import LitellmModel
-from lhaw_record.runners.models.retry import RetryPolicy
 from tests.support.generation_model import HandlerModel, source_of
 
 MODEL = "local-model"

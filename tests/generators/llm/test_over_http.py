@@ -36,7 +36,7 @@ async def test_segments_come_from_a_good_reply():
     called, responded = recording.events
     assert (called.role, called.thread_id, called.model) == ("extractor", "thread", "local-model")
     assert caller.total_usage == caller.usage_with_recalled
-    assert (responded.text, caller.total_usage.cost_usd) == (GOOD, responded.cost_usd)
+    assert (responded.text, caller.total_usage.cost_usd) == (GOOD, responded.usage.cost_usd)
     assert asked_of(model.bodies[0]).task == PROMPT
 
 
@@ -62,7 +62,7 @@ async def test_prose_twice_is_no_extraction():
     assert isinstance(failed, ModelFailed)
     assert (failed.error_kind, failed.is_retried) == ("malformed_segments", False)
     assert "I am sorry." in failed.message
-    assert caller.total_usage.cost_usd > recording.events[1].cost_usd
+    assert caller.total_usage.cost_usd > recording.events[1].usage.cost_usd
 
 
 async def test_each_wrong_segment_is_refused_by_itself():
@@ -214,4 +214,4 @@ async def test_that_it_cannot_be_done_is_recorded_and_paid():
             await rewritten(caller := caller_of(server.url, recording, "rewriter"))
     _, responded = recording.events
     assert "Nobody would ask" in responded.text
-    assert caller.usage_with_recalled.cost_usd == responded.cost_usd > 0
+    assert caller.usage_with_recalled.cost_usd == responded.usage.cost_usd > 0

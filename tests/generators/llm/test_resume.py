@@ -92,7 +92,7 @@ async def test_an_extraction_that_died_anywhere_goes_on(appends, is_kept):
     assert len(model.bodies) == 2 - len(recorded)
     replies = [event for event in first.events + again.events if isinstance(event, ModelResponded)]
     assert len(replies) == 2
-    assert caller.usage_with_recalled.input_tokens == sum(event.input_tokens for event in replies)
+    assert caller.usage_with_recalled.input_tokens == sum(event.usage.input_tokens for event in replies)
 
 
 def memory_caller(model, recording, recorded=None):
@@ -123,6 +123,8 @@ async def test_no_recorded_reply_is_paid_again(tmp_path):
         "b-S1": "Send it to Ann before 9:30.\n",
         "c-S1": "Count the rows of it in 2024.\n",
     }
-    paid = sum(event.cost_usd for event in events if isinstance(event, ModelResponded) and event.role == "extractor")
+    paid = sum(
+        event.usage.cost_usd for event in events if isinstance(event, ModelResponded) and event.role == "extractor"
+    )
     told = sum(event.usage.cost_usd for event in events if isinstance(event, SegmentsExtracted))
     assert told == pytest.approx(paid)

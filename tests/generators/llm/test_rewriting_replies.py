@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lhaw_record.generators.errors import NotRemovable
-from lhaw_record.generators.llm.rewriting_replies import read_rewriting, restored
+from lhaw_record.generators.llm.rewriter import read_rewriting, restored
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.runners.base.errors import UnusableReply
 from tests.support.generation_model import rewriting_reply

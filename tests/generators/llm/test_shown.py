@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from lhaw_record.generators.llm import LlmExtractor, LlmRewriter, PromptTemplates
-from lhaw_record.generators.llm.grounding import grounding_texts
+from lhaw_record.generators.llm.extractor import grounding_texts
 from lhaw_record.generators.llm.rewriter import segments_text
 from lhaw_record.generators.protocol import Grounding, SourceTask, TrajectoryStep
 from lhaw_record.recorder.events.values import Checkpoint, Segment, Task

@@ -8,7 +8,7 @@ import pytest
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.command_line import main
 from lhaw_record.generators.errors import GeneratorError
-from lhaw_record.generators.reviewing.messages import Decision
+from lhaw_record.generators.reviewing.messages import DecisionRequest
 from lhaw_record.generators.reviewing.reviews import REASONS, read_decisions, reviewable, to_review
 from lhaw_record.generators.reviewing.session import review_session
 from lhaw_record.generators.selection import SelectionRequest, select_benchmark
@@ -39,7 +39,7 @@ def review(store, reviewer, decisions):
                 decision, _, reason = words.partition(" ")
                 prompt = "Do it." if decision == "edited" else None
                 item = items[variant_id]
-                asked = Decision(
+                asked = DecisionRequest(
                     variant_digest=item.variant_digest, decision=decision, reason=reason or None, prompt=prompt
                 )
                 await session.decide(item, asked)

@@ -8,7 +8,7 @@ import pytest
 
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.generators.reviewing import sittings, web
-from lhaw_record.generators.reviewing.messages import Comparison, Decision, Own, ReviewList
+from lhaw_record.generators.reviewing.messages import Comparison, DecisionRequest, Own, ReviewList
 from lhaw_record.generators.reviewing.session import review_session
 from lhaw_record.generators.reviewing.web import review_extension
 from lhaw_record.recorder.events import RunFinished
@@ -241,6 +241,6 @@ def test_the_api_is_described_with_the_workbench():
     text = msgspec.json.encode(told).decode()
     names = set(told["components"]["schemas"])
     assert {part.split('"')[0] for part in text.split('"#/components/schemas/')[1:]} <= names
-    assert Decision.__name__ in names
+    assert DecisionRequest.__name__ in names
     operations = [each["operationId"] for item in told["paths"].values() for each in item.values()]
     assert len(set(operations)) == len(operations)

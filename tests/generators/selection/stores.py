@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.analytics.make_store import Store as Written
 from tests.crash.workload import InProcess
 
@@ -72,7 +72,7 @@ async def _record(root: Path, *stores: Written) -> None:
         streams = defaultdict(list)
         for envelope in written.envelopes:
             streams[envelope.stream_id].append(envelope)
-        async with Recorder(store, written.experiment, start_sealing=InProcess) as recorder:
+        async with StoreRecorder(store, written.experiment, start_sealing=InProcess) as recorder:
             for stream_id, envelopes in streams.items():
                 first = envelopes[0]
                 stream = recorder.stream(stream_id, trial_id=first.trial_id, attempt=first.attempt)

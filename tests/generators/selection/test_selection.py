@@ -12,7 +12,6 @@ from lhaw_record.generators.selection import (
     REASONS,
     SelectionRequest,
     eligible_variants,
-    find_selection,
     latest_selections,
     select_benchmark,
 )
@@ -34,6 +33,11 @@ WISH = SelectionRequest(name="mine", benchmark="desk", max_variants=10)
 def select(root, request=WISH, experiment_id=None):
     """Select and record."""
     return anyio.run(lambda: select_benchmark(root, request, experiment_id=experiment_id))
+
+
+def found(root, request):
+    """Select without recording."""
+    return anyio.run(lambda: select_benchmark(root, request, is_recorded=False))
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +284,7 @@ def test_a_withdrawal_is_one_of_its_experiment(tmp_path):
 def test_wishes_that_cannot_be_met_are_refused(root, changes, message):
     """Each with its own sentence, and nothing is recorded."""
     with pytest.raises(GeneratorError, match=message):
-        find_selection(root, msgspec.structs.replace(WISH, **changes))
+        found(root, msgspec.structs.replace(WISH, **changes))
 
 
 def test_nothing_to_choose_is_an_error_and_records_nothing(tmp_path):
@@ -332,9 +336,9 @@ def test_an_unjudged_variant_is_counted_until_a_judge_speaks(tmp_path):
     written.variant("a", "a1", "goal")
     classify(written, "a1", SAME_FAILURE)
     before = to_disk(tmp_path / "s", written)
-    assert find_selection(before, WISH).unjudged == 1
+    assert found(before, WISH).unjudged == 1
     written.judge_new_task(
         "a1", [written.streams["a1", "underspecified", index, "c"] for index in range(3)], "rejected"
     )
     after = to_disk(tmp_path / "t", written)
-    assert (find_selection(after, WISH).unjudged, len(find_selection(after, WISH).chosen)) == (0, 1)
+    assert (found(after, WISH).unjudged, len(found(after, WISH).chosen)) == (0, 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 from lhaw_record.generators.protocol import SourceTask
 from lhaw_record.generators.sources.own import OwnSource
-from lhaw_record.generators.sources.reading import SourceReport
+from lhaw_record.generators.sources.task_checks import SourceReport
 
 PROMPT = "Sort guests.csv by name and write it to sorted.csv."
 CHECKPOINTS = """\
@@ -34,7 +34,35 @@ RECORD = {
     "trajectory": STEPS,
     "files": {"guests.csv": "name\nZoë\nAda\n", "notes/old.txt": "older"},
     "domain": "events",
+    "variants": [
+        {
+            "name": "order",
+            "severity": "delete",
+            "prompt": "Sort guests.csv and write it to sorted.csv.",
+            "segments": [
+                {
+                    "value": "by name",
+                    "dimension": "constraint",
+                    "subdimension": "selection",
+                    "expected_questions": ["In which order do you want the names sorted?"],
+                    "synonyms": ["order", "sort by name"],
+                }
+            ],
+        }
+    ],
 }
+VARIANTS = """\
+[[variants]]
+name = "order"
+severity = "delete"
+prompt = "Sort guests.csv and write it to sorted.csv."
+[[variants.segments]]
+value = "by name"
+dimension = "constraint"
+subdimension = "selection"
+expected_questions = ["In which order do you want the names sorted?"]
+synonyms = ["order", "sort by name"]
+"""
 
 
 def write_folder(root: Path, name: str = "sort-guests", **changes: str | bytes | None) -> Path:

@@ -7,8 +7,7 @@ import msgspec
 
 from lhaw_record.command_line import build_parser
 from lhaw_record.generators.sources.own import OwnSource
-from lhaw_record.generators.sources.own.folders import read_folder
-from lhaw_record.generators.sources.own.schema import CheckpointsFile, OwnCheckpoint, OwnRecord, OwnStep
+from lhaw_record.generators.sources.own_schema import CheckpointsFile, OwnCheckpoint, OwnRecord, OwnStep
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "own-tasks.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -24,12 +23,14 @@ def test_the_examples_are_tasks(tmp_path):
     """The files of the folder form and the lines of the other are accepted as they stand in the document."""
     folder = tmp_path / "tasks" / "sort-guests"
     folder.mkdir(parents=True)
-    (folder / "prompt.md").write_text("Sort guests.csv by name.")
+    (folder / "prompt.md").write_text("Sort guests.csv by name and write it to sorted.csv.")
+    (folder / "variants.toml").write_text(block("variants.toml"), encoding="utf-8")
     (folder / "checkpoints.toml").write_text(block("checkpoints.toml"), encoding="utf-8")
     (folder / "trajectory.json").write_text(block("trajectory.json"), encoding="utf-8")
-    (placed,) = read_folder(tmp_path / "tasks", "mine")
-    assert [each.total for each in placed.source.task.checkpoints] == [1.0, 2.0]
-    assert len(placed.source.trajectory) == 3
+    (source,) = OwnSource(tmp_path / "tasks", "mine").tasks()
+    assert [each.total for each in source.task.checkpoints] == [1.0, 2.0]
+    assert len(source.trajectory) == 3
+    assert [each.variant_id for each in source.variants] == ["sort-guests/order"]
     (tmp_path / "tasks.jsonl").write_text(block("tasks.jsonl"), encoding="utf-8")
     tasks = OwnSource(tmp_path / "tasks.jsonl", "mine").tasks()
     assert [each.task.task_id for each in tasks] == ["sort-guests", "next-task"]

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from lhaw_record.generators.errors import SourceError
 from lhaw_record.generators.sources.own import OwnSource
-from lhaw_record.generators.sources.own.lines import read_lines
-from lhaw_record.generators.sources.reading import Finding
-from tests.generators.sources.own_tasks import RECORD, messages, only_task, read, write_folder, write_lines
+from lhaw_record.generators.sources.task_checks import SourceFinding
+from tests.generators.sources.own_tasks import RECORD, VARIANTS, messages, only_task, read, write_folder, write_lines
 
 
 def test_both_forms_give_the_same_task(tmp_path):
     """A task moves from a folder to a line without becoming another: prompt, checkpoints, files, steps and digest."""
-    write_folder(tmp_path / "tasks")
+    write_folder(tmp_path / "tasks", variants__toml=VARIANTS)
     from_folder = only_task(tmp_path / "tasks")
     from_line = only_task(write_lines(tmp_path / "tasks.jsonl", RECORD))
     assert from_line == from_folder
@@ -126,8 +125,8 @@ def test_no_line_is_worse_than_an_error(tmp_path_factory, content):
     """Whatever stands in a file, reading gives tasks and findings, and asking for tasks at most a SourceError."""
     path = tmp_path_factory.getbasetemp() / "fuzz.jsonl"
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-    for found in read_lines(path, "mine"):
-        assert not isinstance(found, Finding) or found.message.startswith(str(path))
+    for found in OwnSource(path, "mine").found():
+        assert not isinstance(found, SourceFinding) or found.message.startswith(str(path))
     source = OwnSource(path, "mine")
     if source.read().errors:
         with pytest.raises(SourceError):

@@ -10,10 +10,9 @@ from lhaw_record.generators.errors import SourceError
 from lhaw_record.generators.protocol import TrajectoryStep
 from lhaw_record.generators.sources.desk import DeskSource
 from lhaw_record.generators.sources.mcp_atlas import McpAtlasSource
-from lhaw_record.generators.sources.swebench_pro import SwebenchProSource
-from lhaw_record.generators.sources.tac import TacSource
+from lhaw_record.generators.sources.published import SwebenchProSource, TacSource
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import Place
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import AtlasInstallation
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import read_rows
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import servers_directory
@@ -66,7 +65,7 @@ def test_desk_tasks_are_those_of_the_trials():
 def test_mcp_atlas_tasks_are_those_of_the_trials(rows, data):
     """With the data folder a task is the very task of the benchmark, so its recorded trials are found by digest."""
     source = McpAtlasSource([rows], data)
-    benchmark = McpAtlasBenchmark(read_rows([rows]), Place(data=data, servers=servers_directory()))
+    benchmark = McpAtlasBenchmark(read_rows([rows]), AtlasInstallation(data=data, servers=servers_directory()))
     assert [each.task for each in source.tasks()] == list(benchmark.every_task())
     runnable = {task.task_id: task for task in benchmark.tasks()}
     assert all(each.task == runnable.get(each.task.task_id, each.task) for each in source.tasks())

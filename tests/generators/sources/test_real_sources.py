@@ -6,8 +6,7 @@ import re
 import pytest
 
 from lhaw_record.generators.sources.mcp_atlas import McpAtlasSource
-from lhaw_record.generators.sources.swebench_pro import SwebenchProSource
-from lhaw_record.generators.sources.tac import TacSource
+from lhaw_record.generators.sources.published import SwebenchProSource, TacSource
 from lhaw_record.generators.sources.task_checks import is_blank
 from lhaw_record.runners.environments.benchmarks.tac import published_points, read_task
 from tests.runners.imports.files import REAL

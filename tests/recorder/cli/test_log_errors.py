@@ -9,10 +9,10 @@ from contextlib import suppress
 import pytest
 
 from lhaw_record.command_line import main
-from lhaw_record.recorder.cli.progress import Progress
+from lhaw_record.recorder.cli.terminal import Progress
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.recorder.stores import record_streams, started
 from tests.support.needs import skip_for
 
@@ -24,7 +24,7 @@ WRITING = (["recover"], ["compact"])
 async def dead(tmp_path):
     """A store as a killed writer leaves it: one journal, one open stream."""
     store = create_store(tmp_path / "running")
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         await record_streams(recorder, 3, 4)
         await recorder.stream("open", trial_id="t", attempt=1).append(started(1))
         shutil.copytree(store.root, tmp_path / "dead")
@@ -101,7 +101,7 @@ def test_progress_is_silent_on_short_work_and_speaks_on_long(capsys, monkeypatch
     with Progress("events checked") as progress:
         progress(1, 10)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("lhaw_record.recorder.cli.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("lhaw_record.recorder.cli.terminal.SECONDS_BETWEEN_LINES", 0.0)
     with Progress("events checked") as progress:
         progress(1, 10)
         progress(5, None)

@@ -12,7 +12,7 @@ from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import record_streams, started
 
@@ -20,7 +20,7 @@ from tests.recorder.stores import record_streams, started
 async def _busy_store(root):
     """Segments and an open journal: closed streams, and one that goes on; a copy as a death would leave it."""
     store = create_store(root)
-    async with Recorder(store, "exp", rotate_bytes=6000, start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", rotate_bytes=6000, start_sealing=InProcess) as recorder:
         await record_streams(recorder, 4, 10)
         stream = recorder.stream("open", trial_id="t0", attempt=2)
         await stream.append(started(1))
@@ -63,7 +63,7 @@ async def test_two_experiments_with_one_trial_are_two(tmp_path):
     """Streams of the same name in two experiments are counted apart."""
     store = create_store(tmp_path / "store")
     for experiment in ("a", "b"):
-        async with Recorder(store, experiment, start_sealing=InProcess) as recorder:
+        async with StoreRecorder(store, experiment, start_sealing=InProcess) as recorder:
             await record_streams(recorder, 2, 1)
     found = stat(store.root)
     assert [(each.experiment_id, each.trials) for each in found.experiments] == [("a", 2), ("b", 2)]

@@ -11,7 +11,7 @@ from lhaw_record.recorder.events import (
 )
 from lhaw_record.recorder.inspection.tail import Tail
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import started
 
@@ -47,7 +47,7 @@ SAID = {
 async def test_events_are_told_in_words(tmp_path):
     """The same words from an open journal and from a segment; what is long is cut."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", start_sealing=InProcess) as recorder:
         stream = recorder.stream("s", trial_id="s", attempt=1)
         for event in (started(0), *SAID, QuestionAsked(question_id="q2", question="a " * 200)):
             await stream.append(event)

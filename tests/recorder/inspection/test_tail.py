@@ -11,7 +11,8 @@ from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Clock, Recorder
+from lhaw_record.recorder.writing.recorder import Clock
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, finished, record_streams, started
 
@@ -30,7 +31,7 @@ def _in_time(root, stream_id=None):
 async def test_the_last_events_are_those_of_a_full_read(tmp_path):
     """From many segments, a merged one and an open journal: the same as sorting every event."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp", rotate_bytes=5000, start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", rotate_bytes=5000, start_sealing=InProcess) as recorder:
         await record_streams(recorder, 5, 12)
         for _ in range(2):
             for count in (0, 1, 7, 60, 10_000):
@@ -48,7 +49,7 @@ async def test_a_clock_that_jumps_a_week_hides_and_reorders_nothing(tmp_path, we
     recorded = []
     followed = Tail(store.root)
     followed.last(1)
-    async with Recorder(store, "exp", clock=clock, rotate_bytes=2000, start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", clock=clock, rotate_bytes=2000, start_sealing=InProcess) as recorder:
         streams = [recorder.stream(name, trial_id=name, attempt=1) for name in ("b", "a")]
         for jump_us in (0, week_us, -week_us, -week_us, week_us):
             now_us += jump_us
@@ -72,7 +73,7 @@ async def test_a_clock_that_jumps_a_week_hides_and_reorders_nothing(tmp_path, we
 async def test_only_the_newest_row_groups_are_read(tmp_path, monkeypatch):
     """Of many segments with older events not one row is read."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp", rotate_bytes=5000, start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", rotate_bytes=5000, start_sealing=InProcess) as recorder:
         for prefix in "abcdef":
             await record_streams(recorder, 5, 5, prefix=prefix)
     read = []
@@ -89,7 +90,7 @@ async def test_following_shows_each_event_once(tmp_path, seed):
     """While streams grow, journals are sealed and segments merged between two looks, nothing is missed or doubled."""
     chance = random.Random(seed)
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp", rotate_bytes=3000, start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", rotate_bytes=3000, start_sealing=InProcess) as recorder:
         old = recorder.stream("old", trial_id="t", attempt=1)
         await old.append(*(started(index) for index in range(5)))
         tail = Tail(store.root)
@@ -113,7 +114,7 @@ async def test_following_shows_each_event_once(tmp_path, seed):
 async def test_one_stream_can_be_followed(tmp_path):
     """Other streams' events are not shown."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", start_sealing=InProcess) as recorder:
         stream, other = (recorder.stream(name, trial_id="t", attempt=1) for name in ("mine", "other"))
         await stream.append(started(1))
         tail = Tail(store.root, "mine")

@@ -13,7 +13,7 @@ from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.blobs import store_blob
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, record_streams
 
@@ -23,7 +23,7 @@ async def store(tmp_path):
     """Two experiments with streams of the same names, in several segments each."""
     store = create_store(tmp_path / "store")
     for experiment in ("a", "b"):
-        async with Recorder(store, experiment, rotate_bytes=6000, start_sealing=InProcess) as recorder:
+        async with StoreRecorder(store, experiment, rotate_bytes=6000, start_sealing=InProcess) as recorder:
             await record_streams(recorder, 4, 10)
     return store
 
@@ -106,7 +106,7 @@ async def test_a_missing_and_a_changed_artifact_are_found(tmp_path):
     store = create_store(tmp_path / "store")
     sha256 = store_blob(store, b"a patch")
     artifact = ArtifactStored(sha256=sha256, media_type="text/plain", size_bytes=7, role="patch", name="a")
-    async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", start_sealing=InProcess) as recorder:
         await recorder.stream("s", trial_id="t", attempt=1).append(artifact, artifact, failed())
     assert verify(store.root).findings == ()
     path = store.blobs_dir / sha256[:2] / sha256
@@ -118,7 +118,7 @@ async def test_a_missing_and_a_changed_artifact_are_found(tmp_path):
 
 async def test_the_command_reports_progress_and_exits_3(store, capsys, monkeypatch):
     """Findings are data on standard output, also as JSON; the verdict is on standard error."""
-    monkeypatch.setattr("lhaw_record.recorder.cli.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("lhaw_record.recorder.cli.terminal.SECONDS_BETWEEN_LINES", 0.0)
     monkeypatch.setattr("lhaw_record.recorder.inspection.verify._ROWS_AT_ONCE", 20)
     assert main(["log", "verify", str(store.root), "--format", "json"]) == 0
     out, err = capsys.readouterr()

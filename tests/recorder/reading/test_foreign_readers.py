@@ -25,13 +25,13 @@ from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.segments import list_segments
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import record_streams, started
 from tests.synthetic.design import Design
 from tests.synthetic.making import make_store
 
-FROZEN = Path(__file__).resolve().parents[2] / "compat" / "store-1"
+FROZEN = Path(__file__).resolve().parents[2] / "compat" / "store-2"
 
 FORBID = """
 import sys
@@ -154,7 +154,7 @@ async def _store_at_rest(root, history):
     """A store that has been through something, and in which nobody writes."""
     store, dead = create_store(root), root.with_name("dead")
     for run in range(2):
-        async with Recorder(store, "exp", rotate_bytes=6_000, start_sealing=InProcess) as recorder:
+        async with StoreRecorder(store, "exp", rotate_bytes=6_000, start_sealing=InProcess) as recorder:
             await record_streams(recorder, 4, 8, prefix=f"run{run}-")
             if history == "killed" and run == 1:
                 await recorder.stream("open", trial_id="t", attempt=2).append(started(1))
@@ -185,7 +185,7 @@ async def test_a_store_at_rest_is_exactly_once_for_any_engine(tmp_path, history)
 async def test_a_listing_from_before_a_merge_still_reads(tmp_path):
     """Our own readers hold paths: queries on a snapshot give every event once after its files were retired, or gone."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp", rotate_bytes=6_000, start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", rotate_bytes=6_000, start_sealing=InProcess) as recorder:
         await record_streams(recorder, 4, 8)
     snapshot = read_snapshot(store.root)
     count = "select count(*), count(distinct (stream_id, sequence)) from events"

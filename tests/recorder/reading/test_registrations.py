@@ -8,7 +8,7 @@ from lhaw_record.recorder.events import Envelope, TaskRegistered, VariantGenerat
 from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
 from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.reading.registrations import Registrations
-from lhaw_record.runners.runs.planning.stored_variants import StoredVariants
+from lhaw_record.runners.runs.planning.variant_sources import StoredVariants
 from tests.analytics.make_store import Store as Written
 from tests.generators.selection.stores import to_disk
 

@@ -22,7 +22,7 @@ from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.journal import read_journal
 from lhaw_record.recorder.storage.journal_format import scan
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.recorder.stores import record_streams, started
 from tests.support.needs import skip_for
 
@@ -30,13 +30,13 @@ WRITER = """
     import sys
     from pathlib import Path
     import anyio
-    from lhaw_record.recorder.writing.recorder import Recorder
+    from lhaw_record.recorder.writing.store_recorder import StoreRecorder
     from lhaw_record.recorder.storage.creation import create_store
     from tests.recorder.stores import record_streams
 
     async def main():
         acknowledged = open(sys.argv[2], "a", buffering=1)
-        async with Recorder(create_store(Path(sys.argv[1])), "exp", rotate_bytes=20000) as recorder:
+        async with StoreRecorder(create_store(Path(sys.argv[1])), "exp", rotate_bytes=20000) as recorder:
             await record_streams(recorder, 8, 100, lambda stream: acknowledged.write(stream + "\\n"))
 
     anyio.run(main)
@@ -92,7 +92,7 @@ def test_nothing_acknowledged_is_lost_to_sigkill(tmp_path, seed):
 async def _abandoned(tmp_path):
     """A store whose writer died without a word: its journal as it was in the middle of a run."""
     store = create_store(tmp_path / "running")
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         await record_streams(recorder, 3, 2)
         stream = recorder.stream("open", trial_id="t-open", attempt=4)
         await stream.append(started(1), started(2))
@@ -119,13 +119,13 @@ DIES_IN_ROTATION = """
     from pathlib import Path
     import anyio
     from lhaw_record.recorder.writing import recorder as recorder_module
-    from lhaw_record.recorder.writing.recorder import Recorder
+    from lhaw_record.recorder.writing.store_recorder import StoreRecorder
     from lhaw_record.recorder.storage.creation import create_store
     from tests.recorder.stores import record_streams
 
     async def main():
         recorder_module.JournalFile.write_footer = lambda journal: os._exit(9)
-        async with Recorder(create_store(Path(sys.argv[1])), "exp", rotate_bytes=20000) as recorder:
+        async with StoreRecorder(create_store(Path(sys.argv[1])), "exp", rotate_bytes=20000) as recorder:
             await record_streams(recorder, 8, 100, lambda stream: None)
 
     anyio.run(main)
@@ -213,7 +213,7 @@ async def test_damage_in_the_middle_is_no_torn_tail(tmp_path):
 async def test_flipped_bits_in_a_segment_are_found(tmp_path):
     """A flipped bit is found with its file named, or it changed no event (a statistic that nobody reads)."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         await record_streams(recorder, 3, 50)
     (path,) = store.segment_paths()
     good, whole = path.read_bytes(), read_envelopes(store.root)
@@ -232,7 +232,7 @@ async def test_a_run_that_died_is_closed_too(tmp_path):
     from lhaw_record.recorder.events import RunStarted
 
     store = create_store(tmp_path / "running")
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         stream = recorder.stream("run-1")
         await stream.append(
             RunStarted(
@@ -266,7 +266,7 @@ async def test_a_full_disk_stops_the_recorder_and_spares_the_store(small_disk):
 
     async def fill():
         nonlocal acknowledged
-        async with Recorder(store, "exp") as recorder:
+        async with StoreRecorder(store, "exp") as recorder:
             stream = recorder.stream("s", trial_id="t", attempt=1)
             while True:
                 await stream.append(started(acknowledged))

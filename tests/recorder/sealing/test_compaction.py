@@ -14,7 +14,7 @@ from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.segment_writer import write_segment
 from lhaw_record.recorder.storage.segments import list_segments
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import record_streams
 
@@ -22,7 +22,7 @@ from tests.recorder.stores import record_streams
 async def _small_segments(root, *experiments, rotate_bytes=6000):
     store = create_store(root)
     for experiment in experiments:
-        async with Recorder(store, experiment, rotate_bytes=rotate_bytes, start_sealing=InProcess) as recorder:
+        async with StoreRecorder(store, experiment, rotate_bytes=rotate_bytes, start_sealing=InProcess) as recorder:
             await record_streams(recorder, 6, 10, prefix=experiment)
     return store
 
@@ -110,7 +110,7 @@ async def test_the_command_says_what_it_would_do_and_does_it(tmp_path, capsys):
 async def test_a_second_compactor_says_that_another_is_at_it(tmp_path, capsys):
     """While another process holds the lock, the command says so and exits 1."""
     store = await _small_segments(tmp_path / "store", "a")
-    with store.hold_compaction():
+    with store.try_to_hold("compaction"):
         assert compact(store) is None
         assert main(["log", "compact", str(store.root)]) == 1
     assert "another process is compacting" in capsys.readouterr().err

@@ -5,7 +5,7 @@ import pytest
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.sealing import seal_child
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.recorder.stores import record_streams
 
 
@@ -22,7 +22,7 @@ async def test_only_a_large_journal_needs_a_child(tmp_path, monkeypatch, childre
     """Either way all events are in a segment and no journal is left."""
     monkeypatch.setattr(seal_child, "SMALL_BYTES", most)
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         await record_streams(recorder, 2, 3)
     assert len(children) == (0 if is_small else 1)
     assert list(store.journal_dir.glob("*.journal")) == []
@@ -39,6 +39,6 @@ async def test_what_cannot_be_sealed_here_is_left_to_a_child(tmp_path, monkeypat
 
     monkeypatch.setattr("lhaw_record.recorder.sealing.seal.seal", refuse)
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         await record_streams(recorder, 1, 1)
     assert len(children) == len(store.segment_paths()) == 1

@@ -10,7 +10,7 @@ import lhaw_record.recorder.recovery.recovery
 import lhaw_record.recorder.sealing.seal
 from lhaw_record.recorder.files.layout import JournalName
 from lhaw_record.recorder.files.remote import Remote
-from lhaw_record.recorder.sharing.publisher import Publisher
+from lhaw_record.recorder.sharing.uploader import Uploader
 
 MUTATION_VARIABLE = "LHAW_RECORD_TEST_MUTATION"
 _UPLOAD_S = 20.0  # no test looks later than this after an acknowledgement
@@ -28,7 +28,7 @@ def decisions_acknowledged_before_publication() -> Iterator[None]:
         time.sleep(_UPLOAD_S if "experiment=exp/" in name else 0.0)
         right(self, name, content)
 
-    with mock.patch.object(Publisher, "published", at_once), mock.patch.object(Remote, "put", slow):
+    with mock.patch.object(Uploader, "published", at_once), mock.patch.object(Remote, "put", slow):
         yield
 
 
@@ -82,7 +82,7 @@ def publishing_goes_on_after_a_failure() -> Iterator[None]:
     def wrong(self, journal):
         return self._child.publish(journal)
 
-    with mock.patch.object(Publisher, "_publish", wrong):
+    with mock.patch.object(Uploader, "_publish", wrong):
         yield
 
 

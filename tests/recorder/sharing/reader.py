@@ -8,7 +8,7 @@ import sys
 from collections import defaultdict
 
 from lhaw_record.recorder.errors import StoreError
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.sharing.address import open_address, store_address
 

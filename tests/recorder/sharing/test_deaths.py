@@ -14,7 +14,7 @@ from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.recorder.stores import finished, started
 
 STEPS = ("before the upload", "after the upload", "before the journal goes")
@@ -48,7 +48,7 @@ def _die(*_):
 
 async def _record_and_die(root):
     """Record a stream that is not closed."""
-    async with Recorder(create_store(root), "exp") as recorder:
+    async with StoreRecorder(create_store(root), "exp") as recorder:
         stream = recorder.stream("s", trial_id="s", attempt=1)
         await stream.append(*(event(index) for index in range(10) for event in (started, finished)))
         _die()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.reading.reader import read_envelopes
 from tests.recorder.sharing.hosts import lines_until
 

@@ -13,12 +13,12 @@ from lhaw_record.recorder.files.layout import JournalName
 from lhaw_record.recorder.files.remote import Remote
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
-from lhaw_record.recorder.sharing.publisher import Publisher
+from lhaw_record.recorder.sharing.uploader import Uploader
 from lhaw_record.recorder.storage.blobs import load_blob, store_blob
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.journal import JournalFile, new_header
 from lhaw_record.recorder.storage.journal_format import record
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.recorder.sharing.hosts import ended_well
 from tests.recorder.stores import failed
 
@@ -55,7 +55,7 @@ def test_hosts_that_make_a_store_at_once_make_one(address, new_host, monkeypatch
 def test_nothing_is_published_after_a_journal_that_was_not(tmp_path):
     """The journals of a writer are published in order; after one that could not be, none is, and waiters are told."""
     store = create_store(tmp_path)
-    publisher = Publisher(store, ask_rotation=lambda: None)
+    publisher = Uploader(store, ask_rotation=lambda: None)
     publisher._child = child = _Child(failing=2)
     publications = [publisher.start(store, _closed_journal(store, number)) for number in (1, 2, 3)]
     exit_codes = [publication.wait() for publication in publications]
@@ -119,7 +119,7 @@ def _closed_journal(store, number):
 async def _record(root):
     """Record one artifact and the end of its trial."""
     store = create_store(root)
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         stream = recorder.stream("s", trial_id="s", attempt=1)
         sha256 = store_blob(store, CONTENT)
         patch = ArtifactStored(

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from lhaw_record.recorder.sharing.address import open_address, store_address
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.recorder.stores import failed, finished, started
 
 ROTATE_BYTES = 6000
@@ -43,7 +43,7 @@ async def write(address, prefix, streams, actions, mode):
             for number in numbers:
                 tasks.start_soon(one, number)
 
-    async with Recorder(store, "exp", rotate_bytes=ROTATE_BYTES) as recorder:
+    async with StoreRecorder(store, "exp", rotate_bytes=ROTATE_BYTES) as recorder:
         say("ready")
         middle = streams // 2 if mode == "halves" else streams
         await many(range(middle))

@@ -22,12 +22,12 @@ from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.manifest_check import find_problems
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.transfer.whole_streams import whole_streams
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.mutations import DAMAGE_MUTATIONS
 from tests.crash.workload import InProcess
 from tests.recorder.stores import record_streams, started
 
-FROZEN = Path(__file__).resolve().parents[2] / "compat" / "store-1"
+FROZEN = Path(__file__).resolve().parents[2] / "compat" / "store-2"
 CHAIN = """
 import hashlib, json, sys, zlib
 root, before = sys.argv[1], ""
@@ -45,10 +45,10 @@ for line in open(root + "/manifest.jsonl"):
 async def damageable(tmp_path):
     """A store with a merged segment, small ones, and two journals of a dead writer."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp", rotate_bytes=6_000, start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", rotate_bytes=6_000, start_sealing=InProcess) as recorder:
         await record_streams(recorder, 4, 8)
     compact(store, grace_s=0.0)
-    async with Recorder(store, "exp", rotate_bytes=8_000, start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", rotate_bytes=8_000, start_sealing=InProcess) as recorder:
         await record_streams(recorder, 4, 8, prefix="again")
         await recorder.stream("open", trial_id="t-open", attempt=1).append(started(1), started(2))
         shutil.copytree(store.root, tmp_path / "dead")
@@ -163,22 +163,6 @@ async def test_the_chain_is_as_the_page_says(damageable):
     assert "damaged at line 2" in find_problems(Store(damageable))[0].text
 
 
-async def test_a_store_of_an_earlier_version_gets_one_when_it_is_written(tmp_path, capsys):
-    """Without a manifest a store is read, and verify says so; with the next writing what is there is adopted."""
-    root = tmp_path / "store"
-    shutil.copytree(FROZEN, root)
-    (root / "manifest.jsonl").unlink()
-    (root / "store.json").write_text('{"format": 1}', encoding="utf-8")
-    assert main(["log", "verify", str(root)]) in (0, 3)
-    assert "has no manifest" in capsys.readouterr().err
-    before = len(read_envelopes(root))
-    store = create_store(root)
-    assert find_problems(store) == []
-    assert len(read_envelopes(root)) == before
-    store.segment_paths()[0].unlink()
-    assert find_problems(store) != []
-
-
 async def test_others_read_the_store_beside_it(damageable):
     """The manifest adds nothing to what a pattern over Parquet files finds."""
     recover(Store(damageable))
@@ -227,13 +211,13 @@ async def test_a_device_in_the_place_of_a_file_is_not_read(damageable, place):
 async def test_an_append_that_a_power_cut_tore_announced_nothing(tmp_path, torn):
     """The next append cuts away sectors that never reached the disk and read as zeros or as what an older file had."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "e") as recorder:
+    async with StoreRecorder(store, "e") as recorder:
         await recorder.stream("s").append(started(1))
     good = store.manifest_path.read_bytes()
     entries = manifest.read_entries(store)
     store.manifest_path.write_bytes(good + torn)
     assert manifest.read_entries(store) == entries
-    async with Recorder(store, "e") as recorder:
+    async with StoreRecorder(store, "e") as recorder:
         await recorder.stream("t").append(started(1))
     assert store.manifest_path.read_bytes().startswith(good)
     assert verify(store.root).findings == ()
@@ -242,14 +226,14 @@ async def test_an_append_that_a_power_cut_tore_announced_nothing(tmp_path, torn)
 async def test_damage_that_entries_follow_is_no_torn_append(tmp_path):
     """However near the end it is, it is reported and kept, as is more damage than one append can leave."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "e") as recorder:
+    async with StoreRecorder(store, "e") as recorder:
         await recorder.stream("s").append(started(1))
     good = store.manifest_path.read_bytes()
     for damage in (b"\0", b"x", b"\n"):
         damaged = damage * 50 + good[50:]
         store.manifest_path.write_bytes(damaged)
         assert manifest.read_entries(store)[1] == 1
-        async with Recorder(store, "e") as recorder:
+        async with StoreRecorder(store, "e") as recorder:
             await recorder.stream(f"t{damage.hex()}").append(started(1))
         assert store.manifest_path.read_bytes().startswith(damaged)
     store.manifest_path.write_bytes(good + b"x" * 40 + b"\n" * (1 << 16))

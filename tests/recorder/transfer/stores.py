@@ -6,7 +6,7 @@ from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.blobs import store_blob
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.transfer.export import contents, write_export
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, record_streams
 
@@ -21,7 +21,7 @@ async def make_source(root, *experiments, rotate_bytes=6000):
     """Streams that lie in several segments, and an artifact."""
     store = create_store(root)
     for experiment in experiments:
-        async with Recorder(store, experiment, rotate_bytes=rotate_bytes, start_sealing=InProcess) as recorder:
+        async with StoreRecorder(store, experiment, rotate_bytes=rotate_bytes, start_sealing=InProcess) as recorder:
             await record_streams(recorder, 4, 10)
             stream = recorder.stream(f"with-artifact-{experiment}", trial_id="ta", attempt=1)
             sha256 = store_blob(store, b"a patch\n")

@@ -20,7 +20,7 @@ from lhaw_record.recorder.storage.blobs import load_blob, store_blob
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.transfer.import_file import ImportLimits, export_lines, read_export
 from lhaw_record.recorder.transfer.import_streams import import_streams
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.recorder.transfer.stores import export_lines_of, import_from, make_source
 
 SHA256 = hashlib.sha256(b"a patch\n").hexdigest()
@@ -126,7 +126,7 @@ def test_deep_nesting_and_repeated_keys_are_refused(tmp_path, lines, capsys):
 
 def test_ids_of_our_own_are_held_to_the_same(tmp_path):
     """What no reader would take is not written either."""
-    recorder = Recorder(create_store(tmp_path / "store"), "one")
+    recorder = StoreRecorder(create_store(tmp_path / "store"), "one")
     with pytest.raises(RecordingFailed, match="cannot name"):
         recorder.stream("../x")
 
@@ -178,7 +178,7 @@ def test_a_bomb_takes_no_memory(tmp_path):
     """
     path = tmp_path / "bomb.jsonl.zst"
     with pa.output_stream(str(path), compression="zstd") as out:
-        out.write(b'{"export":{"format":1}}\n')
+        out.write(b'{"export":{"format":2}}\n')
         for _ in range(64):
             out.write(bytes(1 << 24))
     assert path.stat().st_size < 200_000
@@ -249,5 +249,5 @@ def test_whatever_is_put_into_an_export_is_refused_or_stored_whole(tmp_path, lin
 def test_an_artifact_is_what_its_name_says(tmp_path, capsys):
     """Bytes under another digest than theirs are refused at their line."""
     blob = {"blob": {"sha256": SHA256, "base64": base64.b64encode(b"other").decode()}}
-    lines = [b'{"export":{"format":1}}\n', json.dumps(blob, separators=(",", ":")).encode() + b"\n"]
+    lines = [b'{"export":{"format":2}}\n', json.dumps(blob, separators=(",", ":")).encode() + b"\n"]
     assert "line 2" in refused(tmp_path, sealed(lines), capsys)

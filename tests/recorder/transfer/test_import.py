@@ -13,11 +13,11 @@ from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.transfer import import_writer
 from lhaw_record.recorder.transfer.export import contents
 from lhaw_record.recorder.transfer.import_file import read_export
 from lhaw_record.recorder.transfer.import_streams import import_streams
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing import journal_writer
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, finished, record_streams, started
 from tests.recorder.transfer.stores import all_events, export_lines_of, export_to, import_from, make_source
@@ -27,7 +27,7 @@ async def test_a_conflict_is_named_and_changes_nothing(tmp_path, capsys):
     """A stream of the same name with other events stays as it is, the others come in, and the exit code is 1."""
     for name, text in (("from", "mine"), ("to", "yours")):
         store = create_store(tmp_path / name)
-        async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+        async with StoreRecorder(store, "exp", start_sealing=InProcess) as recorder:
             await recorder.stream("same", trial_id="t", attempt=1).append(finished(1, text), failed())
             await recorder.stream(f"only-{name}", trial_id="t", attempt=1).append(failed())
     before = read_envelopes(tmp_path / "to", "same")
@@ -41,7 +41,7 @@ async def test_a_conflict_is_named_and_changes_nothing(tmp_path, capsys):
 async def test_open_streams_are_left_out(tmp_path, capsys):
     """A stream without its end would never get one here, and the next attempt of its trial would take its name."""
     store = create_store(tmp_path / "from")
-    async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", start_sealing=InProcess) as recorder:
         stream = recorder.stream("growing", trial_id="t", attempt=1)
         await stream.append(started(1))
         assert import_from(store.root, tmp_path / "to") == 0
@@ -73,7 +73,7 @@ CHANGES = {
     "lines follow": (lambda lines: lines + lines, "follows the last line"),
     "an artifact was changed": (lambda lines: _with(lines, b'"base64":"Y', b'"base64":"Z'), "other bytes"),
     "it is something else": (lambda lines: [b"hello\n"], "first line of an export"),
-    "a newer format": (lambda lines: [b'{"export":{"format":2}}\n', *lines[1:]], "format 1"),
+    "a newer format": (lambda lines: [b'{"export":{"format":3}}\n', *lines[1:]], "format 2"),
     "it is empty": (lambda lines: [], "ends early"),
 }
 
@@ -113,8 +113,8 @@ async def test_a_cut_file_is_damaged(tmp_path, capsys):
 async def test_large_imports_fill_several_journals(tmp_path, monkeypatch):
     """A journal that grew long is sealed while the import goes on."""
     store = await make_source(tmp_path / "from", "a")
-    monkeypatch.setattr(import_writer, "_COMMIT_BYTES", 1)
-    monkeypatch.setattr(import_writer, "ROTATE_BYTES", 4000)
+    monkeypatch.setattr(journal_writer, "_COMMIT_BYTES", 1)
+    monkeypatch.setattr(journal_writer, "ROTATE_BYTES", 4000)
     target = create_store(tmp_path / "to")
     import_streams(target, contents(store))
     assert len(target.segment_paths()) > 1
@@ -130,7 +130,7 @@ async def test_a_full_disk_loses_no_stream_that_was_committed(tmp_path, monkeypa
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(import_writer, "seal", full)
+    monkeypatch.setattr(journal_writer, "seal", full)
     with pytest.raises(RecordingFailed, match="free space, then"):
         import_streams(target, contents(store))
     assert all_events(target.root) == all_events(store.root)
@@ -141,14 +141,14 @@ async def test_a_full_disk_loses_no_stream_that_was_committed(tmp_path, monkeypa
 IMPORTER = """
     import sys
     from pathlib import Path
-    from lhaw_record.recorder.transfer import import_writer
+    from lhaw_record.recorder.writing import journal_writer
     from lhaw_record.recorder.transfer.export import contents
     from lhaw_record.recorder.transfer.import_streams import import_streams
     from lhaw_record.recorder.storage.creation import create_store
     from lhaw_record.recorder.storage.store import Store
 
-    import_writer._COMMIT_BYTES = 1
-    import_writer.ROTATE_BYTES = 20_000
+    journal_writer._COMMIT_BYTES = 1
+    journal_writer.ROTATE_BYTES = 20_000
     import_streams(
         create_store(Path(sys.argv[2])), contents(Store(Path(sys.argv[1]))),
         on_progress=lambda done, total: print(done, flush=True),
@@ -161,7 +161,7 @@ IMPORTER = """
 async def test_a_killed_import_leaves_whole_streams(tmp_path, events):
     """Killed anywhere, while others recover: then each stream is whole or absent, and importing again completes it."""
     store = create_store(tmp_path / "from")
-    async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", start_sealing=InProcess) as recorder:
         await record_streams(recorder, 100, 10)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     target = create_store(tmp_path / "to")

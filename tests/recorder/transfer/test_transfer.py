@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lhaw_record.command_line import main
 from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.events import ArtifactStored
-from lhaw_record.recorder.events.stream_digest import CLOSING
+from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.blobs import load_blob
@@ -20,8 +20,8 @@ from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.transfer.export import contents
 from lhaw_record.recorder.transfer.import_file import read_export
 from lhaw_record.recorder.transfer.import_streams import import_streams
-from lhaw_record.recorder.transfer.whole_streams import Selection
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.transfer.whole_streams import StreamSelection
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.events_strategy import open_events
 from tests.recorder.stores import failed, finished
@@ -40,7 +40,7 @@ def test_a_round_trip_loses_nothing(tmp_path_factory, streams):
     """Whatever is in the events comes back: equal records, good digests, and an equal export again."""
 
     async def record(store):
-        async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+        async with StoreRecorder(store, "exp", start_sealing=InProcess) as recorder:
             for number, (events, closing) in enumerate(streams):
                 kept = [each for each in events if not isinstance(each, ArtifactStored)]
                 await recorder.stream(f"s{number}", trial_id=f"t{number}", attempt=1).append(*kept, closing)
@@ -137,7 +137,7 @@ async def test_artifacts_can_be_left_out(tmp_path, capsys):
 async def test_a_number_that_json_cannot_write_stops_the_export(tmp_path):
     """Nothing is lost silently: a value that is not finite would come back as null."""
     store = create_store(tmp_path / "from")
-    async with Recorder(store, "exp", start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "exp", start_sealing=InProcess) as recorder:
         bad = msgspec.structs.replace(finished(1), duration_ms=float("nan"))
         await recorder.stream("s", trial_id="t", attempt=1).append(bad, failed())
     with pytest.raises(DamagedStore, match="not finite"):
@@ -148,5 +148,5 @@ async def test_few_streams_are_found_without_reading_all(tmp_path, monkeypatch):
     """One stream comes from the row groups that the index names, also when it lies in several segments."""
     store = await make_source(tmp_path / "from", "a")
     monkeypatch.setattr("lhaw_record.recorder.transfer.whole_streams._all_rows", None)
-    (stream,) = contents(store, Selection(stream_id="s2"))
+    (stream,) = contents(store, StreamSelection(stream_id="s2"))
     assert stream == read_envelopes(store.root, "s2")

@@ -9,15 +9,15 @@ from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.recorder.stores import failed, finished, record_streams, started
 
 
 async def test_everything_appended_is_read_back_in_order(tmp_path):
     """Each event exactly once, gapless in its stream, with a good digest, before and after sealing."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         await record_streams(recorder, 20, 5)
         while_open = read_envelopes(store.root)
         assert verify(store.root).findings == ()
@@ -33,7 +33,7 @@ async def test_everything_appended_is_read_back_in_order(tmp_path):
 async def test_rotation_seals_while_the_run_goes_on(tmp_path):
     """A journal that grew too long becomes a segment; readers see one stream across both all the time."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp", rotate_bytes=4000) as recorder:
+    async with StoreRecorder(store, "exp", rotate_bytes=4000) as recorder:
         stream = recorder.stream("s", trial_id="t", attempt=1)
         for index in range(50):
             await stream.append(started(index), finished(index))
@@ -58,7 +58,7 @@ async def test_a_reader_never_sees_a_gap_or_a_duplicate_while_sealing(tmp_path):
                 assert sequences == list(range(len(sequences)))
             looks += 1
 
-    async with Recorder(store, "exp", rotate_bytes=16_000) as recorder, anyio.create_task_group() as tasks:
+    async with StoreRecorder(store, "exp", rotate_bytes=16_000) as recorder, anyio.create_task_group() as tasks:
         tasks.start_soon(look)
         for prefix in "abc":
             await record_streams(recorder, 10, 10, prefix=prefix)
@@ -70,7 +70,7 @@ async def test_secrets_never_reach_the_disk(tmp_path):
     """Values of secret variables and key-shaped texts are replaced before encoding; the digest is of what is stored."""
     redactor = Redactor(secrets_of({"OPENAI_API_KEY": 'very"secret"value', "HOME": "harmless-value"}))
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp", redactor=redactor) as recorder:
+    async with StoreRecorder(store, "exp", redactor=redactor) as recorder:
         stream = recorder.stream("s", trial_id="t", attempt=1)
         await stream.append(finished(1, 'key very"secret"value, json "very\\"secret\\"value", harmless-value'))
         await stream.append(finished(2, "Authorization: Bearer abcdefghijklmnop0123 and sk-abcdefghijklmnopqrstuv"))
@@ -88,7 +88,7 @@ async def test_secrets_never_reach_the_disk(tmp_path):
 async def test_text_that_is_no_unicode_is_recorded(tmp_path):
     """A lone surrogate in a model's reply is replaced, not an error."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         stream = recorder.stream("s", trial_id="t", attempt=1)
         await stream.append(finished(1, "half a pair: \ud83d"), failed())
     assert read_envelopes(store.root)[0].event.result == "half a pair: ?"
@@ -99,7 +99,7 @@ async def test_text_that_is_no_unicode_is_recorded(tmp_path):
 async def test_a_number_that_no_segment_could_hold_is_refused(tmp_path, number):
     """An event that could be journaled and never be sealed is not recorded; its stream and the store stay whole."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         stream = recorder.stream("s", trial_id="t", attempt=1)
         with pytest.raises(RecordingFailed, match=r"action_started .* more than 64 bits"):
             await stream.append(finished(0), started(number))
@@ -112,7 +112,7 @@ async def test_a_number_that_no_segment_could_hold_is_refused(tmp_path, number):
 async def test_the_largest_numbers_are_recorded(tmp_path, number):
     """A number at the end of the range is sealed and read back, whatever the text beside it looks like."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         stream = recorder.stream("s", trial_id="t", attempt=1)
         await stream.append(finished(number, "\u03c0, whose bytes look like the mark of a large number"), failed())
     assert read_envelopes(store.root)[0].event.action_index == number
@@ -121,7 +121,7 @@ async def test_the_largest_numbers_are_recorded(tmp_path, number):
 async def test_nothing_follows_the_closing_event(tmp_path):
     """A late event is refused, in a later append and in the same one, and the stream stays whole and closed once."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         closed, open_still = (recorder.stream(name, trial_id=name, attempt=1) for name in ("closed", "open"))
         await closed.append(started(1), finished(1), failed())
         await open_still.append(started(1))
@@ -138,7 +138,7 @@ async def test_nothing_follows_the_closing_event(tmp_path):
 async def test_a_cancelled_append_leaves_the_stream_whole(tmp_path):
     """Cancelling a task that waits for durability loses no event of others and breaks no chain."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         stream = recorder.stream("s", trial_id="t", attempt=1)
         for index in range(50):
             with anyio.move_on_after(0):
@@ -168,7 +168,7 @@ def test_strange_directories_are_refused(tmp_path):
         create_store(tmp_path)
     create_store(tmp_path / "store")
     (tmp_path / "store" / "store.json").write_text('{"format": 99}')
-    with pytest.raises(StoreError, match="format 99, this version reads 1"):
+    with pytest.raises(StoreError, match="format 99, this version reads 2"):
         Store(tmp_path / "store")
     (tmp_path / "store" / "store.json").write_text("{")
     with pytest.raises(StoreError, match="is damaged"):
@@ -178,7 +178,7 @@ def test_strange_directories_are_refused(tmp_path):
 async def test_a_read_only_copy_can_be_read(tmp_path):
     """Reading writes nothing: every file and folder may be read-only."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "exp") as recorder:
+    async with StoreRecorder(store, "exp") as recorder:
         await record_streams(recorder, 2, 2)
     before = sorted(store.root.rglob("*"))
     for path in before:

@@ -21,9 +21,9 @@ from lhaw_record.command_line import main
 from lhaw_record.recorder.events import ActionFinished, ArtifactStored
 from lhaw_record.recorder.storage.blobs import load_blob
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
 from lhaw_record.recorder.writing.redaction import MARK, Redactor, given_secrets
 from lhaw_record.recorder.writing.secret_patterns import SHAPES
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed
 
@@ -251,7 +251,7 @@ async def test_no_file_of_a_store_holds_a_secret(tmp_path, is_sealed):
     planted = [*PLANTED.values(), *URLS, CONFIGURED]
     store = create_store(tmp_path / "store")
     image = b"\x89PNG\xff\x00" + zlib.compress(b"x") + CONFIGURED.encode() + b"\xff"
-    async with Recorder(store, "one", redactor=redactor, start_sealing=InProcess) as recorder:
+    async with StoreRecorder(store, "one", redactor=redactor, start_sealing=InProcess) as recorder:
         stream = recorder.stream("s", trial_id="t", attempt=1)
         for index, secret in enumerate(planted):
             found = {"action_index": index, "is_error": False, "duration_ms": 1.0}

@@ -29,9 +29,8 @@ from lhaw_record.recorder.events import (
     TrialFailed,
     TrialFinished,
 )
-from lhaw_record.runners.agents.attempt import TrialRunner
-from lhaw_record.runners.agents.programs.ask_user_server import AskUserServer
-from lhaw_record.runners.agents.programs.listener import Listener
+from lhaw_record.runners.agents.programs.program_server import ProgramServer
+from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.budget import RunBudget
 from lhaw_record.runners.base.clock import TrialClock
@@ -39,9 +38,9 @@ from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolR
 from lhaw_record.runners.base.errors import EndpointDown, RunBudgetSpent, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import unconfined
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import ServerPlan, running_servers
-from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
+from lhaw_record.runners.environments.benchmarks.protocol import Environment, EnvironmentSettings
 from lhaw_record.runners.environments.grading.grade import CheckpointResult, Grade
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramEnd, SandboxLimits
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.prompts import Prompts
@@ -53,6 +52,7 @@ from lhaw_record.runners.experiment.tables import (
     RetrySpec,
     UserSimulatorSpec,
 )
+from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.endpoints.door import Door
 from lhaw_record.runners.models.endpoints.pace import Pace
 from lhaw_record.runners.models.gateway.app import Gateway
@@ -60,8 +60,8 @@ from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.litellm_library import close_clients, load_litellm
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError
-from lhaw_record.runners.models.retry import RetryPolicy
 from lhaw_record.runners.runs.planning.plan import make_plan
+from lhaw_record.runners.users.ask_user.serving import AskUserServer
 from tests.support.canned_model import CannedModel, MemoryRecording, text_reply, tool_reply
 from tests.support.chat_server import chat_server
 from tests.support.faults import IN_BAND, Fault
@@ -274,7 +274,7 @@ class LawServices(Services):
         return (self._simulator, None) if self._simulator else super().user_simulator(trial, recording)
 
 
-class Environment:
+class LivingEnvironment(Environment):
     """A tool, a checkpoint for having used it, and a program that has both."""
 
     def __init__(self, life):
@@ -400,7 +400,7 @@ class Life(ListedBenchmark):
     async def open(self, task, settings, variant=None):
         """Open the environment."""
         self.fail("open")
-        yield Environment(self)
+        yield LivingEnvironment(self)
 
     async def lived(
         self, url, *, hands, answered_s=0.0, condition="full", simulator=None, recording=None, side_s=None, **changes
@@ -436,7 +436,7 @@ class Life(ListedBenchmark):
                 ),
                 recorder=SimpleNamespace(attempt=lambda *_: recording, store=None),
                 run_id="run",
-                listener=Listener(gateway, asking, "", None),
+                server=ProgramServer(gateway, asking, "", None),
                 budget=self.budget,
             )
             await runner.run(trial, 1, None)
@@ -479,7 +479,7 @@ async def hands(monkeypatch, anyio_backend):
     """The clock of the trials; litellm is loaded before it counts, and lets go of its connections afterwards."""
     await load_litellm()
     hands = Hands()
-    monkeypatch.setattr("lhaw_record.runners.agents.attempt.TrialClock", partial(TrialClock, now_s=hands))
+    monkeypatch.setattr("lhaw_record.runners.agents.runner.TrialClock", partial(TrialClock, now_s=hands))
     monkeypatch.setattr("lhaw_record.runners.agents.programs.agent._GRACE_S", 0.2)
     monkeypatch.setattr("lhaw_record.runners.models.litellm_model.door_of", doors_of_a_test(hands))
     yield hands

@@ -21,21 +21,21 @@ from lhaw_record.recorder.events import (
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
-from lhaw_record.runners.agents.attempt import TrialRunner
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
+from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError, ToolBoundaryError
-from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
+from lhaw_record.runners.environments.benchmarks.protocol import Environment, EnvironmentSettings
 from lhaw_record.runners.environments.grading.grade import Artifact, CheckpointResult, Grade
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.prompts import Prompts
+from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.protocol import ModelError
-from lhaw_record.runners.models.retry import RetryPolicy
 from lhaw_record.runners.runs.planning.plan import make_plan
-from lhaw_record.runners.users.simulated_user.protocol import Answer
+from lhaw_record.runners.users.simulated_user.protocol import UserAnswer
 from tests.support.canned_model import CannedModel, text_reply, tool_reply
 from tests.support.toy_plan import ListedBenchmark, experiment
 
@@ -64,7 +64,7 @@ class BrittleBenchmark(ListedBenchmark):
             raise self.failures[place]
 
 
-class BrittleEnvironment:
+class BrittleEnvironment(Environment):
     """One tool, one checkpoint."""
 
     tools = (ToolDefinition(name="work", description="Work.", input_schema={"type": "object"}),)
@@ -122,7 +122,7 @@ async def attempt(tmp_path, answers, *, condition="full", simulator=None, change
     plan = make_plan(described, benchmark, prompts, "exact:1")
     trial = next(trial for trial in plan.trials if trial.condition == condition)
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "toy") as recorder:
+    async with StoreRecorder(store, "toy") as recorder:
         runner = TrialRunner(
             experiment=described,
             benchmark=benchmark,
@@ -218,7 +218,7 @@ class CertainSimulator:
 
     async def answer(self, question, context, knowledge):
         """Answer from what was removed."""
-        return Answer(text=f"It is {knowledge.removed[0].value}.")
+        return UserAnswer(text=f"It is {knowledge.removed[0].value}.")
 
 
 async def test_a_question_goes_over_mcp_and_is_joined_to_its_action(tmp_path):

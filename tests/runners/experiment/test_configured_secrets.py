@@ -10,7 +10,7 @@ from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.runners.experiment.program import AskingSpec, ProgramSpec
 from lhaw_record.runners.experiment.tables import NOT_RECORDED, AgentSpec, Experiment
 from lhaw_record.runners.models.failures import to_model_error
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
+from lhaw_record.runners.runs.daemon.messages import DaemonRefusal
 from lhaw_record.runners.runs.daemon.orders import _check_secrets
 from lhaw_record.runners.runs.preparation import keys_of
 from tests.support.toy_plan import experiment

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lhaw_record.analytics.views.claims import checks
+from lhaw_record.analytics.views.store import checks
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.runners.imports import FORMATS, Import, Options, run_import
 from lhaw_record.runners.imports.foreign_trial import KnownRecords, ParsedFile, SourceFile

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile
-from lhaw_record.runners.imports.formats.inspect_archive import Archive
+from lhaw_record.runners.imports.formats.inspect_log import Archive
 from lhaw_record.runners.imports.source_files import decode_json, read_instances, read_sources
 
 ZEROS = bytes(3 << 20)

@@ -78,11 +78,13 @@ def test_a_fault_at_the_end_leaves_no_store(tmp_path):
 
 def test_an_import_is_one_commit(results, tmp_path, monkeypatch):
     """Every stream of an import becomes durable at once, so that a death leaves all of it or nothing."""
-    from lhaw_record.recorder.writing.recorder import Recorder
+    from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 
     commits = []
-    commit = Recorder.commit
-    monkeypatch.setattr(Recorder, "commit", lambda self, records: commits.append(len(records)) or commit(self, records))
+    commit = StoreRecorder.commit
+    monkeypatch.setattr(
+        StoreRecorder, "commit", lambda self, records: commits.append(len(records)) or commit(self, records)
+    )
     done = imported("swebench-pro-results", results, tmp_path / "s")
     assert commits == [done.events]
 

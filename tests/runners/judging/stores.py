@@ -8,15 +8,14 @@ from lhaw_record.recorder.events import ArtifactStored, RunFinished, RunStarted
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.conversation.messages import Message
-from lhaw_record.runners.judging.driver import Driver, JudgeSettings
-from lhaw_record.runners.judging.failure_modes import FailureModes
-from lhaw_record.runners.judging.verdicts import JUDGED
-from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.judging.failure_modes import JUDGED, FailureModes
+from lhaw_record.runners.judging.judge_run import JudgeRun, JudgeSettings
+from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
-from lhaw_record.runners.models.retry import RetryPolicy
 from tests.analytics.make_store import Store as Written
 from tests.support.canned_model import text_reply
 
@@ -44,7 +43,7 @@ async def on_disk(root: Path, *stores: Written) -> Store:
         streams = defaultdict(list)
         for envelope in written.envelopes:
             streams[envelope.stream_id].append(envelope)
-        async with Recorder(store, written.experiment) as recorder:
+        async with StoreRecorder(store, written.experiment) as recorder:
             for stream_id, envelopes in streams.items():
                 first = envelopes[0]
                 stream = recorder.stream(stream_id, trial_id=first.trial_id, attempt=first.attempt)
@@ -90,9 +89,9 @@ def settings(url: str, **changes: object) -> JudgeSettings:
     return JudgeSettings(**values)
 
 
-async def judged(store: Store, url: str, judging=None, on_change=lambda _: None, **changes: object) -> Driver:
+async def judged(store: Store, url: str, judging=None, on_change=lambda _: None, **changes: object) -> JudgeRun:
     """Run a judge over a store, as the command does."""
-    driver = Driver(store, judging or FailureModes(JUDGE, {"temperature": 0}), settings(url, **changes), on_change)
+    driver = JudgeRun(store, judging or FailureModes(JUDGE, {"temperature": 0}), settings(url, **changes), on_change)
     await driver.run()
     return driver
 

@@ -21,11 +21,11 @@ from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
 from lhaw_record.recorder.writing.redaction import Redactor
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import MATCHER
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
-from lhaw_record.runners.judging.driver import JudgeSettings
-from lhaw_record.runners.judging.regrading.regrading import Regrading
-from lhaw_record.runners.judging.regrading.stored_claims import JudgedRegrading
+from lhaw_record.runners.judging.judge_run import JudgeSettings
+from lhaw_record.runners.judging.regrading import Regrading
+from lhaw_record.runners.judging.stored_claims import JudgedRegrading
+from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.litellm_model import LitellmModel
-from lhaw_record.runners.models.retry import RetryPolicy
 from tests.analytics.imported import as_imported
 from tests.analytics.make_store import Store as Written
 from tests.runners.judging.stores import PRICE, Judge, asking, events_of, on_disk
@@ -144,14 +144,14 @@ async def test_the_matcher_grades_stored_answers_beside_the_judge(tmp_path):
     """Answers and claims are enough, no rows file is read; results that the matcher gave first are not graded again."""
     store = await on_disk(tmp_path / "store", answered(RIGHT, HALF, "", grader="mcp_atlas/judge-1-x:y"))
     regrading = Regrading(store)
-    await regrading.record()
+    await regrading.run()
     (row,) = regrading.ledger.rows()
     assert (row["found"], row["graded"], row["graded_before"], row["left"]) == (3, 3, 0, 0)
     assert (row["differing_trials"], row["differing_results"], row["changed_successes"]) == (2, 3, 1)
     assert sorted(later(store).values()) == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]
     assert {event.grader for event in events_of(store, CheckpointScored) if not event.is_primary} == {MATCHER}
     again = Regrading(store)
-    await again.record()
+    await again.run()
     assert (again.ledger.total["graded"], again.ledger.total["graded_before"]) == (0, 3)
     own = Regrading(await on_disk(tmp_path / "own", answered(RIGHT)))
     own.look()

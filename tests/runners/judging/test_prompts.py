@@ -5,9 +5,14 @@ import pytest
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.events import ActionFinished, ActionStarted, ModelResponded, QuestionAnswered, QuestionAsked
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.judging.failure_modes import FailureModes
-from lhaw_record.runners.judging.transcript import actions_text, questions_text
-from lhaw_record.runners.judging.verdicts import COMPUTED, FLAGS, JUDGED
+from lhaw_record.runners.judging.failure_modes import (
+    COMPUTED,
+    FLAGS,
+    JUDGED,
+    FailureModes,
+    actions_text,
+    questions_text,
+)
 from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate
 from tests.analytics.views.test_views import busy_store
 

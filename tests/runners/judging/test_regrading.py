@@ -14,9 +14,8 @@ from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import CheckpointNotMet
 from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks
-from lhaw_record.runners.judging.regrading.protocol import NotGradable
-from lhaw_record.runners.judging.regrading.regrading import Regrading
-from lhaw_record.runners.judging.regrading.stored_desk import DeskChecks, StoredDelivery
+from lhaw_record.runners.judging.regrading import DeskChecks, Regrading, StoredDelivery
+from lhaw_record.runners.judging.stored_graders import NotGradable
 from lhaw_record.runners.judging.stored_trials import StreamReader, load_stored
 from tests.analytics.make_store import Store as Written
 from tests.runners.environments.benchmarks.desk.solutions import grade_after, solutions_of
@@ -64,7 +63,7 @@ async def test_new_results_stand_beside_the_old_ones(tmp_path):
     """Recorded once, not primary, naming grader and attempt; no number changes, ``gradings`` shows what differs."""
     store = await graded(tmp_path, TASKS["log-triage"], scores=[0.0] * len(TASKS["log-triage"].checkpoints))
     before = numbers(store)
-    await Regrading(store).record()
+    await Regrading(store).run()
     later = [event for event in events_of(store, CheckpointScored) if not event.is_primary]
     streams = {trial.stream_id for trial in load_stored(read_snapshot(store.root)).trials}
     assert {event.graded_stream_id for event in later} == streams
@@ -78,7 +77,7 @@ async def test_new_results_stand_beside_the_old_ones(tmp_path):
         connection.close()
     assert events_of(store, RunFinished)[-1].outcome == "completed"
     again = Regrading(store)
-    await again.record()
+    await again.run()
     assert {row["graded"] for row in again.ledger.rows()} == {0}
     assert {row["graded_before"] for row in again.ledger.rows()} == {len(streams)}
     assert sum(not event.is_primary for event in events_of(store, CheckpointScored)) == len(later)

@@ -9,10 +9,10 @@ from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, conversation_digest
 from lhaw_record.runners.base.errors import ModelBoundaryError
+from lhaw_record.runners.models.call_outcomes import RetryPolicy, delay_before_retry_s
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.endpoints.door import Door
-from lhaw_record.runners.models.protocol import ModelError
-from lhaw_record.runners.models.retry import RetryPolicy, delay_before_retry_s
+from lhaw_record.runners.models.protocol import HostedModel, ModelError
 from tests.support.canned_model import CannedModel, MemoryRecording, text_reply, tool_reply
 from tests.support.doors import Unhurried
 
@@ -270,7 +270,7 @@ async def test_parameters_that_are_not_sent_stand_apart():
     """The record shows what was sent, and under dropped_parameters what the provider does not accept."""
     recording = MemoryRecording()
 
-    class Picky(CannedModel):
+    class Picky(CannedModel, HostedModel):
         async def dropped_parameters(self, parameters):
             return ("seed",)
 

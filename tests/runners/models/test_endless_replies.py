@@ -6,13 +6,13 @@ import json
 import pytest
 
 from lhaw_record.recorder.events import ModelFailed, ModelResponded
-from lhaw_record.runners.agents.agent_loop import NativeAgent, Toolbox
-from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.agents.agent_loop import NativeAgent
+from lhaw_record.runners.base.conversation.messages import Message, Toolbox
 from lhaw_record.runners.base.errors import ModelBoundaryError
+from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.failures import endless_reply
 from lhaw_record.runners.models.litellm_model import LitellmModel
-from lhaw_record.runners.models.retry import RetryPolicy
 from tests.support.canned_model import CannedModel, MemoryRecording, text_reply
 from tests.support.endless_server import EndlessServer
 

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
+from lhaw_record.runners.base.conversation.ending import ended_by_failure
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.models.failures import in_band_error, response_error
-from lhaw_record.runners.models.limits import ended_by_failure
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError, ModelRequest
 from tests.support.model_limits import FILTERED, NO_LIMITS, OVERFLOWS, REPLIES

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
-from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError, ModelRequest
 from tests.support.canned_model import CannedModel, text_reply, tool_reply

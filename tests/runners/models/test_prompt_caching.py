@@ -6,15 +6,16 @@ import pytest
 
 from lhaw_record.recorder.events import ModelCalled, ModelResponded
 from lhaw_record.recorder.events.values import Usage
-from lhaw_record.runners.agents.agent_loop import NativeAgent, Toolbox
+from lhaw_record.runners.agents.agent_loop import NativeAgent
 from lhaw_record.runners.agents.services import Services
-from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition, ToolResult
+from lhaw_record.runners.base.conversation.messages import Message, Toolbox, ToolCall, ToolDefinition, ToolResult
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment
+from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.calls import ModelCaller
-from lhaw_record.runners.models.costs import Price, cost_usd
+from lhaw_record.runners.models.chat_messages import agent_marks
+from lhaw_record.runners.models.costs import cost_usd
 from lhaw_record.runners.models.litellm_library import litellm_library
 from lhaw_record.runners.models.litellm_model import LitellmModel
-from lhaw_record.runners.models.prompt_caching import agent_marks
 from tests.support.caching_mimic import CachingMimic
 from tests.support.canned_model import MemoryRecording
 from tests.support.provider_mimics import MimicServer
@@ -74,7 +75,7 @@ async def run_trial(mimic, *, is_marked, parameters=None):
 def usage_of(recording, kind):
     """Return one kind of tokens of all replies."""
     replies = [event for event in recording.events if isinstance(event, ModelResponded)]
-    return [reply.cached_input_tokens if kind == "read" else reply.usage.cache_write_tokens for reply in replies]
+    return [reply.usage.cached_input_tokens if kind == "read" else reply.usage.cache_write_tokens for reply in replies]
 
 
 async def test_marks_are_sent_as_recorded_and_are_valid():
@@ -86,11 +87,11 @@ async def test_marks_are_sent_as_recorded_and_are_valid():
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 2000}}
     recording = await run_trial(mimic, is_marked=True, parameters=thinking)
     called = [event for event in recording.events if isinstance(event, ModelCalled)]
-    assert [call.details.cache_marks for call in called[:3]] == [(0, 1), (0, 1, 3), (0, 3, 5)]
+    assert [call.cache_marks for call in called[:3]] == [(0, 1), (0, 1, 3), (0, 3, 5)]
     for call, body in zip(called, mimic.requests, strict=True):
         plan = parse_cache_plan(body)
         assert isinstance(plan, PromptCachePlan)
-        assert len(plan.breakpoints) == len(call.details.cache_marks)
+        assert len(plan.breakpoints) == len(call.cache_marks)
         assert "cache_control" in body["system"][-1]
         assert "cache_control" in body["messages"][-1]["content"][-1]
     reads, writes = usage_of(recording, "read"), usage_of(recording, "written")
@@ -103,7 +104,7 @@ async def test_nothing_is_marked_unless_the_experiment_asks():
     mimic = CachingMimic(turns=2)
     recording = await run_trial(mimic, is_marked=False)
     assert not any("cache_control" in str(body) for body in mimic.requests)
-    assert not any(event.details for event in recording.events if isinstance(event, ModelCalled))
+    assert not any(event.cache_marks for event in recording.events if isinstance(event, ModelCalled))
     assert set(usage_of(recording, "read")) == {0}
 
 
@@ -150,7 +151,7 @@ async def test_forty_turns_cost_a_fraction(seconds_per_turn, low, high):
         mimic = CachingMimic(turns=40, seconds_per_turn=seconds_per_turn)
         recording = await run_trial(mimic, is_marked=is_marked)
         charged[is_marked] = mimic.charged_usd
-        costs = [event.cost_usd for event in recording.events if isinstance(event, ModelResponded)]
+        costs = [event.usage.cost_usd for event in recording.events if isinstance(event, ModelResponded)]
         assert sum(costs) == pytest.approx(mimic.charged_usd)
     assert low < charged[True] / charged[False] < high, charged
 

@@ -9,15 +9,15 @@ import pytest
 
 from lhaw_record.recorder.events import ArtifactStored, ModelCalled, ModelResponded
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
-from lhaw_record.runners.agents.agent_loop import NativeAgent, Toolbox
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
+from lhaw_record.runners.agents.agent_loop import NativeAgent
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
-from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, ToolResult
+from lhaw_record.runners.base.conversation.messages import Message, Toolbox, ToolDefinition, ToolResult
 from lhaw_record.runners.cli.attempt_text import print_attempt
 from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.models.exchanges import WireRecord
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.recorded_replies import load_recorded_replies
-from lhaw_record.runners.models.wire import WireRecord
 from tests.support.canned_model import CannedModel, MemoryRecording, snapshot_of, text_reply
 from tests.support.provider_mimics import AnthropicMimic, ChatMimic, GeminiMimic, MimicServer, ResponsesMimic
 
@@ -60,9 +60,9 @@ class Echo(Toolbox):
 class OnlyStreams(LitellmModel):
     """A model that is asked for streams, as after a request that got no answer in time."""
 
-    async def respond(self, request):
-        """Return the reply that the stream amounts to."""
-        return await super().respond(msgspec.structs.replace(request, was_silent=True))
+    def was_silent(self, messages):
+        """Say so of every conversation."""
+        return True
 
 
 async def run_trial(wire, turns, model_class=LitellmModel):
@@ -102,7 +102,11 @@ async def check_turns(wire, turns, model_class=LitellmModel):
     assert [reply.wire.received_sha256 for reply in replies] == mimic.received_sha256
     assert replies[0].reasoning.text == "I think 0.0."
     assert replies[0].reasoning.provider_state_json
-    assert (replies[0].input_tokens, replies[0].cached_input_tokens, replies[0].output_tokens) == (18, 5, 20)
+    assert (replies[0].usage.input_tokens, replies[0].usage.cached_input_tokens, replies[0].usage.output_tokens) == (
+        18,
+        5,
+        20,
+    )
     called = [event for event in recording.events if isinstance(event, ModelCalled)]
     rebuilt = rebuild_requests(recording.events)
     assert len(rebuilt[called[-1].call_id]) == called[-1].message_count
@@ -146,9 +150,17 @@ async def test_forty_turns_lose_nothing(wire):
 async def test_numbers_of_reasoning_and_caches_are_recorded():
     """Reasoning tokens, cache writes and the provider's cost are those that it reported, and else unknown."""
     _, (reply, *_) = await check_turns("openrouter", 1)
-    assert (reply.reasoning.tokens, reply.usage.cache_write_tokens, reply.usage.provider_cost_usd) == (12, 3, 0.25)
+    assert (reply.usage.reasoning_tokens, reply.usage.cache_write_tokens, reply.usage.provider_cost_usd) == (
+        12,
+        3,
+        0.25,
+    )
     called, (reply, *_) = await check_turns("messages", 1)
-    assert (reply.reasoning.tokens, reply.usage.cache_write_tokens, reply.usage.provider_cost_usd) == (None, 3, None)
+    assert (reply.usage.reasoning_tokens, reply.usage.cache_write_tokens, reply.usage.provider_cost_usd) == (
+        None,
+        3,
+        None,
+    )
     assert json.loads(called[0].parameters_json) == {**THINKING, "dropped_parameters": {"temperature": 0}}
 
 
@@ -215,7 +227,7 @@ async def test_show_folds_the_reasoning(tmp_path):
     store = create_store(tmp_path / "store")
     reply = text_reply("Done.")
     thoughts = msgspec.structs.replace(reply, reasoning_text="Which file?\nI could ask the user.")
-    async with Recorder(store, "e") as recorder:
+    async with StoreRecorder(store, "e") as recorder:
         stream = recorder.attempt("t", 1)
         model = CannedModel([thoughts])
         caller = ModelCaller(model=model, recording=stream, role="agent", thread_id="main", parameters={})

@@ -5,12 +5,12 @@ import pytest
 from lhaw_record.recorder.events import ModelCalled, ModelResponded
 from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.protocol import ModelError
-from lhaw_record.runners.models.recorded_replies import RecordedReplies, load_recorded_replies
+from lhaw_record.runners.models.recorded_replies import load_recorded_replies
 from tests.support.canned_model import CannedModel, MemoryRecording, snapshot_of, text_reply
 
 USER = Message(role="user", content="Which segments?")
@@ -120,13 +120,12 @@ async def test_only_wanted_roles_and_experiments_are_remembered():
     assert len(seen(agent, extractor)) == 1
     assert len(seen(agent, extractor, experiment_id="f")) == 0
     assert len(seen(agent, extractor, roles=["judge"])) == 0
-    assert len(RecordedReplies()) == 0
 
 
 async def test_segments_and_journals_are_read_alike(tmp_path):
     """A reply is remembered while its journal is open and after it was sealed, with tokens and price."""
     store = create_store(tmp_path / "store")
-    async with Recorder(store, "e") as recorder:
+    async with StoreRecorder(store, "e") as recorder:
         stream = recorder.stream("run")
         await caller_of(CannedModel([text_reply("one")]), stream).call([USER])
         await caller_of(CannedModel([text_reply("x")]), stream, role="agent", thread_id="main").call([USER])

@@ -8,10 +8,9 @@ from lhaw_record.recorder.events import ModelCalled, ModelFailed
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import ModelBoundaryError
 from lhaw_record.runners.models.calls import ModelCaller
-from lhaw_record.runners.models.form_support import FormSupport
 from lhaw_record.runners.models.litellm_library import takes_json_schema
 from lhaw_record.runners.models.litellm_model import LitellmModel
-from lhaw_record.runners.models.protocol import ModelError
+from lhaw_record.runners.models.protocol import FormSupport, HostedModel, ModelError
 from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema, recall_formed, request_formed, whole_reply
 from tests.support.canned_model import CannedModel, MemoryRecording, text_reply
 from tests.support.chat_server import ChatServer
@@ -34,7 +33,7 @@ WIRE = {
 }
 
 
-class Formed(CannedModel):
+class Formed(CannedModel, HostedModel):
     """A canned model of which something is known."""
 
     def __init__(self, answers, is_listed):
@@ -71,7 +70,7 @@ async def test_the_schema_reaches_a_server_as_openai_documents_it():
     assert server.requests[0]["response_format"] == WIRE
     (called,) = [event for event in recording.events if isinstance(event, ModelCalled)]
     assert json.loads(called.parameters_json)["response_format"] == WIRE
-    assert called.details.form_known_by == "tried"
+    assert called.form_known_by == "tried"
 
 
 @pytest.mark.usefixtures("closed_clients")
@@ -85,9 +84,7 @@ async def test_a_refusal_is_remembered_by_all_callers_of_the_model():
             await recording.append(responded)
             assert reply.message.content == "It is."
     assert ["response_format" in request for request in server.requests] == [True, False, False]
-    known_by = [
-        event.details and event.details.form_known_by for event in recording.events if isinstance(event, ModelCalled)
-    ]
+    known_by = [event.form_known_by for event in recording.events if isinstance(event, ModelCalled)]
     assert known_by == ["tried", "refused", "refused"]
     assert sum(isinstance(event, ModelFailed) for event in recording.events) == 1
 
@@ -114,7 +111,7 @@ async def test_who_is_sent_a_schema(is_listed, parameters, sent, known_by):
     recording, model = MemoryRecording(), Formed([text_reply("{}")], is_listed)
     await request_formed(caller_of(model, parameters, recording), ASK, FORM)
     assert model.requests[0].parameters.get("response_format") == sent
-    assert recording.events[0].details.form_known_by == known_by
+    assert recording.events[0].form_known_by == known_by
 
 
 async def test_a_cut_reply_is_asked_for_again_with_the_schema():
@@ -133,7 +130,7 @@ async def test_models_without_forms_are_asked_as_before():
     assert await recall_formed(caller, ASK, FORM) is None
     await request_formed(caller, ASK, FORM)
     assert model.requests[0].parameters == {"max_tokens": 8}
-    assert recording.events[0].details is None
+    assert recording.events[0].form_known_by is None
 
 
 @pytest.mark.parametrize(

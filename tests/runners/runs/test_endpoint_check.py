@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from lhaw_record.runners.base.errors import ExperimentError, ModelsOutOfReach
 from lhaw_record.runners.experiment.tables import AgentSpec, BudgetSpec, RoutedSpec
-from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.endpoints.door import try_doors_now
 from lhaw_record.runners.models.litellm_library import close_clients
 from lhaw_record.runners.runs.endpoint_check import check_models, refuse_problems

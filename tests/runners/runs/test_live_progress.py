@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from lhaw_record.runners.runs.live_progress import Progress, duration
+from lhaw_record.runners.runs.live_progress import RunProgress, duration
 from tests.runners.runs.test_scheduler import run
 from tests.support.toy_plan import PretendingRunner, experiment
 
@@ -14,7 +14,7 @@ async def test_the_time_that_is_left_is_told_once_a_trial_has_finished(monkeypat
     """Each line counts the trials; the estimate needs one that has ended, and the last line needs none."""
     monkeypatch.setattr("lhaw_record.runners.runs.live_progress.SECONDS_BETWEEN_LINES", 0.0)
     out = io.StringIO()
-    scheduler, _ = await run(experiment(), PretendingRunner(), on_change=Progress(out).change)
+    scheduler, _ = await run(experiment(), PretendingRunner(), on_change=RunProgress(out).change)
     told = re.findall(r" (\d+)/\d+ finished, .*?(, about \d+ s left)?$", out.getvalue(), re.MULTILINE)
     estimates = {int(finished): bool(estimate) for finished, estimate in told}
     assert estimates[0] is False

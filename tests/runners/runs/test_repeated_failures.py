@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from lhaw_record.recorder.events import TrialFailed
-from lhaw_record.runners.runs.repeated_failures import RepeatedFailures
+from lhaw_record.runners.runs.outcome_warnings import RepeatedFailures
 
 
 def outcome(message=None, agent="a", task="t1", variant=None):

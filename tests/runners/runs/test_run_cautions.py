@@ -4,30 +4,29 @@ import msgspec
 import pytest
 
 from lhaw_record.recorder.events import ActionStarted, QuestionAnswered, QuestionAsked
-from lhaw_record.recorder.events.question import RevealedSegment
-from lhaw_record.runners.agents.behaviour import ObservedRecording
-from lhaw_record.runners.agents.trial_record import TrialOutcome
-from lhaw_record.runners.runs.run_cautions import run_cautions
+from lhaw_record.recorder.events.interaction import RevealedSegment
+from lhaw_record.runners.agents.trial_record import BehaviourCounter, TrialOutcome
+from lhaw_record.runners.runs.outcome_warnings import run_cautions
 from tests.runners.runs.test_scheduler import run
-from tests.support.canned_model import MemoryRecording
 from tests.support.toy_plan import PretendingRunner, experiment
 
 QUESTION = "Which day shall I take?"
 REVEALED = (RevealedSegment(segment_id="S1", is_requested=True),)
 
 
-async def observed(arguments=(), answers=()):
+def observed(arguments=(), answers=()):
     """What a trial shows that made some tool calls and got some answers: pairs of text and what they reveal."""
-    recording = ObservedRecording(MemoryRecording())
+    counter = BehaviourCounter()
     for index, each in enumerate(arguments, 1):
         action = ActionStarted(action_index=index, kind="tool", name="bash", arguments_json=each, model_call_id="c")
-        await recording.append(action)
+        counter.observe(action)
     for index, (text, revealed) in enumerate(answers):
         answer = QuestionAnswered(
             question_id=f"q{index}", answer=text, simulator="exact", latency_ms=1.0, revealed=revealed
         )
-        await recording.append(QuestionAsked(question_id=f"q{index}", question=QUESTION), answer)
-    return recording.behaviour("submitted")
+        counter.observe(QuestionAsked(question_id=f"q{index}", question=QUESTION))
+        counter.observe(answer)
+    return counter.behaviour("submitted")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +40,7 @@ async def observed(arguments=(), answers=()):
 )
 async def test_copies_are_no_repetitions(calls, said):
     """Trials of one cell that did the very same are called copies. Trials without a tool call are called idle."""
-    assert of_agent(await trials_of(len(calls)), [await observed(arguments=each) for each in calls]) == said
+    assert of_agent(await trials_of(len(calls)), [observed(arguments=each) for each in calls]) == said
 
 
 @pytest.mark.parametrize(
@@ -64,14 +63,14 @@ async def test_copies_are_no_repetitions(calls, said):
 )
 async def test_a_simulated_user_that_says_nothing_is_named(answers, said):
     """Answers that reveal nothing, and answers that are the question again, are counted."""
-    behaviours = [await observed(arguments=["{}"], answers=answers)]
+    behaviours = [observed(arguments=["{}"], answers=answers)]
     assert of_agent(await trials_of(1), behaviours) == said
 
 
 @pytest.mark.thorough
 async def test_programs_that_crashed_are_counted_by_exit_code():
     """The last line of stderr is that of a trial that has one."""
-    seen = await observed(arguments=["{}"])
+    seen = observed(arguments=["{}"])
     ends = ((1, ""), (1, "KeyError: 'x'"), (137, ""), None)
     behaviours = [msgspec.structs.replace(seen, crash=end) for end in ends]
     lines = of_agent(await trials_of(4), behaviours)

@@ -10,10 +10,11 @@ import pytest
 
 from lhaw_record.recorder.events import OracleBudgetSet, TrialFailed
 from lhaw_record.recorder.reading.trial_index import FailedTrial
-from lhaw_record.runners.agents.behaviour import ObservedRecording
+from lhaw_record.runners.agents.trial_record import BehaviourCounter
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, BudgetSpec, RetrySpec
-from lhaw_record.runners.models.costs import Price, spent_words
+from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.models.costs import spent_words
 from lhaw_record.runners.runs.planning.plan import budgets_of, make_plan
 from lhaw_record.runners.runs.scheduler import PriorFailures, Scheduler
 from tests.support.canned_model import MemoryRecording
@@ -87,7 +88,7 @@ class AbusingRunner(PretendingRunner):
         """Pretend, and say so."""
         outcome = await super().run(trial, attempt, budget_actions)
         ended_by = "resource_abuse" if trial.condition == "full" else "submitted"
-        behaviour = ObservedRecording(MemoryRecording()).behaviour(ended_by)
+        behaviour = BehaviourCounter().behaviour(ended_by)
         return msgspec.structs.replace(outcome, behaviour=behaviour)
 
 

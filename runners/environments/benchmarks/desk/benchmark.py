@@ -12,11 +12,15 @@ from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import OfficeDeliverables
-from lhaw_record.runners.environments.benchmarks.desk.scoring import grade_desk
-from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks, modules_of
-from lhaw_record.runners.environments.benchmarks.desk.variants import faulty_requests, prompt_variants
-from lhaw_record.runners.environments.benchmarks.desk.workspace_changes import apply_change
-from lhaw_record.runners.environments.benchmarks.desk.workspace_files import write_files
+from lhaw_record.runners.environments.benchmarks.desk.task import (
+    DeskTask,
+    desk_tasks,
+    faulty_requests,
+    grade_desk,
+    modules_of,
+    prompt_variants,
+)
+from lhaw_record.runners.environments.benchmarks.desk.workspace_files import apply_change, write_files
 from lhaw_record.runners.environments.benchmarks.protocol import (
     AskJudge,
     Benchmark,
@@ -58,7 +62,6 @@ class DeskBenchmark(Benchmark):
         self._tasks = {task.task_id: task for task in (desk_tasks() if tasks is None else tasks)}
 
     def tasks(self) -> Sequence[Task]:
-        """Return all tasks, sorted by name."""
         return [self._recorded(task) for task in self._tasks.values()]
 
     def variants(self) -> Sequence[Variant]:
@@ -83,7 +86,7 @@ class DeskBenchmark(Benchmark):
         files = apply_change(desk_task.build(desk_task.parameters), variant.environment_change if variant else None)
         with scratch_folder() as folder:
             await anyio.to_thread.run_sync(write_files, files, folder)
-            async with settings.sandbox.open(folder, settings.limits, settings.way) as sandbox:
+            async with settings.sandbox.open(folder, settings.limits, settings.access) as sandbox:
                 yield DeskEnvironment(desk_task, sandbox)
 
     def _recorded(self, task: DeskTask) -> Task:

@@ -1,6 +1,7 @@
-"""Reads the deliverables of a desk task, including tables in CSV (with any usual delimiter) or XLSX.
+"""Reads the deliverables of a desk task: tables in CSV (with any usual delimiter) or XLSX, numbers and phrases in text.
 
-The reader tolerates any format that a person doing the task correctly might choose, and is strict otherwise.
+The reader tolerates any format that a person doing the task correctly might choose, and is strict otherwise. In text,
+1,234.50, 1234.5 EUR and 1.234,50 are the same number.
 """
 
 import csv
@@ -8,7 +9,9 @@ import datetime as dt
 import io
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any
 
 from lhaw_record.runners.environments.grading.deliverables import CheckpointNotMet, Deliverables
 
@@ -22,6 +25,14 @@ _HEADER_ROWS = 10  # titles and blank lines may precede the header
 
 class UnreadableTableError(Exception):
     """The bytes are not the requested table. The message says why."""
+
+
+def check_listed(listed: Iterable[Any], expected: Iterable[Any], what: str) -> str:
+    """Check that exactly the expected items are listed, in any order."""
+    found, wanted = sorted(listed), sorted(expected)
+    if found != wanted:
+        raise CheckpointNotMet(f"{len(found)} {what}, of which {len({*found} & {*wanted})} of {len(wanted)} are right")
+    return f"the {len(found)} {what} are the right ones"
 
 
 class OfficeDeliverables(Deliverables):
@@ -129,3 +140,55 @@ def _folded(header: str) -> str:
 
 def _cell(row: Sequence[str], place: int) -> str:
     return row[place].strip() if place < len(row) else ""
+
+
+_NUMBER = re.compile(r"(?<![\w.,])[-+]?\d(?:[\d'\u00a0\u202f]|[.,](?=\d)| (?=\d{3}(?!\d)))*(?![\w])")
+
+
+def number(text: str) -> Decimal | None:
+    """Return the number in a text such as ``EUR 1,234.50``, or None if there is not exactly one."""
+    found = numbers(text)
+    return found[0] if len(found) == 1 else None
+
+
+def numbers(text: str) -> list[Decimal]:
+    """Return all numbers in a text, in order. The parts of dates count as numbers."""
+    return [_decimal(match.group()) for match in _NUMBER.finditer(text)]
+
+
+def mentions(text: str, phrase: str) -> bool:
+    """Return whether a text contains a phrase as whole words, ignoring case, spacing and Markdown marks."""
+    return re.search(rf"(?<!\w){re.escape(_plain(phrase))}(?!\w)", _plain(text)) is not None
+
+
+def mentions_number(text: str, value: Decimal | int) -> bool:
+    """Return whether a text contains a number, in any usual format."""
+    return Decimal(value) in numbers(text)
+
+
+def line_mentions(text: str, phrase: str, value: Decimal | int) -> bool:
+    """Return whether one line of a text contains both a phrase and a number."""
+    return any(mentions(line, phrase) and mentions_number(line, value) for line in text.splitlines())
+
+
+def heading_mentions(text: str, phrase: str) -> bool:
+    """Return whether a heading in a Markdown text contains a phrase."""
+    return any(line.startswith("#") and mentions(line, phrase) for line in text.splitlines())
+
+
+def _decimal(token: str) -> Decimal:
+    token = re.sub(r"['\u00a0\u202f ]", "", token)
+    last_comma, last_point = token.rfind(","), token.rfind(".")
+    if last_comma >= 0 and last_point >= 0:
+        grouping = "," if last_point > last_comma else "."
+        token = token.replace(grouping, "")
+    elif last_comma >= 0 and re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+", token):
+        token = token.replace(",", "")
+    token = token.replace(",", ".")
+    if token.count(".") > 1:
+        token = token.replace(".", "")
+    return Decimal(token)
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"[`*_#|]", " ", text).casefold().split())

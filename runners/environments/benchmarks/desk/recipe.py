@@ -21,7 +21,7 @@ _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _STEP = re.compile(r"^## ([^\n]+)\n((?:- [^\n]+\n)*)```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+class RecipeParameter(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that the model must know to solve the task.
 
     Regular expressions are searched in text with white space reduced to single spaces. The value is the groups of the
@@ -57,7 +57,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     reopened_by: tuple[str, ...] = ()
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class RecipeStep(msgspec.Struct, frozen=True, kw_only=True):
     """One action. It is done once the conversation contains exactly this call, after the steps that it builds on.
 
     Args:
@@ -107,8 +107,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     recognise: str
-    parameters: tuple[Parameter, ...]
-    steps: tuple[Step, ...]
+    parameters: tuple[RecipeParameter, ...]
+    steps: tuple[RecipeStep, ...]
     deliverables: tuple[str, ...] = ()
     results: Mapping[str, Callable[[Memory], str | None]] = {}
     answer: str = "Finished."
@@ -123,7 +123,7 @@ def desk_recipes() -> tuple[Recipe, ...]:
     )
 
 
-def read_steps(recipe_file: str) -> tuple[Step, ...]:
+def read_steps(recipe_file: str) -> tuple[RecipeStep, ...]:
     """Read the ``steps.md`` next to a recipe: a heading, notes and a block of code for each step.
 
     The notes are ``- after: STEP``, ``- extra``, ``- delivery`` and ``- joins the step before``. The language of the
@@ -136,7 +136,7 @@ def read_steps(recipe_file: str) -> tuple[Step, ...]:
     return tuple(_step(*match.groups()) for match in _STEP.finditer(text))
 
 
-def _step(name: str, notes: str, tool: str, path: str | None, block: str) -> Step:
+def _step(name: str, notes: str, tool: str, path: str | None, block: str) -> RecipeStep:
     marks = [line.removeprefix("- ") for line in notes.splitlines()]
     after = tuple(mark.removeprefix("after: ") for mark in marks if mark.startswith("after: "))
     unknown = {*marks} - {f"after: {each}" for each in after} - {"extra", "delivery", "joins the step before"}
@@ -148,7 +148,7 @@ def _step(name: str, notes: str, tool: str, path: str | None, block: str) -> Ste
         "read_file": {"path": block.strip()},
         "write_file": {"path": path or "", "content": block},
     }[tool]
-    return Step(
+    return RecipeStep(
         name=name,
         tool=tool,
         arguments=arguments,
@@ -159,19 +159,19 @@ def _step(name: str, notes: str, tool: str, path: str | None, block: str) -> Ste
     )
 
 
-def file_with(name: str, content: str, pattern: str, endings: str, *guesses: str) -> Parameter:
+def file_with(name: str, content: str, pattern: str, endings: str, *guesses: str) -> RecipeParameter:
     """Return a parameter for the name of a file with some content. ``endings`` is a pattern such as ``xlsx|csv``."""
     return _file(name, f"What should the file with {content} be called?", pattern, endings, guesses)
 
 
-def file_for(name: str, text: str, pattern: str, endings: str, *guesses: str) -> Parameter:
+def file_for(name: str, text: str, pattern: str, endings: str, *guesses: str) -> RecipeParameter:
     """Return a parameter for the name of the file to save a text in. ``endings`` is a pattern such as ``txt|md``."""
     return _file(name, f"Under which file name should I save {text}?", pattern, endings, guesses)
 
 
-def _file(name: str, question: str, pattern: str, endings: str, guesses: tuple[str, ...]) -> Parameter:
+def _file(name: str, question: str, pattern: str, endings: str, guesses: tuple[str, ...]) -> RecipeParameter:
     shape = rf"([\w./-]+\.(?:{endings}))\b"
-    return Parameter(name=name, question=question, patterns=(pattern,), shape=shape, guesses=among(*guesses))
+    return RecipeParameter(name=name, question=question, patterns=(pattern,), shape=shape, guesses=among(*guesses))
 
 
 def among(*choices: str) -> Callable[[Memory], Sequence[str]]:

@@ -9,9 +9,12 @@ from typing import Any
 import msgspec
 
 from lhaw_record.recorder.events.canonical_json import digest
-from lhaw_record.recorder.events.values import Checkpoint
-from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import OfficeDeliverables
+from lhaw_record.recorder.events.values import Checkpoint, Variant
+from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import CheckpointNotMet, OfficeDeliverables
 from lhaw_record.runners.environments.benchmarks.desk.workspace_files import Files
+from lhaw_record.runners.environments.benchmarks.published import decoded_file
+from lhaw_record.runners.environments.benchmarks.variants_file import VARIANTS, VariantsFile, variant_of
+from lhaw_record.runners.environments.grading.grade import CheckpointResult, Grade
 
 _TASKS = Path(__file__).parent / "tasks"
 
@@ -19,9 +22,9 @@ _TASKS = Path(__file__).parent / "tasks"
 @cache
 def desk_tasks() -> tuple["DeskTask", ...]:
     """Return the published instance of each desk task, sorted by name."""
-    names = sorted(path.parent.name for path in _TASKS.glob("*/grader.py"))
+    names = sorted(path.parent.name for path in _TASKS.glob("*/task.py"))
     return tuple(
-        import_module(f"lhaw_record.runners.environments.benchmarks.desk.tasks.{name}.grader").TASK for name in names
+        import_module(f"lhaw_record.runners.environments.benchmarks.desk.tasks.{name}.task").TASK for name in names
     )
 
 
@@ -65,6 +68,10 @@ class DeskTask(msgspec.Struct, frozen=True, kw_only=True):
         """Return the well-specified prompt of this instance."""
         return self.fill((self.folder / "prompt.md").read_text(encoding="utf-8")).strip()
 
+    def variants_file(self) -> VariantsFile:
+        """Return the hand-written variants, as templates."""
+        return decoded_file(self.folder / VARIANTS, VariantsFile)
+
     def environment_digest(self) -> str:
         """Return the SHA-256 of the workspace's logical content, which no machine or library version changes."""
         return digest(self.build(self.parameters))
@@ -80,3 +87,43 @@ class DeskTask(msgspec.Struct, frozen=True, kw_only=True):
 def modules_of(task: DeskTask) -> tuple[str, ...]:
     """Return the modules that the checks of a task need, including the one that reads workbooks."""
     return (*sorted({item.check.__module__ for item in task.checkpoints}), "openpyxl")
+
+
+def prompt_variants(task: DeskTask) -> tuple[Variant, ...]:
+    """Return the variants that remove something from the prompt of this instance, in file order."""
+    return tuple(each for each in _variants(task) if each.fault is None and each.severity != "environment")
+
+
+def faulty_requests(task: DeskTask) -> tuple[Variant, ...]:
+    """Return the requests with a fault of this instance, in file order."""
+    return tuple(each for each in _variants(task) if each.fault is not None)
+
+
+def environment_variants(task: DeskTask) -> tuple[Variant, ...]:
+    """Return the variants that change the workspace of this instance, in file order. Generation registers them."""
+    changed = (each for each in _variants(task) if each.severity == "environment")
+    return tuple(msgspec.structs.replace(each, origin="generated") for each in changed)
+
+
+def _variants(task: DeskTask) -> list[Variant]:
+    entries = task.variants_file().variants
+    return [variant_of(each, "desk", task.task_id, task.prompt(), task.fill) for each in entries]
+
+
+def grade_desk(left: OfficeDeliverables, task: DeskTask) -> Grade:
+    """Grade what an agent left behind. Success requires all points. This function runs in a child process.
+
+    Raises:
+        Exception: A check is faulty and raised this error. The caller attributes it to the grader.
+    """
+    results = tuple(_result(item, left, task.parameters) for item in task.checkpoints)
+    is_success = all(result.score >= item.total for result, item in zip(results, task.checkpoints, strict=True))
+    return Grade(results=results, is_success=is_success, artifacts=left.artifacts(task.build(task.parameters)))
+
+
+def _result(checkpoint: DeskCheckpoint, left: OfficeDeliverables, parameters: msgspec.Struct) -> CheckpointResult:
+    try:
+        details, score = checkpoint.check(left, parameters), checkpoint.total
+    except CheckpointNotMet as unmet:
+        details, score = str(unmet), unmet.score
+    return CheckpointResult(checkpoint_id=checkpoint.checkpoint_id, score=score, details=details)

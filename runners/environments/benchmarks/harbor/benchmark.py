@@ -17,8 +17,8 @@ from lhaw_record.runners.environments.benchmarks.harbor.compose import MAIN, ser
 from lhaw_record.runners.environments.benchmarks.harbor.container import NO_NETWORK, agent_phase
 from lhaw_record.runners.environments.benchmarks.harbor.environment import (
     TOOLS,
+    ContainerSetup,
     HarborEnvironment,
-    Setup,
     memory_of,
     open_task,
     room_of,
@@ -43,10 +43,10 @@ from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
     task_folders,
     task_of,
 )
-from lhaw_record.runners.environments.benchmarks.harbor.variants import parameters_of, variants_of
 from lhaw_record.runners.environments.benchmarks.protocol import Artifact, Benchmark, Environment, EnvironmentSettings
 from lhaw_record.runners.environments.benchmarks.published import PublishedError
 from lhaw_record.runners.environments.benchmarks.refusals import decoded, docker_of, refuse_changed_environment
+from lhaw_record.runners.environments.benchmarks.variants_file import parameters_of, variant_of
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.program_sandbox import open_program_sandbox
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
@@ -135,19 +135,15 @@ class HarborBenchmark(Benchmark):
         return frozenset[str]().union(*(service_names(each.folder) for each in self._folders.values())) - {MAIN}
 
     def tasks(self) -> Sequence[Task]:
-        """Return the tasks that can run here, ordered by name."""
         return self._tasks
 
     def has_mcp_tools(self, task_id: str) -> bool:
-        """Return whether the task has MCP servers."""
         return bool(mcp_servers_of(self._folders[task_id], self._options.without_services))
 
     def left_out(self) -> Sequence[str]:
-        """Return the names of the task folders that cannot run here, in their order."""
         return [name for name in sorted({*self._folders, *self._broken}) if self.why_not(name) is not None]
 
     def why_not(self, task_id: str) -> str | None:
-        """Return why a task cannot run, naming the key of its ``task.toml``, or None if it can."""
         if task_id in self._broken:
             return self._broken[task_id]
         if task_id not in self._folders:
@@ -160,9 +156,9 @@ class HarborBenchmark(Benchmark):
     def variants(self) -> Sequence[Variant]:
         """Return the variants of the tasks' own ``variants.toml``. Others are generated or imported."""
         return [
-            variant
+            variant_of(entry, self.name, task.task_id, task.prompt)
             for task in self._tasks
-            for variant in variants_of(self._folders[task.task_id].variants, task, task.task_id)
+            for entry in self._folders[task.task_id].variants
         ]
 
     def system_prompt(self) -> str:
@@ -196,6 +192,7 @@ class HarborBenchmark(Benchmark):
             texts = [_solution_texts(step.solution, root) for step in task.steps]
         except UnicodeDecodeError:
             return None
+        whole = "\0".join(text for files in texts for text in files.values())
         variables = "".join(
             f"export {name}={shlex.quote(value)}; " for name, value in resolved(task.config.solution.env).items()
         )
@@ -216,11 +213,10 @@ class HarborBenchmark(Benchmark):
                 )
             ),
             later_prompts=task.later,
-            parameters=parameters_of(task.variants, [text for files in texts for text in files.values()]),
+            parameters=tuple(each for each in parameters_of(task.variants) if each.written in whole),
         )
 
     def has_steps(self, task_id: str) -> bool:
-        """Return whether a task has ``[[steps]]``."""
         return bool(self._folders[task_id].config.steps)
 
     def secrets(self) -> frozenset[str]:
@@ -246,7 +242,7 @@ class HarborBenchmark(Benchmark):
 
     async def setup(
         self, task_id: str, provider: DockerSandboxProvider | HarborSandboxProvider, limits: SandboxLimits
-    ) -> Setup:
+    ) -> ContainerSetup:
         """Return how the containers of a task are opened, with images that the engine has."""
         task, network = self._folders[task_id], self._options.network
         compose = compose_of(task, self._options.without_services)
@@ -264,7 +260,7 @@ class HarborBenchmark(Benchmark):
         environment = task.config.environment
         tests = [(step.config.verifier, step.config.verifier.environment or environment) for step in task.steps]
         modes = [verifier.network_mode or table.network for verifier, table in tests]
-        return Setup(
+        return ContainerSetup(
             task=task,
             provider=provider,
             images=images,
@@ -302,10 +298,10 @@ class HarborBenchmark(Benchmark):
         artifact = Artifact(
             name="environment.json", role="environment", media_type="application/json", content=canonical_json(facts)
         )
-        way = settings.way
+        access = settings.access
         async with AsyncExitStack() as closing:
-            provider = await closing.enter_async_context(room_of(setup, way))
-            container = await closing.enter_async_context(open_task(setup, provider, way.mounts if way else ()))
+            provider = await closing.enter_async_context(room_of(setup, access))
+            container = await closing.enter_async_context(open_task(setup, provider, access.mounts if access else ()))
             servers = None
             if setup.servers:
                 assert isinstance(provider, DockerSandboxProvider)  # their services are refused elsewhere
@@ -314,10 +310,10 @@ class HarborBenchmark(Benchmark):
                 opened = open_servers(setup.servers, images.agent, room, container.machine, names, settings.limits)
                 servers = await closing.enter_async_context(opened)
             sandbox = None
-            if way is not None and isinstance(provider, DockerSandboxProvider):
+            if access is not None and isinstance(provider, DockerSandboxProvider):
                 own, user = provider.with_image(name=images.agent), agent_phase(task).user
                 sandbox = await closing.enter_async_context(
-                    open_program_sandbox(own, container, settings.limits, way, user=user)
+                    open_program_sandbox(own, container, settings.limits, access, user=user)
                 )
             inner = setup.within(provider)
             yield HarborEnvironment(inner, container, closing, (artifact,), sandbox, check_solution, servers)

@@ -5,6 +5,7 @@ from typing import Any
 
 from lhaw_record.runners.base.errors import BoundaryError
 from lhaw_record.runners.environments.benchmarks.harbor.benchmark import HarborBenchmark
+from lhaw_record.runners.environments.benchmarks.harbor.container import last_printed
 from lhaw_record.runners.environments.benchmarks.harbor.environment import grade_of
 from lhaw_record.runners.environments.benchmarks.harbor.oracle import Oracle
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
@@ -61,8 +62,6 @@ async def _checked(oracle: Oracle) -> dict[str, Any]:
             reasons.append(f"{name}: {error}")
             continue
         if is_success != (name == "oracle"):
-            words = verdict.stdout.decode("utf-8", "replace").strip().splitlines()
-            said = words[-1][:200] if words else "nothing"
             what = "doing nothing is a success" if is_success else "its solution does not pass here"
-            reasons.append(f"{what}; the tests said at last: {said}")
+            reasons.append(f"{what}; the tests said at last: {last_printed(verdict.stdout)}")
     return {**found, "is_fit": not reasons, "reason": "; ".join(reasons)}

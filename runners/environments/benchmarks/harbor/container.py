@@ -42,7 +42,7 @@ _ARTIFACTS = FileLimits(total_bytes=256 << 20)
 _STDOUT_BYTES = 200_000
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class HarborVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What the tests of a task wrote and printed.
 
     Attributes:
@@ -157,7 +157,7 @@ class TaskContainer(MachineShell):
             await self.bash(f"mkdir -p {shlex.quote(parent)}", self.root(_PREPARE_S))
             await self.machine.put_back(parent, archive)
 
-    async def verify(self, task: HarborTask, *, has_tests: bool = False) -> Verdict:
+    async def verify(self, task: HarborTask, *, has_tests: bool = False) -> HarborVerdict:
         """Run the tests and return their rewards. The exit code of the tests does not matter."""
         verifier = task.config.verifier
         if task.step is not None and not verifier.is_separate:
@@ -187,7 +187,7 @@ class TaskContainer(MachineShell):
             except FileNotFoundError:
                 continue
         try:
-            return Verdict(rewards=read_rewards(files), stdout=stdout)
+            return HarborVerdict(rewards=read_rewards(files), stdout=stdout)
         except NoReward as error:
             raise grader_error(task, str(error), error.kind, stdout) from error
 
@@ -297,8 +297,12 @@ def agent_phase(task: HarborTask) -> Phase:
 
 def grader_error(task: HarborTask, what: str, kind: str, stdout: bytes) -> GraderError:
     """Return the error of tests that gave no verdict, with the last line that they printed."""
-    said = stdout.decode("utf-8", "replace").strip().splitlines()
-    words = said[-1][:300] if said else "nothing"
     # Another attempt would be a new draw for those that fail their tests, and for no others.
-    message = f"{task.task_id}: {what}; the tests said at last: {words}"
+    message = f"{task.task_id}: {what}; the tests said at last: {last_printed(stdout)}"
     return GraderError(message, kind=kind, is_retry_owed=False)
+
+
+def last_printed(stdout: bytes) -> str:
+    """Return the last line that tests printed, for a message."""
+    said = stdout.decode("utf-8", "replace").strip().splitlines()
+    return said[-1][:300] if said else "nothing"

@@ -7,15 +7,15 @@ from typing import Any
 import anyio
 import msgspec
 
-from lhaw_record.recorder.events.action import SandboxLimit
 from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.base.conversation.messages import ToolDefinition
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.harbor.compose import Compose
 from lhaw_record.runners.environments.benchmarks.harbor.container import (
     NO_NETWORK,
+    HarborVerdict,
     TaskContainer,
-    Verdict,
     agent_phase,
     open_container,
 )
@@ -42,7 +42,7 @@ from lhaw_record.runners.environments.sandboxes.docker.program_sandbox import ro
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.docker.shell import Phase, new_path
 from lhaw_record.runners.environments.sandboxes.harbor_machine import HarborSandboxProvider
-from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox, SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, ProgramSandbox, SandboxLimits
 
 _BASH, _READ, _WRITE = (each for each in WORKSPACE_TOOLS if each.name != "python")
 TOOLS: tuple[ToolDefinition, ...] = (
@@ -60,7 +60,7 @@ _TRIES = 3
 _PAUSE_S = 10.0
 
 
-class Setup(msgspec.Struct, frozen=True, kw_only=True):
+class ContainerSetup(msgspec.Struct, frozen=True, kw_only=True):
     """How the containers of one task are opened: images by role, limits, networks and services.
 
     ``verifier_networks`` has the network of separate tests in each step.
@@ -85,8 +85,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
         """The memory of the agent's container and of what is beside it, in MiB."""
         return memory_of(self.task, self.compose, self.limits) + SERVER_MB * len(self.servers)
 
-    def within(self, provider: DockerSandboxProvider | HarborSandboxProvider) -> "Setup":
-        """Return how separate tests are opened: those of steps beside the agent's container, within its memory."""
+    def within(self, provider: DockerSandboxProvider | HarborSandboxProvider) -> "ContainerSetup":
+        """Return the setup of separate tests. Steps test beside the agent's container, within its memory."""
         return msgspec.structs.replace(self, provider=provider) if self.task.config.steps else self
 
 
@@ -106,17 +106,17 @@ def tests_memory_mb(task: HarborTask, limits: SandboxLimits) -> int:
 
 
 def room_of(
-    setup: Setup, way: Way | None = None
+    setup: ContainerSetup, access: ProgramAccess | None = None
 ) -> AbstractAsyncContextManager[DockerSandboxProvider | HarborSandboxProvider]:
     """Return the provider with the memory of all containers of a trial, once this machine has it."""
     if isinstance(setup.provider, HarborSandboxProvider):
         return nullcontext(setup.provider)
-    return room_of_trial(setup.provider, setup.memory_mb, way)
+    return room_of_trial(setup.provider, setup.memory_mb, access)
 
 
 @asynccontextmanager
 async def open_task(
-    setup: Setup, provider: DockerSandboxProvider | HarborSandboxProvider, mounts: Sequence[str] = ()
+    setup: ContainerSetup, provider: DockerSandboxProvider | HarborSandboxProvider, mounts: Sequence[str] = ()
 ) -> AsyncIterator[TaskContainer]:
     """Open the agent's container of a task beside its services. Closing it closes them."""
     table, network = setup.task.config.environment, setup.network
@@ -136,7 +136,7 @@ async def open_task(
 
 
 class Steps:
-    """The way of a trial through the steps of its open task. A task without ``[[steps]]`` has one.
+    """The progress of a trial through the steps of its task. A task without ``[[steps]]`` has one.
 
     Args:
         setup: The task and how its containers are opened.
@@ -144,13 +144,13 @@ class Steps:
         closing: Closes it.
     """
 
-    def __init__(self, setup: Setup, container: TaskContainer, closing: AsyncExitStack) -> None:
+    def __init__(self, setup: ContainerSetup, container: TaskContainer, closing: AsyncExitStack) -> None:
         self._setup = setup
         self._container = container
         self._closing = closing
         self._steps = setup.task.steps
         self._number = 0
-        self._found: list[Verdict] = []
+        self._found: list[HarborVerdict] = []
 
     @property
     def current(self) -> HarborTask:
@@ -168,7 +168,7 @@ class Steps:
         await self._container.begin(self.current, is_first=False)
         return self.current
 
-    async def verdict(self) -> Verdict:
+    async def verdict(self) -> HarborVerdict:
         """Grade what is left, as if the agent did nothing any more, and return the rewards of all graded steps."""
         while await self.next() is not None:
             pass
@@ -176,13 +176,13 @@ class Steps:
         if self.current.step is None:
             return last
         pairs = list(zip(self._steps, self._found, strict=False))
-        return Verdict(
+        return HarborVerdict(
             rewards={step.checkpoint_of(name): each for step, said in pairs for name, each in said.rewards.items()},
             stdout=b"\n".join(said.stdout for _, said in pairs),
             step_rewards=tuple(said.rewards for _, said in pairs),
         )
 
-    async def _graded(self) -> Verdict:
+    async def _graded(self) -> HarborVerdict:
         if len(self._found) == self._number:
             self._found.append(await verdict(self._setup, self._number, self._container, self._closing))
         return self._found[self._number]
@@ -206,7 +206,7 @@ class HarborEnvironment(Environment):
 
     def __init__(
         self,
-        setup: Setup,
+        setup: ContainerSetup,
         container: TaskContainer,
         closing: AsyncExitStack,
         facts: tuple[Artifact, ...] = (),
@@ -307,7 +307,9 @@ class HarborEnvironment(Environment):
         return ToolResult(text=f"Wrote {len(encoded)} bytes to {path}.")
 
 
-async def verdict(setup: Setup, number: int, container: TaskContainer, closing: AsyncExitStack) -> Verdict:
+async def verdict(
+    setup: ContainerSetup, number: int, container: TaskContainer, closing: AsyncExitStack
+) -> HarborVerdict:
     """Run the tests of a task or step after its agent. If a container of their own breaks, they get another, three in
     all.
     """
@@ -333,7 +335,7 @@ async def verdict(setup: Setup, number: int, container: TaskContainer, closing: 
         await anyio.sleep(_PAUSE_S)
 
 
-async def _verified_apart(setup: Setup, number: int, archives: Mapping[str, bytes]) -> Verdict:
+async def _verified_apart(setup: ContainerSetup, number: int, archives: Mapping[str, bytes]) -> HarborVerdict:
     """Return the verdict of the tests in a fresh container with the agent's artifacts."""
     task, image = setup.task.steps[number], setup.images.verifiers[number]
     table = task.config.verifier.environment or task.config.environment
@@ -343,11 +345,11 @@ async def _verified_apart(setup: Setup, number: int, archives: Mapping[str, byte
         return await fresh.verify(task, has_tests=image != setup.images.agent)
 
 
-def grade_of(task: HarborTask, found: Verdict) -> Grade:
+def grade_of(task: HarborTask, found: HarborVerdict) -> Grade:
     """Return rewards as a grade. It is a success if every reward is at its total.
 
-    Of several steps, Harbor's reward is the final score: the mean over all graded steps, or that of the last one. For a
-    success it must be at its total, with no step left out.
+    With several steps, the final score is Harbor's reward: the mean over all graded steps, or that of the last one. For
+    a success it must be at its total, with no step left out.
     """
     checkpoints = {each.checkpoint_id: each for each in task.checkpoints}
     steps = task.steps[: len(found.step_rewards) or 1]
@@ -391,7 +393,7 @@ def grade_of(task: HarborTask, found: Verdict) -> Grade:
     )
 
 
-def _reported(found: Verdict, step_count: int) -> dict[str, float]:
+def _reported(found: HarborVerdict, step_count: int) -> dict[str, float]:
     """Return the rewards as Harbor reports them: each by its name, as the mean over the last ``step_count`` steps.
 
     A step that lacks a reward counts as 0.

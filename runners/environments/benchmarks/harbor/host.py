@@ -22,7 +22,7 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.benchmarks.harbor.compose import COMPOSE, has_compose
-from lhaw_record.runners.environments.benchmarks.harbor.container import Verdict, agent_phase, grader_error
+from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict, agent_phase, grader_error
 from lhaw_record.runners.environments.benchmarks.harbor.environment import grade_of
 from lhaw_record.runners.environments.benchmarks.harbor.oracle import Oracle
 from lhaw_record.runners.environments.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT, NoReward, read_rewards
@@ -36,8 +36,8 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     ToolResult,
 )
 from lhaw_record.runners.environments.benchmarks.workspace_tools import WORKSPACE_TOOLS, call_workspace_tool
-from lhaw_record.runners.environments.sandboxes.local.isolated import IsolatedSandboxProvider
 from lhaw_record.runners.environments.sandboxes.local.layout import HOME, WORK_DIR, Extra
+from lhaw_record.runners.environments.sandboxes.local.providers import IsolatedSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import Sandbox, SandboxLimits
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 
@@ -119,7 +119,7 @@ class HostEnvironment(Environment):
         self,
         task: HarborTask,
         sandbox: Sandbox,
-        test: Callable[[Path], Awaitable[Verdict]],
+        test: Callable[[Path], Awaitable[HarborVerdict]],
         facts: tuple[Artifact, ...],
     ) -> None:
         self.sandbox = sandbox
@@ -164,13 +164,13 @@ class Host:
         _check_mounts(extra, settings)
         with scratch_folder() as files:
             await anyio.to_thread.run_sync(_place, task, files)
-            async with self._provider.open(files, self._agents(task), settings.way, extra) as sandbox:
+            async with self._provider.open(files, self._agents(task), settings.access, extra) as sandbox:
                 yield HostEnvironment(task, sandbox, lambda left: self._verdict(task, left), (artifact,))
 
     def oracle(self, task: HarborTask) -> Oracle:
         """Return how the reference solution of a task is tried. A pass counts for its run."""
 
-        async def verdict(solves: bool) -> Verdict:
+        async def verdict(solves: bool) -> HarborVerdict:
             with scratch_folder() as files, scratch_folder() as solved:
                 await anyio.to_thread.run_sync(_place, task, files)
                 if solves:
@@ -192,7 +192,7 @@ class Host:
             await sandbox.run_bash(_script("/solution/solve.sh", "/logs/agent/oracle.txt", variables))
             await sandbox.export(solved)
 
-    async def _verdict(self, task: HarborTask, files: Path) -> Verdict:
+    async def _verdict(self, task: HarborTask, files: Path) -> HarborVerdict:
         """Run the tests on the files of a folder."""
         verifier = task.config.verifier
         limits = msgspec.structs.replace(
@@ -218,7 +218,7 @@ class Host:
             rewards = read_rewards({name: content for name, content in found.items() if content is not None})
         except NoReward as error:
             raise grader_error(task, str(error), error.kind, stdout) from error
-        return Verdict(rewards=rewards, stdout=stdout)
+        return HarborVerdict(rewards=rewards, stdout=stdout)
 
     @asynccontextmanager
     async def _with(self, task: HarborTask, files: Path, limits: SandboxLimits, part: str) -> AsyncIterator[Sandbox]:
@@ -245,7 +245,7 @@ def host_of(settings: EnvironmentSettings) -> Host:
 
 def _check_mounts(extra: Extra, settings: EnvironmentSettings) -> None:
     """Refuse a program that has folders of this machine below the task's work directory."""
-    for mount in settings.way.mounts if settings.way else ():
+    for mount in settings.access.mounts if settings.access else ():
         for work_dir in extra.links:
             if PurePosixPath(mount).is_relative_to(work_dir) or PurePosixPath(work_dir).is_relative_to(mount):
                 raise SandboxBoundaryError(

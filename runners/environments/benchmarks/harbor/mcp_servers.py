@@ -1,30 +1,31 @@
-"""The MCP servers of a task, which run in its services: agents get their tools beside those of the container.
+"""The MCP servers of a task, which run in its services: agents get their tools besides the container's.
 
 A server is asked from a container of ours in the network of the agent's. So a call is an action of the trial, whoever
 the agent is, and the agent needs no client.
 """
 
 import re
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from lhaw_record.runners.base.conversation.messages import ToolDefinition
-from lhaw_record.runners.base.errors import ToolBoundaryError, ungrouped
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import McpServerTable
-from lhaw_record.runners.environments.benchmarks.mcp_lines import LineTransport, all_tools, result_text
+from lhaw_record.runners.environments.benchmarks.mcp_lines import (
+    definition_of,
+    open_client,
+    result_text,
+    shortened,
+    translated,
+)
 from lhaw_record.runners.environments.benchmarks.protocol import ToolResult
-from lhaw_record.runners.environments.sandboxes.command_output import cut_text
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
-from lhaw_record.runners.environments.sandboxes.docker.relay import LIMITS, open_python
-from lhaw_record.runners.environments.sandboxes.docker.sidecar import LineChannel
+from lhaw_record.runners.environments.sandboxes.docker.sidecar import RELAY_LIMITS, LineChannel, open_python
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.users.ask_user import bridge
 
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp_types import Tool
 
-SERVER_MB = LIMITS.memory_mb
+SERVER_MB = RELAY_LIMITS.memory_mb
 """The memory of the container through which one server is asked, in MiB."""
-_CONNECT_S = 60.0
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_CHARACTERS = 64  # OpenAI's and Gemini's limit; Anthropic allows 128
 _OURS = ("ask_user", "submit")
@@ -59,14 +59,7 @@ class McpServers:
         found = [(name, tool) for name, server in servers.items() for tool in server.tools]
         shown = names_for_models([(name, tool.name) for name, tool in found], taken)
         self._owners = {each: (servers[name], tool.name) for each, (name, tool) in zip(shown, found, strict=True)}
-        self.tools = tuple(
-            ToolDefinition(
-                name=each,
-                description=tool.description or tool.name,
-                input_schema={key: value for key, value in tool.input_schema.items() if key != "$schema"},
-            )
-            for each, (_, tool) in zip(shown, found, strict=True)
-        )
+        self.tools = tuple(definition_of(tool, each) for each, (_, tool) in zip(shown, found, strict=True))
 
     def has(self, name: str) -> bool:
         """Return whether a tool is one of the servers'."""
@@ -77,7 +70,7 @@ class McpServers:
         from mcp import MCPError
 
         server, own = self._owners[name]
-        with _translated(server.name, server.channel):
+        with translated(server.channel, f"the MCP server {server.name} of the task"):
             with anyio.move_on_after(self._limits.command_seconds):
                 try:
                     result = await server.client.call_tool(own, arguments)
@@ -85,14 +78,11 @@ class McpServers:
                     if server.channel.end is not None:
                         raise
                     return ToolResult(text=str(error), is_error=True)
-                return ToolResult(text=self._shortened(result_text(result)), is_error=bool(result.is_error))
+                text = shortened(result_text(result), self._limits.output_bytes)
+                return ToolResult(text=text, is_error=bool(result.is_error))
         seconds = self._limits.command_seconds
         text = f"[{server.name} gave no answer within {seconds:g} s]"
         return ToolResult(text=text, is_error=True, limit_met="command_seconds")
-
-    def _shortened(self, text: str) -> str:
-        content, most = text.encode(), self._limits.output_bytes
-        return text if len(content) <= most else cut_text(content[: most // 2], content[-(most // 2) :], len(content))
 
 
 def names_for_models(tools: Sequence[tuple[str, str]], taken: Sequence[str]) -> list[str]:
@@ -152,48 +142,16 @@ async def open_servers(
 
 @asynccontextmanager
 async def _opened(
-    server: McpServerTable, image: str, room: MemoryBudget, beside: DockerMachine
+    table: McpServerTable, image: str, room: MemoryBudget, beside: DockerMachine
 ) -> AsyncIterator[_Server]:
-    assert server.url is not None
-    arguments = (server.url, "", "1")  # a call is sent once: it may change something
-    async with open_python(_bridge(), arguments, image, room, beside) as channel:
-        with ungrouped(), anyio.CancelScope() as scope:
-            scope.deadline = anyio.current_time() + _CONNECT_S
-            async with _connected(server.name, channel) as client:
-                with _translated(server.name, channel):
-                    tools = await all_tools(client)
-                scope.deadline = float("inf")
-                yield _Server(server.name, client, channel, tools)
-        if scope.cancelled_caught:
-            raise ToolBoundaryError(
-                f"the MCP server {server.name} did not answer at {server.url} within {_CONNECT_S:g} s",
-                kind="server_timeout",
-            )
-
-
-@asynccontextmanager
-async def _connected(name: str, channel: LineChannel) -> "AsyncIterator[Client]":
-    from mcp import Client
-
-    client = Client(LineTransport(channel), mode="legacy")
-    with _translated(name, channel):
-        await client.__aenter__()
-    try:
-        yield client
-    finally:
-        await client.__aexit__(*sys.exc_info())
-
-
-@contextmanager
-def _translated(name: str, channel: LineChannel) -> Iterator[None]:
-    """Raise a ToolBoundaryError for whatever a server that is gone makes of a request."""
-    try:
-        yield
-    except ToolBoundaryError:
-        raise
-    except Exception as error:
-        reason = channel.end[0] if channel.end else f"{type(error).__name__}: {error}"
-        raise ToolBoundaryError(f"the MCP server {name} of the task is gone: {reason}", kind="server_gone") from error
+    assert table.url is not None
+    arguments = (table.url, "", "1")  # a call is sent once: it may change something
+    name = f"the MCP server {table.name} of the task at {table.url}"
+    async with (
+        open_python(_bridge(), arguments, image, room, beside) as channel,
+        open_client(channel, name) as (client, tools),
+    ):
+        yield _Server(table.name, client, channel, tools)
 
 
 @lru_cache(maxsize=1)

@@ -19,8 +19,14 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.harbor.compose import COMPOSE
-from lhaw_record.runners.environments.benchmarks.harbor.container import Verdict
-from lhaw_record.runners.environments.benchmarks.harbor.environment import Setup, Steps, grade_of, open_task, room_of
+from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict, last_printed
+from lhaw_record.runners.environments.benchmarks.harbor.environment import (
+    ContainerSetup,
+    Steps,
+    grade_of,
+    open_task,
+    room_of,
+)
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
     STEPS,
     HarborTask,
@@ -45,7 +51,7 @@ class Oracle(msgspec.Struct, frozen=True, kw_only=True):
 
     task: HarborTask
     key: str | None
-    verdict: Callable[[bool], Awaitable[Verdict]]
+    verdict: Callable[[bool], Awaitable[HarborVerdict]]
 
 
 class OracleGate:
@@ -89,7 +95,7 @@ class OracleGate:
                 await anyio.to_thread.run_sync(_remember, place)
 
 
-def oracle_of(setup: Setup, without: Sequence[str] = ()) -> Oracle:
+def oracle_of(setup: ContainerSetup, without: Sequence[str] = ()) -> Oracle:
     """Return how the reference solution of a task is tried in its containers."""
     images = setup.images
     names = ("task.toml", "checkpoints.toml", "tests", "solution", STEPS)
@@ -107,7 +113,7 @@ def oracle_of(setup: Setup, without: Sequence[str] = ()) -> Oracle:
     return Oracle(task=setup.task, key=key if is_remembered else None, verdict=partial(_verdict, setup))
 
 
-def _services_key(setup: Setup, without: Sequence[str]) -> dict[str, Any]:
+def _services_key(setup: ContainerSetup, without: Sequence[str]) -> dict[str, Any]:
     return {
         "compose": file_digests(setup.task.folder, (COMPOSE,)),
         "services": {name: setup.images.ids[image] for name, image in setup.images.services.items()},
@@ -115,7 +121,7 @@ def _services_key(setup: Setup, without: Sequence[str]) -> dict[str, Any]:
     }
 
 
-async def _verdict(setup: Setup, solves: bool) -> Verdict:
+async def _verdict(setup: ContainerSetup, solves: bool) -> HarborVerdict:
     async with AsyncExitStack() as closing:
         provider = await closing.enter_async_context(room_of(setup))
         container = await closing.enter_async_context(open_task(setup, provider))
@@ -136,9 +142,7 @@ async def _check(oracle: Oracle) -> None:
         raise _unfit(str(error)) from error
     if not grade.is_success:
         rewards = ", ".join(f"{name} {reward:g}" for name, reward in found.rewards.items())
-        printed = found.stdout.decode("utf-8", "replace").strip().splitlines()
-        words = printed[-1][:300] if printed else "nothing"
-        raise _unfit(f"{task.task_id}: its rewards are {rewards}; the tests said at last: {words}")
+        raise _unfit(f"{task.task_id}: its rewards are {rewards}; the tests said at last: {last_printed(found.stdout)}")
 
 
 def _unfit(what: str) -> SandboxBoundaryError:

@@ -7,7 +7,6 @@ change what the agent finds or how it is graded, and that is not supported, refu
 import hashlib
 import os
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,14 +29,8 @@ from lhaw_record.runners.environments.benchmarks.harbor.compose import (
     service_names,
 )
 from lhaw_record.runners.environments.benchmarks.harbor.rewards import ONLY_REWARD
-from lhaw_record.runners.environments.benchmarks.harbor.variants import (
-    VARIANTS,
-    VariantEntry,
-    VariantsFile,
-    variants_of,
-)
-from lhaw_record.runners.environments.benchmarks.published import PublishedError, read_text
-from lhaw_record.runners.experiment.decoding_errors import key_problem
+from lhaw_record.runners.environments.benchmarks.published import PublishedError, decoded_file, read_text
+from lhaw_record.runners.environments.benchmarks.variants_file import VARIANTS, VariantEntry, VariantsFile, variants_of
 
 BENCHMARK = "harbor"
 VERSION = "1"
@@ -197,7 +190,7 @@ class RewardsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
     """One task folder, or one step of it. Its id is the folder's name.
 
-    ``prompt`` is the instruction, or that of the first step; ``later`` has those of the others.
+    ``prompt`` is the instruction of the task or its first step; ``later`` has the other steps' instructions.
     """
 
     folder: Path
@@ -223,7 +216,7 @@ class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """The declared rewards, or the only one of ``reward.txt``; of several steps, those of each."""
+        """The declared rewards, or the only one of ``reward.txt``, for every step."""
         if self.config.steps:
             return tuple(each for step in self.steps for each in step.checkpoints)
         if not self.rewards.checkpoints:
@@ -336,14 +329,14 @@ def task_folders(folder: Path) -> list[Path]:
 def read_task(folder: Path) -> HarborTask:
     if not is_task_folder(folder):
         raise PublishedError(f"it has {INSTRUCTION} but no {CONFIG}, which may be empty")
-    config = _decoded(folder / CONFIG, TaskTable)
+    config = decoded_file(folder / CONFIG, TaskTable)
     _check_names(folder, config.steps)
     places = [folder / STEPS / each.name / INSTRUCTION for each in config.steps] or [folder / INSTRUCTION]
     prompt, *later = [without_canary(read_text(place)) for place in places]
     for place, text in zip(places, (prompt, *later), strict=True):
         if not text.strip():
             raise PublishedError(f"{place} is empty; write the task's prompt into it")
-    rewards = _decoded(folder / CHECKPOINTS, RewardsFile) if (folder / CHECKPOINTS).is_file() else RewardsFile()
+    rewards = decoded_file(folder / CHECKPOINTS, RewardsFile) if (folder / CHECKPOINTS).is_file() else RewardsFile()
     for each in rewards.checkpoints:
         if each.total <= 0:
             raise PublishedError(f"{folder / CHECKPOINTS}: the reward {each.checkpoint_id!r} has total {each.total:g}")
@@ -355,9 +348,8 @@ def read_task(folder: Path) -> HarborTask:
     task = HarborTask(folder=folder, prompt=prompt, config=config, rewards=rewards, later=tuple(later))
     if not (folder / VARIANTS).is_file():
         return task
-    entries = _decoded(folder / VARIANTS, VariantsFile).variants
-    variants_of(entries, task_of(task), str(folder / VARIANTS))
-    _check_spellings(folder, entries)
+    entries = decoded_file(folder / VARIANTS, VariantsFile).variants
+    _check_variants(folder, entries, task_of(task))
     return msgspec.structs.replace(task, variants=entries)
 
 
@@ -370,14 +362,16 @@ def _check_names(folder: Path, steps: Sequence[StepTable]) -> None:
             raise PublishedError(f"{folder / CONFIG}: steps: {names.count(name)} are named {name!r}; rename one")
 
 
-def _check_spellings(folder: Path, entries: Sequence[VariantEntry]) -> None:
-    """Check that the solution has what ``written`` says; otherwise ``scripted/replay_masked`` would hide nothing."""
+def _check_variants(folder: Path, entries: Sequence[VariantEntry], task: Task) -> None:
+    """Check that variants fit their task, and that the solution has what ``written`` says, or masking hides nothing."""
+    place = folder / VARIANTS
+    variants_of(entries, task, str(place))
     spellings = {each.written.encode() for entry in entries for each in entry.segments if each.written}
     below = [folder / "solution", *folder.glob(f"{STEPS}/*/solution")]
     files = [path.read_bytes() for each in below for path in each.rglob("*") if path.is_file()]
     for spelling in sorted(spellings):
         if files and not any(spelling in content for content in files):
-            raise PublishedError(f"{folder / VARIANTS}: written = {spelling.decode()!r} is in no file of solution/")
+            raise PublishedError(f"{place}: written = {spelling.decode()!r} is in no file of solution/")
 
 
 def task_of(harbor: HarborTask, network: str = "", without: Sequence[str] = ()) -> Task:
@@ -474,7 +468,7 @@ def _refusals(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
 
 
 def _services(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
-    """Yield what of the services cannot be honoured."""
+    """Yield why the services are not supported."""
     for folder in dict.fromkeys(each for step in task.steps for each in step.tests):
         place = folder / "docker-compose.yaml"
         if place.exists():
@@ -602,16 +596,6 @@ def without_canary(text: str) -> str:
     while start < len(lines) and not lines[start].strip():
         start += 1
     return "\n".join(lines[start:])
-
-
-def _decoded(path: Path, kind: type[Any]) -> Any:
-    try:
-        value = tomllib.loads(read_text(path))
-        return msgspec.convert(value, kind)
-    except tomllib.TOMLDecodeError as error:
-        raise PublishedError(f"{path} is not TOML: {error}; correct it") from error
-    except msgspec.ValidationError as error:
-        raise PublishedError(f"{path}: {key_problem(error, kind, value)}") from error
 
 
 def _sha256(path: Path) -> str:

@@ -56,11 +56,11 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(spec.name for spec in self.servers if spec.kind == "stand_in")
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class AtlasInstallation(msgspec.Struct, frozen=True, kw_only=True):
     """Where rows run: the data folder, the installed servers, the allowed stand-ins, and whether there is a network.
 
     A container has its own data and servers, so ``is_container`` replaces the first three. ``catalog`` has the
-    servers by name, those of one's own among them. Where servers are not confined, they may read every program.
+    servers by name, including the user's own. Where servers are not confined, they may read every program.
     """
 
     data: Path
@@ -79,7 +79,7 @@ def known_needs() -> dict[str, Needs]:
     return msgspec.convert(tomllib.loads(text), dict[str, Needs])
 
 
-def availability(row: Row, place: Place) -> Availability:
+def availability(row: Row, place: AtlasInstallation) -> Availability:
     """Return whether a row can run in a place, which servers to start for it, and every reason that prevents it."""
     known = known_needs().get(row.task_id)
     needed = _needed(row, known, place.catalog)
@@ -118,7 +118,7 @@ def _needed(row: Row, known: Needs | None, servers: ServerCatalog) -> tuple[str,
     return tuple(dict.fromkeys(split[0] for split in names if split))
 
 
-def problems_of(name: str, spec: ServerSpec | None, place: Place) -> Iterator[str]:
+def problems_of(name: str, spec: ServerSpec | None, place: AtlasInstallation) -> Iterator[str]:
     """Yield every reason why a server cannot run in a place. Each reason says how to fix it."""
     if spec is None:
         yield f"server {name} {place.catalog.unavailable.get(name, 'is unknown; own_servers can name it')}"
@@ -136,7 +136,7 @@ def problems_of(name: str, spec: ServerSpec | None, place: Place) -> Iterator[st
         yield f"server {name} needs credentials in the environment: set {', '.join(missing)}"
 
 
-def _problems_in_container(name: str, place: Place) -> Iterator[str]:
+def _problems_in_container(name: str, place: AtlasInstallation) -> Iterator[str]:
     """Yield every reason why a server of the published container cannot run. Each reason says how to fix it."""
     if name not in catalog().container.servers:
         yield f"server {name} is not in the container"

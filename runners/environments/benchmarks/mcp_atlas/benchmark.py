@@ -14,15 +14,14 @@ from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.recorder.writing.redaction import given_secrets
 from lhaw_record.runners.base.errors import ExperimentError, ToolBoundaryError
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import Availability, Place, availability
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import MATCHER
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.container import (
-    MEMORY_MB,
-    ContainerSpec,
-    memory_mb,
-    open_world,
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import (
+    AtlasInstallation,
+    Availability,
+    availability,
 )
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.data_copy import data_digest, private_copy
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import MATCHER
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import data_digest, private_copy
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.container import MEMORY_MB, WorldSpec, memory_mb, open_world
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.environment import (
     McpAtlasEnvironment,
     offered_tools,
@@ -36,8 +35,7 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.own_servers import (
     refuse_shown_answers,
     with_own,
 )
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.playbook import Playbook, playbooks
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.reference_answers import ANSWERS
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.playbook import ANSWERS, Playbook, playbooks
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import BENCHMARK, VERSION, Row, read_rows, task_of
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import RunningServer, ServerPlan, running_servers
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
@@ -65,7 +63,7 @@ def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec) -> "
         rows = read_rows([Path(path) for path in chosen.rows])
     except PublishedError as error:
         raise ExperimentError(f"key 'benchmark.rows': {error}") from error
-    place = Place(
+    place = AtlasInstallation(
         data=Path(chosen.data),
         servers=Path(chosen.servers),
         stand_ins=chosen.stand_ins,
@@ -105,10 +103,10 @@ class McpAtlasBenchmark(Benchmark):
     def __init__(
         self,
         rows: Sequence[Row],
-        place: Place,
+        place: AtlasInstallation,
         judge: ClaimJudge | None = None,
         *,
-        container: ContainerSpec | None = None,
+        container: WorldSpec | None = None,
     ) -> None:
         self._rows = {row.task_id: row for row in rows}
         self._place = place
@@ -125,7 +123,6 @@ class McpAtlasBenchmark(Benchmark):
         return {task_id: availability(row, self._place) for task_id, row in self._rows.items()}
 
     def tasks(self) -> Sequence[Task]:
-        """Return the tasks that can run here, in the order of the rows."""
         return [self._task(row) for row in self._rows.values() if self.availability[row.task_id].is_runnable]
 
     def every_task(self) -> Sequence[Task]:
@@ -133,11 +130,9 @@ class McpAtlasBenchmark(Benchmark):
         return [self._task(row) for row in self._rows.values()]
 
     def left_out(self) -> Sequence[str]:
-        """Return the ids of tasks that cannot run here, in the order of the rows."""
         return [task_id for task_id, found in self.availability.items() if not found.is_runnable]
 
     def why_not(self, task_id: str) -> str | None:
-        """Return why a task cannot run here, or None if it can."""
         if task_id not in self._rows:
             return "no rows file has it"
         return "; ".join(self.availability[task_id].reasons) or None
@@ -173,7 +168,7 @@ class McpAtlasBenchmark(Benchmark):
         if row is None:
             return None
         book = _playbook(row)
-        own = book.own_calls() if book else ()
+        own = book.calls if book else ()
         if not own and not row.trajectory:
             return None
         published = tuple(
@@ -226,23 +221,23 @@ class McpAtlasBenchmark(Benchmark):
     @asynccontextmanager
     async def _in_container(
         self,
-        container: ContainerSpec,
+        container: WorldSpec,
         task: Task,
         row: Row,
         names: Sequence[str],
         settings: EnvironmentSettings,
     ) -> AsyncIterator[Environment]:
-        """Open a trial whose servers are those of a container."""
-        has_network, way = self._place.has_network, settings.way
+        """Open a trial that uses the servers of a container."""
+        has_network, access = self._place.has_network, settings.access
         async with AsyncExitStack() as stack:
             sandbox = None
-            if way is not None and not container.address:  # the program works beside the servers, not among them
+            if access is not None and not container.address:  # the program works beside the servers, not among them
                 total_mb = memory_mb(container) + settings.limits.memory_mb
                 provider = await stack.enter_async_context(
                     room_of_trial(docker_of(settings, self.name), total_mb, None)
                 )
                 settings = msgspec.structs.replace(settings, sandbox=provider)
-                sandbox = await stack.enter_async_context(provider.open(None, settings.limits, way))
+                sandbox = await stack.enter_async_context(provider.open(None, settings.limits, access))
             opened = open_world(container, names, settings, has_network=has_network)
             world, image_id = await stack.enter_async_context(opened)
             servers = await world.servers(names, settings.limits.command_seconds)
@@ -272,7 +267,7 @@ class McpAtlasBenchmark(Benchmark):
         return memory_mb(self._container) if self._container and has_own else sandbox_mb
 
     def remarks(self) -> Sequence[str]:
-        """Return that the memory of its containers is a guess, where it is."""
+        """Return a remark if the memory of the containers is a guess."""
         if not self._container or self._container.address or self._container.memory_mb:
             return ()
         return (f"{self._container.image} gets {MEMORY_MB} MB, a guess: see benchmark.container.memory_mb.",)

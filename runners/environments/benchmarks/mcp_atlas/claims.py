@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.facts import Fact, facts_of, sentences_of, words_of
+from lhaw_record.recorder.events.values import Task
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.facts import ClaimFact, facts_of, sentences_of, words_of
 from lhaw_record.runners.environments.grading.deliverables import CheckpointNotMet, Deliverables
+from lhaw_record.runners.environments.grading.grade import CheckpointResult, Grade
 
 MATCHER = "mcp_atlas/matcher-1"
 PASS_COVERAGE = 0.75
@@ -44,7 +46,7 @@ class _Sentence(msgspec.Struct, frozen=True):
     """
 
     text: str
-    facts: tuple[Fact, ...]
+    facts: tuple[ClaimFact, ...]
     words: frozenset[str]
     is_decrease: bool
 
@@ -92,7 +94,7 @@ def _match(claim: str, sentences: list[_Sentence], prompt: str) -> ClaimScore:
     return _match_new_words(new_words, sentences) if new_words else _match_same_words(statement, sentences)
 
 
-def _match_facts(wanted: list[Fact], words: frozenset[str], sentences: list[_Sentence]) -> ClaimScore:
+def _match_facts(wanted: list[ClaimFact], words: frozenset[str], sentences: list[_Sentence]) -> ClaimScore:
     """Score a claim by its facts: 1 if every fact occurs near words of the claim, 0.5 if only part of that holds."""
     places = [
         [s for s in sentences if any(_is_same(fact, other, s.is_decrease) for other in s.facts)] for fact in wanted
@@ -133,12 +135,12 @@ def _share(wanted: frozenset[str], found: frozenset[str]) -> float:
     return len(wanted & found) / len(wanted) if wanted else 1.0
 
 
-def _is_stated(fact: Fact, given: Fact) -> bool:
+def _is_stated(fact: ClaimFact, given: ClaimFact) -> bool:
     """Return whether the prompt already states exactly this fact."""
     return bool(set(fact.values) & set(given.values))
 
 
-def _is_same(wanted: Fact, found: Fact, is_decrease: bool) -> bool:
+def _is_same(wanted: ClaimFact, found: ClaimFact, is_decrease: bool) -> bool:
     """Return whether a fact of the answer matches the wanted one, within the tolerance of its kind."""
     if wanted.kind in ("date", "year"):
         return bool(set(wanted.values) & set(found.values))
@@ -160,3 +162,18 @@ def _is_same_identifier(wanted: str, found: str) -> bool:
     if re.fullmatch(r"[0-9a-f]{7,40}", wanted) and re.fullmatch(r"[0-9a-f]{7,40}", found):
         return wanted.startswith(found) or found.startswith(wanted)
     return wanted == found or wanted.endswith("/" + found) or found.endswith("/" + wanted)
+
+
+def grade_claims(left: Deliverables, task: Task) -> Grade:
+    """Grade a final answer with the matcher; runs in the child."""
+    return grade_of(task, match_left(left, [checkpoint.label for checkpoint in task.checkpoints], task.prompt))
+
+
+def grade_of(task: Task, scores: Sequence[ClaimScore]) -> Grade:
+    """Return the grade: one result for each claim, and success from a coverage of 0.75 on."""
+    coverage = coverage_of([score.score for score in scores])
+    results = tuple(
+        CheckpointResult(checkpoint_id=checkpoint.checkpoint_id, score=score.score, details=score.reason)
+        for checkpoint, score in zip(task.checkpoints, scores, strict=True)
+    )
+    return Grade(results=results, is_success=coverage >= PASS_COVERAGE, final_score=coverage, final_total=1.0)

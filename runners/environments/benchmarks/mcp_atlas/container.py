@@ -35,7 +35,7 @@ Ask = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 PUBLISHED_IMAGE = "ghcr.io/scaleapi/mcp-atlas:1.2.7"
 RELAY = SandboxLimits(memory_mb=128, processes=64)
-MEMORY_MB = 4096  # a guess: room for the image's servers to start, of which nobody measured the need
+MEMORY_MB = 4096  # a guess at what the image's servers need; nobody measured it
 PORT = 1984
 _ADDRESS = f"http://127.0.0.1:{PORT}"
 _NETWORK = "bridge"
@@ -48,7 +48,7 @@ _GRACE_S = 5.0
 _OK, _TOOL_FAILED = 200, 500
 
 
-class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WorldSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The container that is a trial's world.
 
     Args:
@@ -113,7 +113,7 @@ class World:
         spec: Where it comes from.
     """
 
-    def __init__(self, ask: Ask, machine: DockerMachine | None, spec: ContainerSpec) -> None:
+    def __init__(self, ask: Ask, machine: DockerMachine | None, spec: WorldSpec) -> None:
         self._ask = ask
         self._machine = machine
         self._spec = spec
@@ -222,7 +222,7 @@ def _refuse(status: int, text: str) -> Any:
 
 @asynccontextmanager
 async def open_world(
-    spec: ContainerSpec, names: Sequence[str], settings: EnvironmentSettings, *, has_network: bool
+    spec: WorldSpec, names: Sequence[str], settings: EnvironmentSettings, *, has_network: bool
 ) -> AsyncIterator[tuple[World, str]]:
     """Open a world for one trial, with its servers started. Closing it leaves nothing of a container of ours behind."""
     if spec.address:
@@ -244,7 +244,7 @@ async def open_world(
         async with open_machine(image, limits, room, service=service) as machine, AsyncExitStack() as stack:
             beside = open_sidecar(image, RELAY, room, beside=machine, entrypoint=program[:1], arguments=program[1:])
             try:
-                relay = Relay(await stack.enter_async_context(beside))
+                relay = HttpRelay(await stack.enter_async_context(beside))
             except SandboxBoundaryError:
                 await World(partial(_asked_here, _ADDRESS), machine, spec).check_container("at its start")
                 raise
@@ -253,7 +253,7 @@ async def open_world(
             yield world, image_id
 
 
-def memory_mb(spec: ContainerSpec) -> int:
+def memory_mb(spec: WorldSpec) -> int:
     """Return the memory of a trial's containers in MiB."""
     return (spec.memory_mb or MEMORY_MB) + RELAY.memory_mb
 
@@ -277,7 +277,7 @@ async def _asked_here(address: str, asked: dict[str, Any]) -> dict[str, Any]:
     return {"status": 0, "body": f"timeout after {asked['timeout_s']:g} s"}
 
 
-class Relay:
+class HttpRelay:
     """Makes requests through a container, one after another.
 
     Args:

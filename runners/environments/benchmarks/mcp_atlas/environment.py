@@ -12,11 +12,16 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Task
 from lhaw_record.runners.base.conversation.messages import ToolDefinition
 from lhaw_record.runners.base.errors import GraderError
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import DATA_MOUNT, confined, unconfined
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.data_copy import mount_pattern, translated
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import grade_claims, grade_of
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import (
+    DATA_MOUNT,
+    confined,
+    mount_pattern,
+    translated,
+    unconfined,
+)
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge, scores_unasked
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import RecordedCall, Row
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.scoring import grade_claims, grade_of
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import ServerAnswer, ServerPlan
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
     ServerCatalog,
@@ -57,7 +62,7 @@ class ToolServer(Protocol):
         """
 
 
-class OfferedTool(msgspec.Struct, frozen=True):
+class ServedTool(msgspec.Struct, frozen=True):
     """One enabled tool: its server, and the tool's name on that server."""
 
     server: ToolServer
@@ -82,7 +87,7 @@ class McpAtlasEnvironment(Environment):
     def __init__(
         self,
         task: Task,
-        offered: dict[str, OfferedTool],
+        offered: dict[str, ServedTool],
         recorded: Sequence[RecordedCall],
         judge: ClaimJudge | None,
         data_at: str | None = None,
@@ -154,7 +159,7 @@ def _call_key(name: str, arguments: dict[str, Any]) -> bytes:
     return canonical_json([name, arguments])
 
 
-def _definition(name: str, offered: OfferedTool) -> ToolDefinition:
+def _definition(name: str, offered: ServedTool) -> ToolDefinition:
     listed = next(tool for tool in offered.server.tools if tool.name == offered.tool)
     return ToolDefinition(name=name, description=listed.description or "", input_schema=dict(listed.input_schema))
 
@@ -181,12 +186,12 @@ def server_plan(
     return ServerPlan(name=spec.recorded_name, process=process, call_seconds=call_seconds)
 
 
-def offered_tools(row: Row, known: ServerCatalog, servers: Mapping[str, ToolServer]) -> dict[str, OfferedTool]:
+def offered_tools(row: Row, known: ServerCatalog, servers: Mapping[str, ToolServer]) -> dict[str, ServedTool]:
     """Return the enabled tools of a row that its running servers actually list, in the row's order."""
     offered = {}
     for name in row.enabled_tools:
         split = known.split(name)
         server = servers.get(split[0]) if split else None
         if split and server and any(tool.name == split[1] for tool in server.tools):
-            offered[name] = OfferedTool(server, split[1])
+            offered[name] = ServedTool(server, split[1])
     return offered

@@ -51,7 +51,7 @@ _STOP_WORDS = frozenset(
 _SAME = {"women": "female", "woman": "female", "men": "male", "man": "male", "mean": "average", "percent": "percentage"}
 
 
-class Fact(msgspec.Struct, frozen=True):
+class ClaimFact(msgspec.Struct, frozen=True):
     """One fact: its kind, its spelling, and its possible values. For example, 3/9/2023 can be read as two dates."""
 
     kind: Kind
@@ -59,9 +59,9 @@ class Fact(msgspec.Struct, frozen=True):
     values: tuple[float | str, ...]
 
 
-def facts_of(text: str) -> tuple[Fact, ...]:
+def facts_of(text: str) -> tuple[ClaimFact, ...]:
     """Return the facts of a text in order. No part of the text is used for more than one fact."""
-    found: list[tuple[int, Fact]] = []
+    found: list[tuple[int, ClaimFact]] = []
     rest = text
     for pattern, read in (
         (_ISO_DATE, _iso_date),
@@ -80,7 +80,7 @@ def facts_of(text: str) -> tuple[Fact, ...]:
     for match in _WORD.finditer(rest):
         value = _NUMBER_WORDS.get(match.group().lower())
         if value is not None:
-            found.append((match.start(), Fact("number", match.group(), (value,))))
+            found.append((match.start(), ClaimFact("number", match.group(), (value,))))
     return tuple(fact for _, fact in sorted(found, key=lambda item: item[0]))
 
 
@@ -102,20 +102,20 @@ def _stem(word: str) -> str:
     return word.rstrip("e") if len(word) > 3 else word
 
 
-def _iso_date(match: re.Match[str]) -> list[Fact]:
+def _iso_date(match: re.Match[str]) -> list[ClaimFact]:
     return _dates(match.group(), [(int(match[1]), int(match[2]), int(match[3]))])
 
 
-def _slash_date(match: re.Match[str]) -> list[Fact]:
+def _slash_date(match: re.Match[str]) -> list[ClaimFact]:
     first, second, year = int(match[1]), int(match[2]), int(match[3])
     return _dates(match.group(), [(year, second, first), (year, first, second)])
 
 
-def _day_month(match: re.Match[str]) -> list[Fact]:
+def _day_month(match: re.Match[str]) -> list[ClaimFact]:
     return _dates(match.group(), [(int(match[3]), _month_number(match[2]), int(match[1]))])
 
 
-def _month_day(match: re.Match[str]) -> list[Fact]:
+def _month_day(match: re.Match[str]) -> list[ClaimFact]:
     return _dates(match.group(), [(int(match[3]), _month_number(match[1]), int(match[2]))])
 
 
@@ -123,32 +123,32 @@ def _month_number(name: str) -> int:
     return [month[:3] for month in MONTHS].index(name[:3].lower()) + 1
 
 
-def _dates(text: str, readings: list[tuple[int, int, int]]) -> list[Fact]:
+def _dates(text: str, readings: list[tuple[int, int, int]]) -> list[ClaimFact]:
     values = []
     for year, month, day in readings:
         try:
             values.append(date(year, month, day).isoformat())
         except ValueError:
             continue
-    return [Fact("date", text, tuple(dict.fromkeys(values)))] if values else []
+    return [ClaimFact("date", text, tuple(dict.fromkeys(values)))] if values else []
 
 
-def _year_range(match: re.Match[str]) -> list[Fact]:
+def _year_range(match: re.Match[str]) -> list[ClaimFact]:
     first, last = match[1], match[2]
     last = first[:2] + last if len(last) == 2 else last
-    return [Fact("year", year, (float(year),)) for year in (first, last)]
+    return [ClaimFact("year", year, (float(year),)) for year in (first, last)]
 
 
-def _identifier(match: re.Match[str]) -> list[Fact]:
-    return [Fact("identifier", match.group(), (match.group().lower(),))]
+def _identifier(match: re.Match[str]) -> list[ClaimFact]:
+    return [ClaimFact("identifier", match.group(), (match.group().lower(),))]
 
 
-def _number(match: re.Match[str]) -> list[Fact]:
+def _number(match: re.Match[str]) -> list[ClaimFact]:
     value = float(match["digits"].replace(",", ""))
     if match["sign"] or match["inner"]:
         value = -value
     if match["percent"]:
-        return [Fact("percentage", match.group(), (value,))]
+        return [ClaimFact("percentage", match.group(), (value,))]
     value *= _SCALES.get((match["scale"] or "").lower(), 1.0)
     is_year = re.fullmatch(r"(?:19|20)\d\d", match.group().strip()) is not None
-    return [Fact("year" if is_year else "number", match.group(), (value,))]
+    return [ClaimFact("year" if is_year else "number", match.group(), (value,))]

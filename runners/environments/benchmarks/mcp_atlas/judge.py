@@ -39,7 +39,7 @@ VERDICT_FORM = ReplyForm(
 """The form of a reply, for models that take JSON schemas."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class ClaimVerdict(msgspec.Struct, frozen=True):
     """The reply that the judge must give, as one JSON object."""
 
     label: Literal["fulfilled", "partially_fulfilled", "not_fulfilled"]
@@ -118,7 +118,7 @@ def scores_unasked(claims: Sequence[str], answer: str) -> list[ClaimScore] | Non
     return [ClaimScore(0.0, reason) for _ in claims]
 
 
-def parse_verdict(reply: str) -> Verdict | None:
+def parse_verdict(reply: str) -> ClaimVerdict | None:
     """Return the verdict in a reply, or None if it does not contain one. Text around the JSON object is ignored."""
     for candidate in (reply, *re.findall(r"\{[^{}]*\}", reply, re.DOTALL)):
         verdict = _decoded(candidate)
@@ -127,13 +127,13 @@ def parse_verdict(reply: str) -> Verdict | None:
     return None
 
 
-def _decoded(text: str) -> Verdict | None:
+def _decoded(text: str) -> ClaimVerdict | None:
     try:
         raw: Any = json.loads(text)
         if isinstance(raw, dict) and isinstance(raw.get("label"), str):
             raw["label"] = re.sub(r"[\s-]+", "_", raw["label"].strip().lower())
             raw.setdefault("reason", "")
-        verdict = msgspec.convert(raw, Verdict, strict=False)
+        verdict = msgspec.convert(raw, ClaimVerdict, strict=False)
     except (ValueError, msgspec.ValidationError):
         return None
     return verdict if 0.0 <= verdict.confidence <= 1.0 else None

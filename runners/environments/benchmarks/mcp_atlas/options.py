@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.container import ContainerSpec
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.container import WorldSpec
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import catalog, servers_directory
 from lhaw_record.runners.environments.benchmarks.refusals import decoded
 
@@ -16,7 +16,7 @@ class McpAtlasOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     rows: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     data: str = ""
-    container: ContainerSpec | None = None
+    container: WorldSpec | None = None
     servers: str = ""
     own_servers: str = ""
     stand_ins: tuple[str, ...] = ()

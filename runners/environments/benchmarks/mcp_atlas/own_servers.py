@@ -17,7 +17,7 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
     is_file_of,
     runtime_roots,
 )
-from lhaw_record.runners.experiment.decoding_errors import key_problem
+from lhaw_record.runners.experiment.decoding import key_problem
 
 _PAGE = "docs/benchmarks/mcp-atlas.md"
 _Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
@@ -97,7 +97,7 @@ def _digest(path: Path) -> str:
 
 
 def with_own(known: ServerCatalog, own: Sequence[ServerSpec]) -> ServerCatalog:
-    """Return a catalog with servers of one's own, which go before those of the same name."""
+    """Return a catalog with the user's own servers, which replace others of the same name."""
     return msgspec.structs.replace(known, servers={**known.servers, **{spec.name: spec for spec in own}})
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio.abc import ByteReceiveStream, Process, TaskGroup
 
-from lhaw_record.recorder.sealing import own_session
+from lhaw_record.recorder import processes
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import ProcessPlan
 from lhaw_record.runners.environments.benchmarks.mcp_lines import parse_line
 
@@ -89,7 +89,7 @@ class ServerTransport:
                 cwd=self._plan.directory,
                 start_new_session=True,
             )
-            if own_session.has_run(process.pid, process.returncode):
+            if processes.has_run(process.pid, process.returncode):
                 return process
             await process.aclose()
 

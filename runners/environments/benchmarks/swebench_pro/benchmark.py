@@ -24,7 +24,7 @@ from lhaw_record.runners.environments.benchmarks.swebench_pro.instances import (
     read_instances,
     task_of,
 )
-from lhaw_record.runners.environments.benchmarks.swebench_pro.options import Setup, read_options
+from lhaw_record.runners.environments.benchmarks.swebench_pro.options import InstanceSetup, read_options
 from lhaw_record.runners.environments.benchmarks.swebench_pro.patch import AgentRepository, prepared_image
 from lhaw_record.runners.environments.benchmarks.swebench_pro.scripts import Scripts, read_scripts
 from lhaw_record.runners.environments.sandboxes.docker.containers import check_network
@@ -32,7 +32,7 @@ from lhaw_record.runners.environments.sandboxes.docker.engine import connected
 from lhaw_record.runners.environments.sandboxes.docker.program_sandbox import open_program_sandbox, room_of_trial
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandbox, DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.docker.shell import MachineShell
-from lhaw_record.runners.environments.sandboxes.protocol import Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess
 from lhaw_record.runners.experiment.tables import GraderSpec
 from lhaw_record.runners.models.replay import Reference, ReferenceCall
 
@@ -75,17 +75,17 @@ class SwebenchProBenchmark(Benchmark):
     needs_sandbox = "docker"
     has_own_images = True
 
-    def __init__(self, instances: Sequence[Instance], scripts: Mapping[str, Scripts | str], setup: Setup) -> None:
+    def __init__(
+        self, instances: Sequence[Instance], scripts: Mapping[str, Scripts | str], setup: InstanceSetup
+    ) -> None:
         self._instances = {instance.instance_id: instance for instance in instances}
         self._scripts = scripts
         self._setup = setup
 
     def tasks(self) -> Sequence[Task]:
-        """Return the tasks that can run here, in the order of the instances."""
         return self._tasks
 
     def left_out(self) -> Sequence[str]:
-        """Return the ids of instances that cannot run here, in their order."""
         return [instance_id for instance_id in self._instances if self.why_not(instance_id) is not None]
 
     def variants(self) -> Sequence[Variant]:
@@ -93,7 +93,6 @@ class SwebenchProBenchmark(Benchmark):
         return ()
 
     def why_not(self, task_id: str) -> str | None:
-        """Return why an instance cannot run here, or None if it can."""
         instance = self._instances.get(task_id)
         if instance is None:
             return "no file of instances has it"
@@ -164,16 +163,16 @@ class SwebenchProBenchmark(Benchmark):
             limits=test_limits,
             timeout_s=setup.test_seconds,
         )
-        way = settings.way
+        access = settings.access
         async with AsyncExitStack() as closing:
-            provider = await closing.enter_async_context(room_of_trial(provider, settings.limits.memory_mb, way))
+            provider = await closing.enter_async_context(room_of_trial(provider, settings.limits.memory_mb, access))
             name = prepared_image(about["Id"], instance.base_commit, setup.work_dir) if setup.history == "past" else ""
             sandbox, repository = await _with_repository(closing, provider, settings, instance, name)
             program_sandbox = None
-            if way is not None:
+            if access is not None:
                 shell = MachineShell(sandbox.machine, setup.work_dir, {})
                 program_sandbox = await closing.enter_async_context(
-                    open_program_sandbox(provider, shell, settings.limits, way, user="0")
+                    open_program_sandbox(provider, shell, settings.limits, access, user="0")
                 )
             facts = (_facts(image, about, setup),)
             yield SwebenchProEnvironment(plan, sandbox, repository, closing, facts, program_sandbox)
@@ -217,16 +216,16 @@ async def _with_repository(
     """
 
     async def opened(
-        image: DockerSandboxProvider, stack: AsyncExitStack, way: Way | None, *, is_past_only: bool
+        image: DockerSandboxProvider, stack: AsyncExitStack, access: ProgramAccess | None, *, is_past_only: bool
     ) -> tuple[DockerSandbox, AgentRepository]:
-        sandbox = await stack.enter_async_context(image.open(None, settings.limits, way))
+        sandbox = await stack.enter_async_context(image.open(None, settings.limits, access))
         repository = AgentRepository(sandbox, instance, provider.image.work_dir)
         await repository.prepare(is_past_only=is_past_only)
         return sandbox, repository
 
-    way = settings.way
+    access = settings.access
     if not name:
-        return await opened(provider, closing, way, is_past_only=False)
+        return await opened(provider, closing, access, is_past_only=False)
     images, is_saved = provider.images, False
     if not images.is_given_up(name):
         async with images.turn(name), connected() as client:
@@ -240,15 +239,15 @@ async def _with_repository(
                     except SandboxBoundaryError as error:
                         reason = f"every trial of {instance.instance_id} prepares its repository itself: {error}"
                         images.give_up(name, reason)
-                    if way is None:  # else it is not shown the program, whose mounts must not be in the image
+                    if access is None:  # else it is not shown the program, whose mounts must not be in the image
                         closing.push_async_exit(own.pop_all())
                         return sandbox, repository
     if is_saved:
-        return await opened(provider.with_image(name=name), closing, way, is_past_only=False)
-    return await opened(provider, closing, way, is_past_only=True)
+        return await opened(provider.with_image(name=name), closing, access, is_past_only=False)
+    return await opened(provider, closing, access, is_past_only=True)
 
 
-def _facts(image: str, about: Mapping[str, Any], setup: Setup) -> Artifact:
+def _facts(image: str, about: Mapping[str, Any], setup: InstanceSetup) -> Artifact:
     """Return an artifact that records which image a trial used."""
     described = {
         "image": image,

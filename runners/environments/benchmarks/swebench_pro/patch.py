@@ -7,7 +7,7 @@ from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.swebench_pro.instances import Instance
 from lhaw_record.runners.environments.benchmarks.swebench_pro.scripts import files_of_tests
-from lhaw_record.runners.environments.sandboxes.docker.host_limits import free_space_command, is_full, names_limit
+from lhaw_record.runners.environments.sandboxes.docker.services import free_space_command, is_full, names_limit
 from lhaw_record.runners.environments.sandboxes.protocol import CommandResult, Sandbox
 
 _FOLDER = "/.lhaw-record"

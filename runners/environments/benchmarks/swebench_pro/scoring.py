@@ -14,7 +14,7 @@ PASSED = "passed"
 ABSENT = "absent"
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class SuiteVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The tests of an instance, grouped by status: the parser's word in lower case, or ``absent``."""
 
     fail_to_pass: dict[str, list[str]]
@@ -51,9 +51,9 @@ def parsed_statuses(content: bytes) -> dict[str, str]:
     return statuses
 
 
-def verdict_of(instance: Instance, statuses: Mapping[str, str]) -> Verdict:
+def verdict_of(instance: Instance, statuses: Mapping[str, str]) -> SuiteVerdict:
     """Group the tests of an instance by status. Other tests are ignored."""
-    return Verdict(
+    return SuiteVerdict(
         fail_to_pass=_by_status(instance.fail_to_pass, statuses),
         pass_to_pass=_by_status(instance.pass_to_pass, statuses),
     )

@@ -11,19 +11,19 @@ import msgspec
 
 from lhaw_record.runners.base.errors import GraderError
 from lhaw_record.runners.environments.benchmarks.swebench_pro.instances import Instance
-from lhaw_record.runners.environments.benchmarks.swebench_pro.network import lost_network_pattern
 from lhaw_record.runners.environments.benchmarks.swebench_pro.scoring import parsed_statuses, verdict_of
 from lhaw_record.runners.environments.benchmarks.swebench_pro.scripts import (
     PARSER,
     RUN_SCRIPT,
     Scripts,
     command_before_tests,
+    lost_network_pattern,
     suite_command,
 )
 from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult
 from lhaw_record.runners.environments.sandboxes.docker.files import FileLimits
-from lhaw_record.runners.environments.sandboxes.docker.host_limits import free_space_command, is_full, names_limit
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
+from lhaw_record.runners.environments.sandboxes.docker.services import free_space_command, is_full, names_limit
 
 _FOLDER = "workspace"
 _GIT_S = 300.0

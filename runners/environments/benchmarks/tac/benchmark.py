@@ -17,7 +17,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import Benchmark, Envi
 from lhaw_record.runners.environments.benchmarks.refusals import refuse_changed_environment
 from lhaw_record.runners.environments.benchmarks.tac.environment import TacEnvironment
 from lhaw_record.runners.environments.benchmarks.tac.folders import PublishedTask, is_task_folder, read_task
-from lhaw_record.runners.environments.benchmarks.tac.opening import Opening, memory_mb
+from lhaw_record.runners.environments.benchmarks.tac.opening import CompanyOpening, memory_mb
 from lhaw_record.runners.environments.benchmarks.tac.options import MEMORY_MB, TacOptions, read_options
 from lhaw_record.runners.environments.benchmarks.tac.task import (
     BENCHMARK,
@@ -86,11 +86,9 @@ class TacBenchmark(Benchmark):
             )
 
     def tasks(self) -> Sequence[Task]:
-        """Return the tasks that can run with these options, ordered by name."""
         return [task for task_id, task in self._tasks.items() if self.why_not(task_id) is None]
 
     def why_not(self, task_id: str) -> str | None:
-        """Return why a task cannot run with these options, or None if it can."""
         published, options = self._published.get(task_id), self._options
         if published is None:
             return f"{options.folder} has no folder of that name with a task.md"
@@ -111,11 +109,10 @@ class TacBenchmark(Benchmark):
         return None
 
     def left_out(self) -> Sequence[str]:
-        """Return the ids of tasks that cannot run with these options, ordered by name."""
         return [task_id for task_id in self._published if self.why_not(task_id) is not None]
 
     def remarks(self) -> Sequence[str]:
-        """Return that agents have no browser, if they have none, and which memory limits are guesses."""
+        """Return remarks on a missing browser and on guessed memory limits."""
         remarks = []
         if not self._options.browser:
             remarks.append("Agents have no browser, which the papers' agents had: benchmark.browser gives them one.")
@@ -175,7 +172,7 @@ class TacBenchmark(Benchmark):
         refuse_changed_environment(variant, self.name)
         published = self._published[task.task_id]
         prompt = variant.prompt if variant else task.prompt
-        return Opening(task, published, self._options, self._model_variables(), prompt).open(settings)
+        return CompanyOpening(task, published, self._options, self._model_variables(), prompt).open(settings)
 
     def _model_variables(self) -> dict[str, str]:
         """Return the environment variables that tell an evaluator about its model, named as the images expect."""
@@ -222,7 +219,7 @@ _HANDLING = ("hidden", "instruction", "work_dir", "init", "evaluator", "decrypti
 
 
 def _asked_with(judge: ModelSpec) -> str:
-    """Return what tells the parameters of a model apart; empty for those of its provider."""
+    """Return a short digest of a model's given parameters; empty if none are given."""
     return f"-{digest(judge.given_parameters)[:12]}" if judge.given_parameters else ""
 
 

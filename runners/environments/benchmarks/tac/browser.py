@@ -6,19 +6,16 @@ after every step is the page's accessibility tree, as in the original.
 """
 
 import base64
-import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from lhaw_record.runners.base.conversation.messages import ToolDefinition
-from lhaw_record.runners.base.errors import ToolBoundaryError, ungrouped
-from lhaw_record.runners.environments.benchmarks.mcp_lines import LineTransport
+from lhaw_record.runners.base.errors import ToolBoundaryError
+from lhaw_record.runners.environments.benchmarks.mcp_lines import definition_of, open_client, shortened, translated
 from lhaw_record.runners.environments.benchmarks.protocol import Artifact, Keep, ToolResult
 from lhaw_record.runners.environments.benchmarks.tac.options import BrowserSpec
-from lhaw_record.runners.environments.sandboxes.command_output import cut_text
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
@@ -27,13 +24,13 @@ from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp_types import CallToolResult
+    from mcp_types import CallToolResult, Tool
 
 OUTPUTS = ".downloads"
 """Where the browser puts what it downloads, below the work directory, as in OpenHands."""
+_SERVER = "the browser"
 _ARGUMENTS = ("--isolated", "--snapshot-mode", "none", "--codegen", "none", "--output-dir")
 _PROCESSES = 4096  # threads count, and a browser has hundreds
-_CONNECT_S = 60.0
 _CALL_S = 120.0  # the server's own limit for a page is 60 s
 _TEXT_BYTES = 65536
 _NOT_OFFERED = ("browser_run_code", "browser_install")  # code in the server's own process; a further download
@@ -47,45 +44,31 @@ class Browser:
         client: The connected client of the server.
         channel: The server's standard streams.
         keep: Stores the pictures as they come.
+        listed: The tools that the server lists.
         keeps_screenshots: Whether to keep a picture of the page after every step.
     """
 
-    def __init__(self, client: "Client", channel: LineChannel, keep: Keep, *, keeps_screenshots: bool) -> None:
+    def __init__(
+        self, client: "Client", channel: LineChannel, keep: Keep, listed: Sequence["Tool"], *, keeps_screenshots: bool
+    ) -> None:
         self._client = client
         self._channel = channel
         self._keep = keep
         self._keeps_screenshots = keeps_screenshots
         self._pictures = 0
-        self._read_only: frozenset[str] = frozenset()
-        self.tools: tuple[ToolDefinition, ...] = ()
-        info = client.server_info
-        self.server = f"{info.name} {info.version}" if info else ""
-        """The name and version that the server states."""
-
-    async def prepare(self) -> None:
-        """Ask the server for its tools."""
-        with _translated(self._channel, "tools/list"):
-            listed = (await self._client.list_tools()).tools
         offered = [tool for tool in listed if not tool.name.startswith(_NOT_OFFERED)]
-        names = {tool.name for tool in offered}
-        if not {_SNAPSHOT, _SCREENSHOT} <= names:
+        if not {_SNAPSHOT, _SCREENSHOT} <= {tool.name for tool in offered}:
             raise ToolBoundaryError(
                 f"the browser's server has no {_SNAPSHOT} or no {_SCREENSHOT}; benchmark.browser.image must be one of "
                 "the Playwright MCP server",
                 kind="server_unfit",
                 is_retry_owed=False,
             )
-        self._read_only = frozenset(
-            tool.name for tool in offered if tool.annotations and tool.annotations.read_only_hint
-        )
-        self.tools = tuple(
-            ToolDefinition(
-                name=tool.name,
-                description=tool.description or tool.name,
-                input_schema={key: value for key, value in tool.input_schema.items() if key != "$schema"},
-            )
-            for tool in offered
-        )
+        self._read_only = {tool.name for tool in offered if tool.annotations and tool.annotations.read_only_hint}
+        self.tools = tuple(definition_of(tool, tool.name) for tool in offered)
+        info = client.server_info
+        self.server = f"{info.name} {info.version}" if info else ""
+        """The name and version that the server states."""
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Call one of ``tools``. After a step that may change the page, the result ends with the page's snapshot."""
@@ -99,7 +82,7 @@ class Browser:
                 texts.append(await self._text_of(shown))
             if self._keeps_screenshots and (taken := await self._ask(_SCREENSHOT, {})) is not None:
                 await self._text_of(taken)
-        return ToolResult(text=_shortened("\n".join(texts)), is_error=bool(result.is_error))
+        return ToolResult(text=shortened("\n".join(texts), _TEXT_BYTES), is_error=bool(result.is_error))
 
     async def _ask(self, name: str, arguments: dict[str, Any]) -> "CallToolResult | None":
         """Return the server's answer, or None if there was none in time."""
@@ -114,7 +97,7 @@ class Browser:
         from mcp import MCPError
         from mcp_types import CallToolResult, TextContent
 
-        with _translated(self._channel, name):
+        with translated(self._channel, f"{_SERVER} ({name})"):
             try:
                 with anyio.move_on_after(_CALL_S):
                     return await self._client.call_tool(name, arguments)
@@ -139,24 +122,6 @@ class Browser:
         return "\n".join(texts)
 
 
-@contextmanager
-def _translated(channel: LineChannel, name: str) -> Iterator[None]:
-    """Raise a ToolBoundaryError for whatever a server that is gone makes of a request."""
-    try:
-        yield
-    except ToolBoundaryError:
-        raise
-    except Exception as error:
-        reason = channel.end[0] if channel.end else f"{type(error).__name__}: {error}"
-        raise ToolBoundaryError(f"the browser is gone ({name}): {reason}", kind="server_gone") from error
-
-
-def _shortened(text: str) -> str:
-    content = text.encode()
-    half = _TEXT_BYTES // 2
-    return text if len(content) <= _TEXT_BYTES else cut_text(content[:half], content[-half:], len(content))
-
-
 @asynccontextmanager
 async def open_browser(
     spec: BrowserSpec, work_dir: str, room: MemoryBudget, beside: DockerMachine, keep: Keep
@@ -165,29 +130,8 @@ async def open_browser(
     image = DockerImage(name=spec.image, work_dir=work_dir)
     limits = SandboxLimits(memory_mb=spec.memory_mb, processes=_PROCESSES)
     arguments: Sequence[str] = (*_ARGUMENTS, f"{work_dir}/{OUTPUTS}", *spec.arguments)
-    async with open_sidecar(image, limits, room, beside=beside, arguments=arguments) as channel:
-        with ungrouped(), anyio.CancelScope() as scope:
-            scope.deadline = anyio.current_time() + _CONNECT_S
-            async with _connected(channel) as client:
-                browser = Browser(client, channel, keep, keeps_screenshots=spec.screenshots)
-                await browser.prepare()
-                scope.deadline = float("inf")
-                yield browser
-        if scope.cancelled_caught:
-            raise ToolBoundaryError(
-                f"the browser's server did not answer within {_CONNECT_S:g} s", kind="server_timeout"
-            )
-
-
-@asynccontextmanager
-async def _connected(channel: LineChannel) -> "AsyncIterator[Client]":
-    """Connect a client to the server behind a channel."""
-    from mcp import Client
-
-    client = Client(LineTransport(channel), mode="legacy")
-    with _translated(channel, "initialize"):
-        await client.__aenter__()
-    try:
-        yield client
-    finally:
-        await client.__aexit__(*sys.exc_info())
+    async with (
+        open_sidecar(image, limits, room, beside=beside, arguments=arguments) as channel,
+        open_client(channel, _SERVER) as (client, tools),
+    ):
+        yield Browser(client, channel, keep, tools, keeps_screenshots=spec.screenshots)

@@ -20,7 +20,7 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.tac import services_program
-from lhaw_record.runners.environments.benchmarks.tac.options import CompanionSpec, ContainerSpec, TacOptions
+from lhaw_record.runners.environments.benchmarks.tac.options import CompanionSpec, CompanyContainer, TacOptions
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
 from lhaw_record.runners.environments.sandboxes.docker.containers import internal_network
 from lhaw_record.runners.environments.sandboxes.docker.engine import connected
@@ -166,14 +166,14 @@ async def _started(
     )
 
 
-def _containers(options: TacOptions, services: Iterable[str]) -> Iterator[tuple[str, ContainerSpec]]:
+def _containers(options: TacOptions, services: Iterable[str]) -> Iterator[tuple[str, CompanyContainer]]:
     """Yield the containers of services by name, companions before the service that needs them."""
     for name in services:
         yield from options.services[name].companions.items()
         yield name, options.services[name]
 
 
-async def _config(spec: ContainerSpec) -> ServiceConfig:
+async def _config(spec: CompanyContainer) -> ServiceConfig:
     return ServiceConfig(
         environment=spec.environment,
         files={path: await anyio.Path(file).read_bytes() for path, file in spec.files.items()},

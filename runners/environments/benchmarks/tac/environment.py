@@ -25,10 +25,10 @@ from lhaw_record.runners.environments.benchmarks.tac.scoring import grade_of
 from lhaw_record.runners.environments.benchmarks.workspace_tools import WORKSPACE_TOOLS, call_workspace_tool
 from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult
 from lhaw_record.runners.environments.sandboxes.docker.files import FileLimits
-from lhaw_record.runners.environments.sandboxes.docker.host_limits import free_space_command, is_full
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine, MachineUsage
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandbox
+from lhaw_record.runners.environments.sandboxes.docker.services import free_space_command, is_full
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox
 
 _JSON = "application/json"

@@ -43,7 +43,7 @@ def memory_mb(options: TacOptions, services: Sequence[str], sandbox_mb: int, *, 
     return sum(parts)
 
 
-class Opening(msgspec.Struct, frozen=True):
+class CompanyOpening(msgspec.Struct, frozen=True):
     """Everything needed to open one trial's container.
 
     Args:
@@ -68,10 +68,10 @@ class Opening(msgspec.Struct, frozen=True):
         async with connected() as docker:
             image_ids = {name: (await provider.images.ensure(docker, name))["Id"] for name in self._images}
         total_mb = memory_mb(options, services, settings.limits.memory_mb, has_model=bool(self.model))
-        way = settings.way
+        access = settings.access
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(turn(options.services_host if services else ""))
-            provider = await stack.enter_async_context(room_of_trial(provider, total_mb, way))
+            provider = await stack.enter_async_context(room_of_trial(provider, total_mb, access))
             room = provider.room
             company = await stack.enter_async_context(open_company(options, services, image, room, provider.images))
             agents = provider.with_image(
@@ -82,7 +82,7 @@ class Opening(msgspec.Struct, frozen=True):
                 setup_capabilities=_SETUP,
                 shared_folders=(options.work_dir,) if options.browser else (),
             )
-            sandbox = await stack.enter_async_context(agents.open(None, settings.limits, way))
+            sandbox = await stack.enter_async_context(agents.open(None, settings.limits, access))
             hidden = await self._initialised(sandbox.machine, company)
             browser = None
             if options.browser:
@@ -90,11 +90,11 @@ class Opening(msgspec.Struct, frozen=True):
                     open_browser(options.browser, options.work_dir, room, sandbox.machine, settings.keep)
                 )
             program_sandbox = None
-            if way is not None:
+            if access is not None:
                 shell = MachineShell(sandbox.machine, options.work_dir, {})
                 dropped = [CAPABILITY_NUMBERS[name] for name in _SETUP]
                 opened = open_program_sandbox(
-                    agents, shell, settings.limits, way, user="0", dropped_capabilities=dropped
+                    agents, shell, settings.limits, access, user="0", dropped_capabilities=dropped
                 )
                 program_sandbox = await stack.enter_async_context(opened)
             yield TacEnvironment(

@@ -20,7 +20,7 @@ _PORTS = r"^[0-9]{1,5}(:[0-9]{1,5})?$"
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
-class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CompanyContainer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One container of a company that every trial has for itself. Other containers reach it under its name.
 
     Args:
@@ -65,7 +65,7 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         }
 
 
-class CompanionSpec(ContainerSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CompanionSpec(CompanyContainer, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A container that a service needs beside its own, such as its database.
 
     Args:
@@ -79,7 +79,7 @@ class CompanionSpec(ContainerSpec, frozen=True, kw_only=True, forbid_unknown_fie
         return {**super()._beside_image(), "is_job": self.is_job}
 
 
-class ServiceSpec(ContainerSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ServiceSpec(CompanyContainer, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One service of the company.
 
     Args:
@@ -212,7 +212,7 @@ def _with_files(key: str, spec: ServiceSpec, base: Path) -> ServiceSpec:
     return msgspec.structs.replace(spec, files=_absolute(key, spec, base), companions=companions)
 
 
-def _absolute(key: str, spec: ContainerSpec, base: Path) -> dict[str, str]:
+def _absolute(key: str, spec: CompanyContainer, base: Path) -> dict[str, str]:
     for path, name in spec.files.items():
         if not path.startswith("/") or path.endswith("/"):
             raise ExperimentError(f"key '{key}.files': {path!r} is not the absolute path of a file in the container")
@@ -260,7 +260,7 @@ def _check_companions(chosen: TacOptions) -> None:
     ports: dict[int, str] = {}
     for service, spec in chosen.services.items():
         key = f"benchmark.services.{service}"
-        known: dict[str, ContainerSpec] = {service: spec, **spec.companions}
+        known: dict[str, CompanyContainer] = {service: spec, **spec.companions}
         for name, each in known.items():
             if name in spec.companions and not each.image:
                 raise ExperimentError(f"key '{key}.companions.{name}.image': name its image")
@@ -275,7 +275,7 @@ def _check_companions(chosen: TacOptions) -> None:
             raise ExperimentError(f"key '{key}.prepare.{unknown[0]}': it has no container of that name")
 
 
-def _check_ports(key: str, spec: ContainerSpec) -> None:
+def _check_ports(key: str, spec: CompanyContainer) -> None:
     """Reject ports that no host has, and the one at which the company's host itself answers."""
     for outside, inside in spec.published_ports.items():
         for port in (outside, inside):

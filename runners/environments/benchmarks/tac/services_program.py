@@ -48,7 +48,7 @@ def wait(limit_s: float, urls: list[str]) -> str | None:
     return None
 
 
-class Control(BaseHTTPRequestHandler):
+class ControlHandler(BaseHTTPRequestHandler):
     """Answers ``POST /api/reset-NAME``, and ``GET`` and ``HEAD /api/healthcheck/NAME``.
 
     The published reset script polls with HEAD (``curl -I``).
@@ -81,7 +81,7 @@ class Control(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-class Relay(socketserver.BaseRequestHandler):
+class PortRelay(socketserver.BaseRequestHandler):
     """Passes one connection on to a container, both ways, until both sides have ended."""
 
     server: Relays
@@ -116,16 +116,16 @@ class Relays(socketserver.ThreadingTCPServer):
     request_queue_size = 128
 
     def __init__(self, port: int, target: tuple[str, int]) -> None:
-        super().__init__(("", port), Relay)
+        super().__init__(("", port), PortRelay)
         self.target = target
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        Control.health = json.loads(sys.argv[2])
+        ControlHandler.health = json.loads(sys.argv[2])
         for port, (host, inside) in json.loads(sys.argv[3]).items():
             threading.Thread(target=Relays(int(port), (host, inside)).serve_forever, daemon=True).start()
-        ThreadingHTTPServer(("", PORT), Control).serve_forever()
+        ThreadingHTTPServer(("", PORT), ControlHandler).serve_forever()
     found = wait(float(sys.argv[2]), sys.argv[3:])
     sys.stdout.write(found or "")
     sys.exit(1 if found else 0)

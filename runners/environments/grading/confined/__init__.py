@@ -2,6 +2,6 @@
 
 from lhaw_record.runners.environments.grading.confined.child import reading
 from lhaw_record.runners.environments.grading.confined.host import ChildException, LimitReached, NoReply, call
-from lhaw_record.runners.environments.grading.confined.limits import ConfinedLimits
+from lhaw_record.runners.environments.grading.confined.lockdown import ConfinedLimits
 
 __all__ = ["ChildException", "ConfinedLimits", "LimitReached", "NoReply", "call", "reading"]

@@ -16,12 +16,37 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.runners.environments.grading.confined.limits import EXCEPTION, OUT_OF_MEMORY, READING, VALUE, Request
-from lhaw_record.runners.environments.grading.confined.lockdown import lock_down
+from lhaw_record.runners.environments.grading.confined.lockdown import ConfinedLimits, lock_down
 
 REPLY_DESCRIPTOR = 3
+FRAME_HEADER_BYTES = 5
+"""The size of a frame header: one byte for the frame's kind, then four bytes for the length of its body."""
+READING, VALUE, EXCEPTION, OUT_OF_MEMORY = b"R", b"V", b"E", b"M"
 _SHOWN_CHARACTERS = 2000
 _is_confined = False
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to the fork server: load modules, then fork a child with these limits."""
+
+    modules: tuple[str, ...]
+    import_paths: tuple[str, ...]
+    readable: tuple[str, ...]
+    limits: ConfinedLimits
+
+
+class ChildEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a child ended, reported by the fork server.
+
+    ``start_problem`` says why no child was started. ``is_import_problem`` means that the code could not be loaded.
+    """
+
+    exit_code: int = 0
+    signal: int = 0
+    cpu_seconds: float = 0.0
+    is_over_time: bool = False
+    start_problem: str = ""
+    is_import_problem: bool = False
 
 
 def reading(name: str) -> None:
@@ -79,7 +104,6 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _told(error: BaseException) -> list[str]:
-    """Return the error's type, its message and the innermost frames of its traceback."""
     try:
         message = str(error)
     except Exception:  # noqa: BLE001  the error's own __str__ fails

@@ -19,7 +19,7 @@ from contextlib import suppress
 import msgspec
 
 from lhaw_record.runners.environments.grading.confined import child
-from lhaw_record.runners.environments.grading.confined.limits import ChildEnd, Request
+from lhaw_record.runners.environments.grading.confined.child import ChildEnd, Request
 from lhaw_record.runners.environments.grading.confined.lockdown import prepare
 
 _REQUEST_BYTES = 1 << 20

@@ -16,6 +16,7 @@ uses no resource that a file could exhaust, and a busy machine delays honest wor
 import atexit
 import os
 import pickle
+import select
 import signal
 import socket
 import struct
@@ -24,7 +25,7 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -32,23 +33,25 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from lhaw_record.recorder import processes
 from lhaw_record.recorder.resources import data_path
-from lhaw_record.recorder.sealing import own_session
-from lhaw_record.runners.environments.grading.confined.limits import (
+from lhaw_record.runners.environments.grading.confined.child import (
     EXCEPTION,
     FRAME_HEADER_BYTES,
     OUT_OF_MEMORY,
     READING,
     VALUE,
     ChildEnd,
-    ConfinedLimits,
     Request,
 )
+from lhaw_record.runners.environments.grading.confined.lockdown import ConfinedLimits
 
 T = TypeVar("T")
 
 _GRACE_S = 30.0
 _PACKAGE = "lhaw_record"
+_KINDS = (READING, VALUE, EXCEPTION, OUT_OF_MEMORY)
+_TOO_LARGE = b"L"
 _SYSTEM_FOLDERS = ("/usr", "/lib", "/lib64", "/etc/localtime", "/etc/mime.types", "/dev/null", "/dev/urandom")
 _CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS}
 _BOOT = (
@@ -88,16 +91,6 @@ class NoReply(Exception):
         self.is_final = is_final
 
 
-class _Reply(msgspec.Struct):
-    """What has arrived from the child so far."""
-
-    reading: str | None = None
-    value: bytes | None = None
-    raised: bytes | None = None
-    is_out_of_memory: bool = False
-    is_too_large: bool = False
-
-
 def call(
     function: Callable[..., T],
     *arguments: Any,
@@ -134,31 +127,32 @@ def call(
     return _judged(reply, end, limits, returns)
 
 
-def _judged(reply: _Reply, end: ChildEnd, limits: ConfinedLimits, returns: type[T]) -> T:
+def _judged(reply: Mapping[bytes, bytes], end: ChildEnd, limits: ConfinedLimits, returns: type[T]) -> T:
     """Return the value, or raise the error that says whether the file, the function or the host is at fault."""
     if end.start_problem:
         raise NoReply(end.start_problem, is_final=end.is_import_problem)
     reached = _limit_reached(reply, end, limits)
     if reached is not None:
-        raise LimitReached(reached, reply.reading)
+        reading = reply.get(READING)
+        raise LimitReached(reached, None if reading is None else reading.decode("utf-8", "replace"))
     if end.is_over_time:
         raise NoReply(f"it did not end in {limits.wall_seconds:.0f} s, of which it ran {end.cpu_seconds:.1f} s")
     if end.signal:
         raise NoReply(f"it was killed from outside (signal {end.signal}) after {end.cpu_seconds:.1f} s of work")
-    if reply.raised is not None:
-        raise _decoded_error(reply.raised)
-    if reply.value is None:
+    if EXCEPTION in reply:
+        raise _decoded_error(reply[EXCEPTION])
+    if VALUE not in reply:
         raise ChildException("SystemExit", f"it ended with exit code {end.exit_code} and returned nothing", "")
     try:
-        return msgspec.msgpack.decode(reply.value, type=returns)
+        return msgspec.msgpack.decode(reply[VALUE], type=returns)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ChildException(type(error).__name__, f"it returned no {returns.__name__}: {error}", "") from error
 
 
-def _limit_reached(reply: _Reply, end: ChildEnd, limits: ConfinedLimits) -> str | None:
-    if reply.is_too_large:
+def _limit_reached(reply: Mapping[bytes, bytes], end: ChildEnd, limits: ConfinedLimits) -> str | None:
+    if _TOO_LARGE in reply:
         return f"gives more than {limits.reply_mb} MB of results"
-    if reply.is_out_of_memory:
+    if OUT_OF_MEMORY in reply:
         return f"could not be read within {limits.memory_mb} MB of memory"
     if end.signal == signal.SIGXCPU or (end.signal == signal.SIGKILL and end.cpu_seconds >= limits.cpu_seconds):
         return f"could not be read within {limits.cpu_seconds} s of processor time"
@@ -174,9 +168,9 @@ def _decoded_error(raised: bytes) -> ChildException:
         return ChildException("Exception", "it raised something that it could not describe", "")
 
 
-def _exchange(ours: socket.socket, payload: bytes, limit_bytes: int, deadline: float) -> _Reply:
-    """Send the call, and read the frames of the reply until the child closes its end."""
-    reply = _Reply()
+def _exchange(ours: socket.socket, payload: bytes, limit_bytes: int, deadline: float) -> dict[bytes, bytes]:
+    """Send the call, and return the last frame of each kind that the child sends before it closes its end."""
+    reply: dict[bytes, bytes] = {}
     ours.settimeout(max(1.0, deadline - time.monotonic()))
     with suppress(ConnectionError):  # the child could not be forked, or ended before it had read everything
         ours.sendall(struct.pack("!I", len(payload)) + payload)
@@ -195,30 +189,16 @@ def _exchange(ours: socket.socket, payload: bytes, limit_bytes: int, deadline: f
         while len(buffer) >= FRAME_HEADER_BYTES:
             size = int.from_bytes(buffer[1:FRAME_HEADER_BYTES], "big")
             if size > limit_bytes:
-                reply.is_too_large = True
-                return reply
+                return {**reply, _TOO_LARGE: b""}
             if len(buffer) < FRAME_HEADER_BYTES + size:
                 break
-            body = bytes(buffer[FRAME_HEADER_BYTES : FRAME_HEADER_BYTES + size])
-            _take(reply, bytes(buffer[:1]), body)
+            if (kind := bytes(buffer[:1])) in _KINDS:
+                reply[kind] = bytes(buffer[FRAME_HEADER_BYTES : FRAME_HEADER_BYTES + size])
             del buffer[: FRAME_HEADER_BYTES + size]
-
-
-def _take(reply: _Reply, kind: bytes, body: bytes) -> None:
-    if kind == READING:
-        reply.reading = body.decode("utf-8", "replace")
-    elif kind == VALUE:
-        reply.value = body
-    elif kind == EXCEPTION:
-        reply.raised = body
-    elif kind == OUT_OF_MEMORY:
-        reply.is_out_of_memory = True
 
 
 def _end_of(status: int, deadline: float) -> ChildEnd:
     """Return how the child ended. The fork server reports it once, in fewer bytes than a pipe transfers at once."""
-    import select
-
     poller = select.poll()
     poller.register(status, select.POLLIN)
     if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
@@ -237,7 +217,7 @@ class _Server:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         paths = [path for path in sys.path if path]
         try:
-            self._process = own_session.start(
+            self._process = processes.start(
                 [sys.executable, "-I", "-c", _BOOT.format(paths)],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
@@ -253,12 +233,10 @@ class _Server:
         atexit.register(self.close)
 
     def submit(self, request: Request, reply: int, status: int) -> None:
-        """Request a child."""
         socket.send_fds(self._control, [msgspec.json.encode(request)], [reply, status])
 
     @property
     def is_gone(self) -> bool:
-        """Whether the fork server has ended."""
         return self._process.poll() is not None
 
     def close(self) -> None:

@@ -14,7 +14,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from lhaw_record.runners.environments.grading.confined.limits import ConfinedLimits
+import msgspec
+
 from lhaw_record.runners.environments.sandboxes.inside.confine import install_filter
 from lhaw_record.runners.environments.sandboxes.seccomp import grader_filter
 
@@ -25,6 +26,19 @@ _LANDLOCK_CREATE_VERSION, _LANDLOCK_RULE_PATH_BENEATH = 1, 1
 _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
 _FILE_RIGHTS_OF_VERSION = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
 _HARD_CPU_SECONDS = 2  # between SIGXCPU, which code may catch, and SIGKILL
+
+
+class ConfinedLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of one call. Memory and processor time are the call's own, and wall time guards against a stuck host.
+
+    ``memory_mb`` is the memory that the child may allocate beyond the code that is already loaded, enforced by
+    RLIMIT_AS. ``cpu_seconds`` is enforced by RLIMIT_CPU, so a busy machine does not shorten it.
+    """
+
+    memory_mb: int = 512
+    cpu_seconds: int = 20
+    wall_seconds: float = 300.0
+    reply_mb: int = 64
 
 
 def lock_down(limits: ConfinedLimits, readable: Iterable[str]) -> None:

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
-from lhaw_record.runners.environments.sandboxes.channel import IMAGE_UNFIT
+from lhaw_record.runners.environments.sandboxes.channel import IMAGE_UNFIT, Channel
 from lhaw_record.runners.environments.sandboxes.docker.engine import asked
 
 if TYPE_CHECKING:
@@ -21,22 +21,6 @@ _OTHER_PROCESSOR = "is not made for this machine's processor; get one that is"
 _NOT_EXECUTED = (1, 255)  # what engines report as the exit code of a first process that the kernel did not execute
 _DIAGNOSIS_S = 5.0
 _LAST_OUTPUT_S = 0.2
-
-
-class Channel(Protocol):
-    """Our end of a container's standard streams."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport, which writes to the container's standard input."""
-        ...
-
-    def data_received(self, data: bytes) -> None:
-        """Take what the container printed on standard output."""
-        ...
-
-    def break_off(self, reason: str, kind: str) -> None:
-        """Note that nothing more will come, with the reason and the error kind."""
-        ...
 
 
 class Attachment(asyncio.Transport):
@@ -162,8 +146,8 @@ async def why_it_ended(container: "DockerContainer", last_words: str = "") -> tu
 async def _is_for_another_processor(container: "DockerContainer", state: dict[str, Any], last_words: str) -> bool:
     """Return whether a first process was not executed because it is made for another processor.
 
-    Only its own standard error tells for certain. Whoever has not read that gets a conclusion: it is not executed by
-    an emulator, which many engines have, if it failed without a word in an image of another processor.
+    Only its standard error is certain. Without that, we conclude it if the process failed silently and the image is
+    made for another processor, because then no emulator has executed it.
     """
     if last_words or state["Running"] or state["ExitCode"] not in _NOT_EXECUTED:
         return last_words.endswith("exec format error")

@@ -1,21 +1,27 @@
-"""The configuration of a container, for the Docker Engine and for the driver inside."""
+"""A container of ours: its configuration for the Docker Engine, and the driver that its first process becomes."""
 
+import marshal
 from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from lhaw_record.runners.environments.sandboxes.docker import boot
-from lhaw_record.runners.environments.sandboxes.docker.labels import MEMORY
-from lhaw_record.runners.environments.sandboxes.driver_config import driver_config
-from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.driver_program import (
+    INSIDE,
+    INSIDE_MODULES,
+    READ_PROGRAM,
+    driver_config,
+)
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, SandboxLimits
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 
 WORK_DIR = "/workspace"
 AGENT_HOME = "/home/agent"
 _PYTHON_DIR = "/opt/agent/python"
 _TEMPORARY_DIR = "/tmp"  # noqa: S108  inside the container, private to it
-_WAY_SOCKET = "/run/lhaw-record/listener.sock"
+_LISTENER_SOCKET = "/run/lhaw-record/listener.sock"
 _USER_ID = 61000  # as in bubblewrap: outside of every range that systems assign
 _DRIVER_CAPABILITIES = ("CHOWN", "SETGID", "SETUID")  # it drops them before the agent runs anything
 _MACHINE_DROPS = ("AUDIT_WRITE", "MKNOD", "NET_RAW")
@@ -69,15 +75,15 @@ class DockerImage(msgspec.Struct, frozen=True, kw_only=True):
         return ()
 
 
-def container_config(image: DockerImage, limits: SandboxLimits, way: Way | None) -> dict[str, Any]:
+def container_config(image: DockerImage, limits: SandboxLimits, access: ProgramAccess | None) -> dict[str, Any]:
     """Return the engine's configuration of a container whose first process is the driver, fed by standard input.
 
     The engine closes that input as soon as this process no longer holds the connection, even if it was killed.
     """
     memory_bytes = limits.memory_mb << 20
-    shown = {path: path for path in way.mounts} if way else {}
-    if way and not image.is_own_machine:
-        shown = {_WAY_SOCKET: way.socket, **shown}
+    shown = {path: path for path in access.mounts} if access else {}
+    if access and not image.is_own_machine:
+        shown = {_LISTENER_SOCKET: access.socket, **shown}
     host = {
         **limited(image, limits),
         "ReadonlyRootfs": not image.is_own_machine,
@@ -85,17 +91,20 @@ def container_config(image: DockerImage, limits: SandboxLimits, way: Way | None)
         "Mounts": read_only_mounts(shown),
     }
     if not image.is_own_machine:
-        host |= {"CapDrop": ["ALL"], "CapAdd": list(_DRIVER_CAPABILITIES), "Tmpfs": _memory_folders(image, limits, way)}
+        host |= {
+            "CapDrop": ["ALL"],
+            "CapAdd": list(_DRIVER_CAPABILITIES),
+            "Tmpfs": _memory_folders(image, limits, access),
+        }
     return {
         "Image": image.name,
-        "Entrypoint": list(boot.COMMAND),
+        "Entrypoint": list(BOOT_COMMAND),
         "Cmd": [],
         "User": "0",
         "WorkingDir": "/",
         "Hostname": "sandbox",
         "Volumes": {folder: {} for folder in image.shared_folders},
         **ATTACHED,
-        "Labels": {MEMORY: str(limits.memory_mb)},
         "HostConfig": host,
     }
 
@@ -119,20 +128,18 @@ def limited(image: DockerImage, limits: SandboxLimits) -> dict[str, Any]:
 
 
 def agent_config(
-    image: DockerImage, limits: SandboxLimits, way: Way | None, container_environment: dict[str, str]
+    image: DockerImage, limits: SandboxLimits, access: ProgramAccess | None, container_environment: dict[str, str]
 ) -> dict[str, Any]:
     """Return the driver's configuration."""
     config = driver_config(
         limits,
         work_dir=image.work_dir,
         python_dir=_PYTHON_DIR,
-        temporary_dir=_TEMPORARY_DIR,
-        members_path="",
         user_id=None if image.is_own_machine else _USER_ID,
         memory_events=_MEMORY_EVENTS,
         keeps_capabilities=image.is_own_machine,
         dropped_capabilities=[CAPABILITY_NUMBERS[name] for name in image.setup_capabilities],
-        way_socket=_WAY_SOCKET if way else "",
+        listener_socket=_LISTENER_SOCKET if access else "",
     )
     if not image.is_own_machine:
         return {**config, "python_dir": _PYTHON_DIR}
@@ -141,7 +148,7 @@ def agent_config(
     return {**config, "python_dir": "", "environment": {**own, **container_environment}}
 
 
-def _memory_folders(image: DockerImage, limits: SandboxLimits, way: Way | None) -> dict[str, str]:
+def _memory_folders(image: DockerImage, limits: SandboxLimits, access: ProgramAccess | None) -> dict[str, str]:
     """Return the folders in memory, sized as in bubblewrap."""
     memory_bytes = limits.memory_mb << 20
     options = "rw,exec,nosuid,nodev"
@@ -150,7 +157,7 @@ def _memory_folders(image: DockerImage, limits: SandboxLimits, way: Way | None) 
         _TEMPORARY_DIR: f"{options},mode=1777,size={memory_bytes // 4}",
         _PYTHON_DIR: f"{options},mode=0755,size={16 << 20}",
         "/var/tmp": f"{options},mode=0755,size=4096",  # noqa: S108  open to everyone in most images
-        **({AGENT_HOME: f"{options},mode=0777,size={memory_bytes // 4}"} if way else {}),
+        **({AGENT_HOME: f"{options},mode=0777,size={memory_bytes // 4}"} if access else {}),
     }
 
 
@@ -165,3 +172,59 @@ def read_only_mounts(shown: Mapping[str, str]) -> list[dict[str, Any]]:
         *({"Type": "bind", "Source": source, "Target": target, "ReadOnly": True} for target, source in seen.items()),
         *({"Type": "tmpfs", "Target": folder, "TmpfsOptions": {"SizeBytes": 4096}} for folder in covered),
     ]
+
+
+OLDEST_PYTHON = (3, 9)
+
+_BOOT = (
+    f"""\
+import sys
+if sys.version_info < {OLDEST_PYTHON}:
+    sys.exit("its python3 is %s, and the sandbox needs {".".join(map(str, OLDEST_PYTHON))}" % sys.version.split()[0])
+"""
+    + READ_PROGRAM.format(0)
+    + """\
+import __future__
+sources, cell, config, packages = marshal.loads(take(int.from_bytes(take(4), "big")))
+for name, source in sources:
+    sys.modules[name] = module = type(sys)(name)
+    exec(compile(source, name, "exec", __future__.annotations.compiler_flag, True, 2), module.__dict__)
+module.main(config, cell, packages)
+"""
+)
+
+BOOT_COMMAND = ("python3", "-I", "-S", "-c", _BOOT)
+"""The first process of the container: the image's Python, which reads its program from standard input."""
+
+
+def boot_program(config: dict[str, Any], *, has_packages: bool) -> bytes:
+    """Return the program that the first process reads."""
+    sources, cell = _sources()
+    # Version 2 of the format is the same for every Python; what is in it are texts and bytes only, no code.
+    return marshal.dumps((sources, cell, config, _packages() if has_packages else []), 2)
+
+
+@lru_cache(maxsize=1)
+def _sources() -> tuple[list[tuple[str, str]], str]:
+    folder = Path(__file__).parents[1] / "inside"
+    sources = [
+        (f"{INSIDE}.{name}", (folder / f"{name}.py").read_text(encoding="utf-8"))
+        for name in (*INSIDE_MODULES, "container")
+    ]
+    return sources, (folder / "cell.py").read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _packages() -> list[tuple[str, bytes, int]]:
+    """Return the files of the agent's packages, including compiled ones.
+
+    They save a second if the Python versions match.
+    """
+    found = []
+    for name, path in current_python_home().packages:
+        root = Path(path)
+        for file in sorted(root.rglob("*")):
+            if file.suffix in (".py", ".pyc", ".json") and file.is_file():
+                changed_s = int(file.stat().st_mtime)
+                found.append((f"{name}/{file.relative_to(root).as_posix()}", file.read_bytes(), changed_s))
+    return found

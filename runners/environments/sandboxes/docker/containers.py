@@ -12,8 +12,7 @@ import anyio
 import msgspec
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
-from lhaw_record.runners.environments.sandboxes.docker.engine import asked
-from lhaw_record.runners.environments.sandboxes.docker.labels import MEMORY, OWNED, is_orphan, is_own, own_labels
+from lhaw_record.runners.environments.sandboxes.docker.engine import MEMORY, OWNED, asked, is_orphan, is_own, own_labels
 
 if TYPE_CHECKING:
     from aiodocker import Docker
@@ -68,47 +67,60 @@ def _new_name() -> str:
     return f"lhaw-record-{os.getpid()}-{secrets.token_hex(6)}"
 
 
-async def connect_network(docker: "Docker", container: "DockerContainer", network: str) -> None:
+async def connect_network(container: "DockerContainer", network: str) -> None:
     """Connect a container to one more network, such as one that leads outside."""
     async with asked(f"a container cannot be connected to the network {network}"):
-        await (await docker.networks.get(network)).connect({"Container": container.id})
+        await (await container.docker.networks.get(network)).connect({"Container": container.id})
 
 
 async def remove(docker: "Docker", name: str) -> None:
     """Kill a container and remove it with its anonymous volumes. Do nothing if it is already gone."""
+    async with _removing(f"container {name}"):
+        await docker.containers.container(name).delete(force=True, v=True)
+
+
+async def _remove_network(docker: "Docker", name: str) -> None:
+    async with _removing(f"network {name}"):
+        await (await docker.networks.get(name)).delete()
+
+
+async def _remove_volume(docker: "Docker", name: str) -> None:
+    from aiodocker.volumes import DockerVolume
+
+    async with _removing(f"volume {name}", 409):  # a container that is just being removed still has it
+        await DockerVolume(docker, name).delete()  # type: ignore[no-untyped-call]
+
+
+@asynccontextmanager
+async def _removing(what: str, *ignored: int) -> AsyncIterator[None]:
+    """Ask the engine to remove something, and ignore it if that is already gone."""
     from aiodocker import DockerError
 
-    async with asked(f"the container {name} cannot be removed", timeout_s=_REMOVE_S):
+    async with asked(f"the {what} cannot be removed", timeout_s=_REMOVE_S):
         try:
-            await docker.containers.container(name).delete(force=True, v=True)
+            yield
         except DockerError as error:
-            if error.status != 404 and "already in progress" not in error.message:
+            if error.status not in (404, *ignored) and "already in progress" not in error.message:
                 raise
 
 
 async def reap(docker: "Docker") -> int:
     """Remove the containers, networks and volumes that killed processes left behind, and return their number.
 
-    Those of processes that are alive or run elsewhere are kept.
+    What belongs to live processes, or to processes elsewhere, is kept.
     """
-    count = 0
-    for container in await owned_containers(docker):
-        if is_orphan(container["Labels"]):
-            await remove(docker, container["Id"])
-            count += 1
-    async with asked("the networks of earlier runs cannot be listed"):
+    containers = await owned_containers(docker)
+    async with asked("the networks and volumes of earlier runs cannot be listed"):
         networks = await docker.networks.list(filters={"label": [OWNED]})
-    for network in networks:
-        if is_orphan(network["Labels"]):
-            await _remove_network(docker, network["Id"])
-            count += 1
-    async with asked("the volumes of earlier runs cannot be listed"):
         volumes = await docker.volumes.list(filters={"label": [OWNED]})  # type: ignore[no-untyped-call]
-    for volume in volumes["Volumes"] or ():
-        if is_orphan(volume["Labels"]):
-            await _remove_volume(docker, volume["Name"])
-            count += 1
-    return count
+    orphans = [
+        *((remove, each["Id"]) for each in containers if is_orphan(each["Labels"])),
+        *((_remove_network, each["Id"]) for each in networks if is_orphan(each["Labels"])),
+        *((_remove_volume, each["Name"]) for each in volumes["Volumes"] or () if is_orphan(each["Labels"])),
+    ]
+    for removed, name in orphans:
+        await removed(docker, name)
+    return len(orphans)
 
 
 async def check_network(docker: "Docker", name: str, key: str) -> None:
@@ -126,18 +138,6 @@ async def check_network(docker: "Docker", name: str, key: str) -> None:
                 kind="no_network",
                 is_retry_owed=False,
             ) from error
-
-
-async def _remove_network(docker: "Docker", name: str) -> None:
-    """Remove a network. Do nothing if it is already gone."""
-    from aiodocker import DockerError
-
-    async with asked(f"the network {name} cannot be removed", timeout_s=_REMOVE_S):
-        try:
-            await (await docker.networks.get(name)).delete()
-        except DockerError as error:
-            if error.status != 404:
-                raise
 
 
 async def owned_containers(docker: "Docker") -> list[dict[str, Any]]:
@@ -208,16 +208,3 @@ async def created_volume(docker: "Docker") -> AsyncIterator[str]:
     finally:
         with anyio.CancelScope(shield=True), suppress(SandboxBoundaryError):
             await _remove_volume(docker, name)
-
-
-async def _remove_volume(docker: "Docker", name: str) -> None:
-    """Remove a volume. Do nothing if it is already gone, or if a container that is just being removed still has it."""
-    from aiodocker import DockerError
-    from aiodocker.volumes import DockerVolume
-
-    async with asked(f"the volume {name} cannot be removed", timeout_s=_REMOVE_S):
-        try:
-            await DockerVolume(docker, name).delete()  # type: ignore[no-untyped-call]
-        except DockerError as error:
-            if error.status not in (404, 409):
-                raise

@@ -25,8 +25,8 @@ _END_MARKED = (
     "-c",
     'for each in /proc/[0-9]*; do grep -qs "$0" "$each/environ" && kill -9 "${each#/proc/}"; done; exit 0',
 )
-# Of the processes with the mark, those that hang on the program: what has become a child of process 1 was left behind
-# on purpose, as a service. They are stopped first, until no new one appears, because a stopped process starts no other.
+# Ends the processes with the mark that descend from the program: a child of process 1 was left behind on purpose, as
+# a service. They are stopped first, until no new one appears, because a stopped process starts no other.
 _END_ATTACHED = (
     "/bin/sh",
     "-c",
@@ -71,7 +71,7 @@ class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
     is_out_of_processes: bool = False
 
 
-class Program(msgspec.Struct, frozen=True, kw_only=True):
+class ContainerProgram(msgspec.Struct, frozen=True, kw_only=True):
     """A program, its limits and its environment, for :meth:`machine.DockerMachine.run`.
 
     ``ends_others`` says whether a time limit ends every process of the container but the first, or only what the
@@ -90,7 +90,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     stop: anyio.Event | None = None
 
 
-async def execute(container: "DockerContainer", program: Program) -> ExecResult:
+async def execute(container: "DockerContainer", program: ContainerProgram) -> ExecResult:
     """Run a program to its end. After a timeout or a cancellation, kill it and, by default, all but the first process.
 
     If only the connection were closed, the program would keep running. The processes that it started may have left its
@@ -155,7 +155,7 @@ async def check_end(container: "DockerContainer") -> None:
             await anyio.sleep(0.05)
 
 
-async def _prepared(container: "DockerContainer", program: Program, mark: str) -> "Exec":
+async def _prepared(container: "DockerContainer", program: ContainerProgram, mark: str) -> "Exec":
     environment = dict(program.environment or {})
     if not program.ends_others:
         name, _, value = mark.partition("=")

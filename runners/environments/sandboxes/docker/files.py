@@ -5,10 +5,10 @@ import io
 import os
 import tarfile
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import anyio.to_thread
 import msgspec
@@ -19,6 +19,8 @@ from lhaw_record.runners.environments.sandboxes.inside.files import FIXED_TIME_S
 
 if TYPE_CHECKING:
     from aiodocker.containers import DockerContainer
+
+T = TypeVar("T")
 
 _CHUNK_BYTES = 1 << 20
 _ARCHIVE_BYTES_PER_ENTRY = 4096  # headers, and long names in entries of their own
@@ -86,23 +88,12 @@ async def pieces(archive: bytes | IO[bytes]) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def take_archive(container: "DockerContainer", path: str, limits: FileLimits) -> bytes:
-    """Return a path of a container as an archive, for :func:`put_archive` into the path's parent folder.
-
-    Modes, owners and links are kept. The archive is not inspected here.
-    """
+async def taken(container: "DockerContainer", path: str, limits: FileLimits, read: Callable[[IO[bytes]], T]) -> T:
+    """Read a path of a container as an archive, whose entries have their modes, owners and links."""
     with tempfile.TemporaryFile() as file:
         await _download(container, path, limits, file)
         file.seek(0)
-        return await anyio.to_thread.run_sync(file.read)
-
-
-async def read_archive(container: "DockerContainer", path: str, limits: FileLimits) -> dict[str, bytes]:
-    """Return the regular files at or below a path of a container, keyed by their path below it."""
-    with tempfile.TemporaryFile() as file:
-        await _download(container, path, limits, file)
-        file.seek(0)
-        return await anyio.to_thread.run_sync(regular_files, file, limits)
+        return await anyio.to_thread.run_sync(read, file)
 
 
 async def _download(container: "DockerContainer", path: str, limits: FileLimits, file: IO[bytes]) -> None:
@@ -170,14 +161,6 @@ def _content(entries: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
     file = entries.extractfile(entry)
     assert file is not None
     return file.read()
-
-
-def unpacked(files: Mapping[str, bytes], destination: Path) -> None:
-    """Write files below a host folder that no other process writes to."""
-    for name, content in files.items():
-        path = destination / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
 
 
 def too_large(limits: FileLimits) -> SandboxBoundaryError:

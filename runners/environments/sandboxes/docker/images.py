@@ -187,7 +187,6 @@ class PullProgress:
         self._shown_tenths = 0
 
     def take(self, message: dict[str, Any]) -> None:
-        """Process the next message."""
         detail = message.get("progressDetail") or {}
         layer, total_bytes = message.get("id", ""), detail.get("total", 0)
         if message.get("status") == "Downloading" and total_bytes:

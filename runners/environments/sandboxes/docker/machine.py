@@ -14,19 +14,17 @@ import msgspec
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage, limited, read_only_mounts
-from lhaw_record.runners.environments.sandboxes.docker.containers import connect_network, created
-from lhaw_record.runners.environments.sandboxes.docker.engine import asked, connected
-from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult, Program, check_end, execute
+from lhaw_record.runners.environments.sandboxes.docker.containers import connect_network
+from lhaw_record.runners.environments.sandboxes.docker.engine import asked
+from lhaw_record.runners.environments.sandboxes.docker.execution import ContainerProgram, ExecResult, check_end, execute
 from lhaw_record.runners.environments.sandboxes.docker.files import (
     FileLimits,
     packed,
     put_archive,
-    read_archive,
-    take_archive,
-    unpacked,
+    regular_files,
+    taken,
 )
-from lhaw_record.runners.environments.sandboxes.docker.labels import MEMORY
-from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
+from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget, created_within
 from lhaw_record.runners.environments.sandboxes.docker.warden import watch
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
 # Process 1 lives as long as its standard input, which the engine closes when our process is gone, even after SIGKILL.
 # No signal from inside reaches it, it reaps orphans while it waits, and it restarts its watcher if that was killed.
-_MOST = 0.5  # of a limit: from here on who has it has more of it than is left to others
+_MOST = 0.5  # of a limit: above this, one has more of it than all others together
 _KEEPER = ("/bin/sh", "-c", "exec 3<&0; while :; do cat <&3 >/dev/null & wait $! && exit; done")
 # How often limits of the control groups (version 2 or 1) stopped something: lines "oom_kill N" and "processes max N".
 LIMIT_EVENTS = (
@@ -125,7 +123,6 @@ class DockerMachine:
 
     @property
     def container_id(self) -> str:
-        """The engine's id of the container."""
         return self._container.id
 
     async def run(self, argv: Sequence[str], *, timeout_s: float, **options: Any) -> ExecResult:
@@ -134,18 +131,14 @@ class DockerMachine:
         After a timeout or a cancellation, every process of the container except the first is killed. A service that
         must keep running therefore needs its own container.
         """
-        result = await execute(self._container, Program(argv=argv, timeout_s=timeout_s, **options))
+        result = await execute(self._container, ContainerProgram(argv=argv, timeout_s=timeout_s, **options))
         before = self._stopped
         try:
             await self._look()
         except SandboxBoundaryError as error:
             if result.exit_code != 0 or error.kind not in _NO_LOOK:
                 raise
-        return msgspec.structs.replace(
-            result,
-            is_out_of_memory=self._stopped.get("oom_kill", 0) > before.get("oom_kill", 0),
-            is_out_of_processes=self._stopped.get("processes", 0) > before.get("processes", 0),
-        )
+        return with_limits_met(result, before, self._stopped)
 
     async def put(self, folder: str, files: Mapping[str, bytes], *, executable: frozenset[str] = frozenset()) -> None:
         """Write files below an existing folder of the container. The files belong to root."""
@@ -156,11 +149,11 @@ class DockerMachine:
 
         Links are left out.
         """
-        return await read_archive(self._container, path, limits)
+        return await taken(self._container, path, limits, lambda file: regular_files(file, limits))
 
     async def take(self, path: str, limits: FileLimits) -> bytes:
         """Return a path as one archive with modes, owners and links, for :meth:`put_back`."""
-        return await take_archive(self._container, path, limits)
+        return await taken(self._container, path, limits, lambda file: file.read())
 
     async def put_back(self, folder: str, archive: bytes | IO[bytes]) -> None:
         """Unpack an archive from :meth:`take`, or a file that holds one, into a folder."""
@@ -168,7 +161,9 @@ class DockerMachine:
 
     async def export(self, path: str, destination: Path, limits: FileLimits) -> None:
         """Copy the regular files below a folder of the container to a host folder, without following links."""
-        unpacked(await self.get(path, limits), destination)
+        for name, content in (await self.get(path, limits)).items():
+            (destination / name).parent.mkdir(parents=True, exist_ok=True)
+            (destination / name).write_bytes(content)
 
     async def save_as(self, image: str) -> None:
         """Make an image of the container's files as they are now, on the engine only."""
@@ -253,7 +248,7 @@ class DockerMachine:
     async def _look(self) -> None:
         """Read how often a limit of memory or of processes has stopped something in the container so far."""
         argv = ("/bin/sh", "-c", LIMIT_EVENTS)
-        looked = await execute(self._container, Program(argv=argv, timeout_s=_LOOK_S, user="0", work_dir="/"))
+        looked = await execute(self._container, ContainerProgram(argv=argv, timeout_s=_LOOK_S, user="0", work_dir="/"))
         if looked.exit_code != 0:
             await check_end(self._container)
             raise SandboxBoundaryError(
@@ -265,6 +260,15 @@ class DockerMachine:
 
 def _health_status(state: Mapping[str, Any]) -> str:
     return "restarting" if state["Restarting"] else (state.get("Health") or {}).get("Status") or "none"
+
+
+def with_limits_met(result: ExecResult, before: Mapping[str, int], now: Mapping[str, int]) -> ExecResult:
+    """Return a result that says which limits stopped something meanwhile, by their counts."""
+    return msgspec.structs.replace(
+        result,
+        is_out_of_memory=now.get("oom_kill", 0) > before.get("oom_kill", 0),
+        is_out_of_processes=now.get("processes", 0) > before.get("processes", 0),
+    )
 
 
 def limit_counts(printed: str) -> dict[str, int]:
@@ -289,15 +293,13 @@ async def open_machine(
 ) -> AsyncIterator[DockerMachine]:
     """Open a container of an unchanged image, writable and with root. Closing it leaves nothing behind."""
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(room.hold(limits.memory_mb))
-        docker = await stack.enter_async_context(connected())
         config = _machine_config(image, limits, service, aliases, keeps_entrypoint=keeps_entrypoint)
         config["HostConfig"]["Mounts"] = [*read_only_mounts({path: path for path in mounts}), *volumes]
         if environment:
             config["Env"] = [f"{name}={value}" for name, value in environment.items()]
-        container = await stack.enter_async_context(created(docker, config))
+        container = await created_within(stack, room, limits, config)
         if outside:
-            await connect_network(docker, container, outside)
+            await connect_network(container, outside)
         what = f"a container of the image {image.name} cannot be started"
         if service is None:
             stream = container.attach(stdin=True)
@@ -332,22 +334,19 @@ def _machine_config(
             "RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": service.restarts} if service.restarts else {},
             "LogConfig": {"Type": "local", "Config": {"max-size": "1m", "max-file": "1", "compress": "false"}},
         }
-    keeper = {
-        **({"Cmd": list(_KEEPER)} if keeps_entrypoint else {"Entrypoint": list(_KEEPER), "Cmd": [], "User": "0"}),
-        "OpenStdin": True,
-        "StdinOnce": True,
-        "AttachStdin": True,
-        "Healthcheck": {"Test": ["NONE"]},
-    }
+        own = {"Env": [f"{name}={value}" for name, value in service.environment.items()], **service.overrides}
+    else:
+        own = {
+            **({"Cmd": list(_KEEPER)} if keeps_entrypoint else {"Entrypoint": list(_KEEPER), "Cmd": [], "User": "0"}),
+            "OpenStdin": True,
+            "StdinOnce": True,
+            "AttachStdin": True,
+            "Healthcheck": {"Test": ["NONE"]},
+        }
     return {
         "Image": image.name,
-        **(_service_config(service) if service else keeper),
+        **own,
         "StopSignal": "SIGKILL",
-        "Labels": {MEMORY: str(limits.memory_mb)},
         "HostConfig": host,
         "NetworkingConfig": {"EndpointsConfig": {image.network: {"Aliases": list(aliases)}}} if aliases else {},
     }
-
-
-def _service_config(service: ServiceConfig) -> dict[str, Any]:
-    return {"Env": [f"{name}={value}" for name, value in service.environment.items()], **service.overrides}

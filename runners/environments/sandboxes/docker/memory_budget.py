@@ -2,11 +2,18 @@
 
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.environments.sandboxes.docker.containers import created
+from lhaw_record.runners.environments.sandboxes.docker.engine import MEMORY, connected
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
+
+if TYPE_CHECKING:
+    from aiodocker.containers import DockerContainer
 
 _LOOK_AGAIN_S = 1.0
 
@@ -79,3 +86,13 @@ class MemoryBudget:
     def _announce(self) -> None:
         self._change.set()
         self._change = anyio.Event()
+
+
+async def created_within(
+    stack: AsyncExitStack, room: MemoryBudget, limits: SandboxLimits, config: dict[str, Any]
+) -> "DockerContainer":
+    """Wait for memory, then create a container that has it, with a client of its own."""
+    await stack.enter_async_context(room.hold(limits.memory_mb))
+    docker = await stack.enter_async_context(connected())
+    labelled = {**config, "Labels": {MEMORY: str(limits.memory_mb)}}
+    return await stack.enter_async_context(created(docker, labelled))

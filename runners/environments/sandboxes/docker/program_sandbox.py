@@ -8,19 +8,18 @@ from pathlib import Path
 import anyio
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError, ungrouped
-from lhaw_record.runners.environments.sandboxes.docker import relay
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.docker.shell import MachineShell, Phase, new_path
-from lhaw_record.runners.environments.sandboxes.docker.sidecar import LineChannel
-from lhaw_record.runners.environments.sandboxes.inside import start_without
+from lhaw_record.runners.environments.sandboxes.docker.sidecar import RELAY_LIMITS, LineChannel, open_relay, relay_end
+from lhaw_record.runners.environments.sandboxes.inside import confine
 from lhaw_record.runners.environments.sandboxes.inside.forwarder import PORT
 from lhaw_record.runners.environments.sandboxes.protocol import (
     CommandResult,
+    ProgramAccess,
     ProgramCommand,
     ProgramEnd,
     SandboxLimits,
-    Way,
 )
 
 _LOOK_S = 60.0
@@ -39,7 +38,7 @@ class ImageProgramSandbox:
         shell: The agent's container.
         user: The agent's user, as in :class:`lhaw_record.runners.environments.sandboxes.docker.shell.Phase`.
         limits: The limits of output and of files.
-        way: The way to the listener.
+        relay: The relay to the listener.
         dropped_capabilities: The numbers of capabilities of the container that the program gives up. Dropping them
             needs python3 in the image.
     """
@@ -49,7 +48,7 @@ class ImageProgramSandbox:
         shell: MachineShell,
         user: str,
         limits: SandboxLimits,
-        way: LineChannel,
+        relay: LineChannel,
         dropped_capabilities: Sequence[int],
     ) -> None:
         self.work_dir = self.home = ""
@@ -58,7 +57,7 @@ class ImageProgramSandbox:
         self._shell = shell
         self._user = user
         self._limits = limits
-        self._way = way
+        self._relay = relay
         dropped = [str(number) for number in dropped_capabilities]
         self._launcher = ("python3", "-I", "-S", "-c", _start_without(), ",".join(dropped)) if dropped else ()
 
@@ -75,17 +74,14 @@ class ImageProgramSandbox:
         self._path = ":".join((own_path, *path))
 
     async def run_bash(self, command: str) -> CommandResult:
-        """Run a command in a shell of its own, in the work directory; see the protocol."""
         ran = await self._shell.bash(command, self._phase(self._limits.command_seconds))
         output = (ran.stdout + ran.stderr).decode("utf-8", "replace")
         return CommandResult(output=output, exit_code=ran.exit_code, is_timeout=ran.is_timeout)
 
     async def read_file(self, path: str) -> bytes:
-        """Return a file's bytes; see the protocol."""
         return await self._shell.read(path, self._phase(_LOOK_S), self._limits.file_mb << 20)
 
     async def write_file(self, path: str, content: bytes) -> None:
-        """Write a file; see the protocol."""
         await self._shell.write(path, content, self._phase(_LOOK_S))
 
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
@@ -97,7 +93,7 @@ class ImageProgramSandbox:
         broken: list[SandboxBoundaryError] = []
 
         async def watch() -> None:
-            broken.append(await relay.relay_end(self._way))
+            broken.append(await relay_end(self._relay))
             stop.set()
 
         with ungrouped():
@@ -117,13 +113,13 @@ class ImageProgramSandbox:
 
 @asynccontextmanager
 async def room_of_trial(
-    provider: DockerSandboxProvider, memory_mb: int, way: Way | None
+    provider: DockerSandboxProvider, memory_mb: int, access: ProgramAccess | None
 ) -> AsyncIterator[DockerSandboxProvider]:
     """Hold the memory of a trial's containers, a program's relay included, and yield a provider that draws on it.
 
     All of it is held at once: trials that each hold a part would deadlock.
     """
-    total_mb = memory_mb + (relay.LIMITS.memory_mb if way else 0)
+    total_mb = memory_mb + (RELAY_LIMITS.memory_mb if access else 0)
     async with provider.room.hold(total_mb):
         yield provider.within(total_mb)
 
@@ -133,19 +129,20 @@ async def open_program_sandbox(
     provider: DockerSandboxProvider,
     shell: MachineShell,
     limits: SandboxLimits,
-    way: Way,
+    access: ProgramAccess,
     *,
     user: str = "",
     dropped_capabilities: Sequence[int] = (),
 ) -> AsyncIterator[ImageProgramSandbox]:
-    """Open the way out of a container that shows ``way.mounts``, and yield the container as a place for programs."""
+    """Open the relay of a container that shows ``access.mounts``, and yield the container as a sandbox for programs."""
     assert isinstance(shell.machine, DockerMachine)
-    async with relay.open_relay(way.socket, provider.image.name, provider.room, shell.machine) as channel:
+    async with open_relay(access.socket, provider.image.name, provider.room, shell.machine) as channel:
         sandbox = ImageProgramSandbox(shell, user, limits, channel, dropped_capabilities)
-        await sandbox.prepare(way.path)
+        await sandbox.prepare(access.path)
         yield sandbox
 
 
 @lru_cache(maxsize=1)
 def _start_without() -> str:
-    return Path(start_without.__file__).read_text(encoding="utf-8")
+    source = Path(confine.__file__).read_text(encoding="utf-8")
+    return f"{source}\nstart_without(sys.argv[1], sys.argv[2:])\n"

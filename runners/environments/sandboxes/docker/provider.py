@@ -9,21 +9,21 @@ import msgspec
 
 from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.channel import ControlChannel
-from lhaw_record.runners.environments.sandboxes.docker import boot
 from lhaw_record.runners.environments.sandboxes.docker.attach import started
 from lhaw_record.runners.environments.sandboxes.docker.config import (
     AGENT_HOME,
     DockerImage,
     agent_config,
+    boot_program,
     container_config,
 )
-from lhaw_record.runners.environments.sandboxes.docker.containers import created, memory_of_others_mb, reap
+from lhaw_record.runners.environments.sandboxes.docker.containers import memory_of_others_mb, reap
 from lhaw_record.runners.environments.sandboxes.docker.engine import asked, connected
 from lhaw_record.runners.environments.sandboxes.docker.images import Images
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
-from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
+from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget, created_within
 from lhaw_record.runners.environments.sandboxes.driven import DrivenSandbox
-from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, SandboxLimits
 
 if TYPE_CHECKING:
     from aiodocker.containers import DockerContainer
@@ -64,25 +64,22 @@ class DockerSandboxProvider:
 
     @asynccontextmanager
     async def open(
-        self, files: Path | None, limits: SandboxLimits, way: Way | None = None
+        self, files: Path | None, limits: SandboxLimits, access: ProgramAccess | None = None
     ) -> AsyncIterator[DockerSandbox]:
         """Open a container whose work directory starts as a copy of ``files``; it may have to wait for memory.
 
-        Of a ``way``, an image of a task's own is only shown the mounts: its programs run in
+        A container of a task's own image gets only the mounts of ``access``: its programs run in
         :func:`program_sandbox.open_program_sandbox`, with a way out beside the container.
         """
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self.room.hold(limits.memory_mb))
-            docker = await stack.enter_async_context(connected())
-            config = container_config(self.image, limits, way)
-            container = await stack.enter_async_context(created(docker, config))
+            container = await created_within(stack, self.room, limits, container_config(self.image, limits, access))
             channel = await _start(stack, container, self.image)
-            way = None if self.image.is_own_machine else way
-            driver_config = agent_config(self.image, limits, way, container_environment=await _environment(container))
-            channel.send_program(boot.program(driver_config, has_packages=not self.image.is_own_machine))
-            sandbox = DockerSandbox(self.kind, self.image.work_dir, self.image.weak_limits, limits, channel)
+            access = None if self.image.is_own_machine else access
+            config = agent_config(self.image, limits, access, container_environment=await _environment(container))
+            channel.send_program(boot_program(config, has_packages=not self.image.is_own_machine))
+            sandbox = DockerSandbox(self.kind, config, self.image.weak_limits, limits, channel)
             sandbox.machine = DockerMachine(container)
-            await sandbox.prepare(files, way, home=AGENT_HOME, environment=driver_config["environment"])
+            await sandbox.prepare(files, access, home=AGENT_HOME)
             yield sandbox
 
 

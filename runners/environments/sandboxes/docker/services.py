@@ -1,6 +1,7 @@
 """Containers beside an agent's: they must become healthy, and neither end nor meet a limit while the agent works.
 
-What an agent finds at a service that was killed is not its task, so such a trial is missing data.
+An agent that worked with a killed service did not work on its task, so such a trial is missing data. So is one whose
+grader met a limit of the machine (:func:`is_full`, :func:`names_limit`).
 """
 
 from collections.abc import Mapping
@@ -94,3 +95,36 @@ async def last_words(container: DockerMachine) -> str:
     """Return the end of what a service printed, as part of a sentence."""
     words = await container.last_words()
     return f"its last words: {words[-300:]}" if words else "it said nothing"
+
+
+LEAST_FREE_KB = 1024
+_FULL = ("no space left on device", "out of diskspace", "disk quota exceeded")
+_LIMITS = (
+    "died of signal",
+    "file too large",
+    "cannot allocate memory",
+    "out of memory, malloc failed",
+    "resource temporarily unavailable",
+    "unable to create thread",
+    "too many open files",
+)
+
+
+def free_space_command(*paths: str) -> str:
+    """Return a command that prints the free kilobytes at each path."""
+    return f"df -Pk {' '.join(paths)} | awk 'NR > 1 {{ print $4 }}'"
+
+
+def is_full(said: str, free_space: str, quoted: str = "") -> bool:
+    """Return whether a program failed because the disk is full."""
+    said, quoted = said.lower(), quoted.lower()
+    free_kb = [int(word) for word in free_space.split() if word.isdigit()]
+    return (
+        any(words in said and words not in quoted for words in _FULL)
+        or min(free_kb, default=LEAST_FREE_KB) < LEAST_FREE_KB
+    )
+
+
+def names_limit(said: str) -> bool:
+    """Return whether a program's output names a limit of memory, processes, open files or the size of a file."""
+    return any(words in said.lower() for words in _LIMITS)

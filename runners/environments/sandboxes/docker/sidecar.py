@@ -1,32 +1,37 @@
 """A container beside another one, with the same network and shared folders, that we talk to in lines.
 
 It is for programs that an agent's image does not have, such as a browser: it sees the same addresses, the same
-``/etc/hosts`` and the same ``localhost`` as the agent.
+``/etc/hosts`` and the same ``localhost`` as the agent. One of them is the relay from a port on the agent's loopback to
+the run's listener: it needs no Python in the task's image, counts in none of the agent's limits and cannot be ended
+from inside. Its files are this machine's, read-only, so the engine must run here.
 """
 
-import asyncio
+import posixpath
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
 from typing import Self
 
 import anyio
 import msgspec
 
+from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.environments.sandboxes.channel import Channel
 from lhaw_record.runners.environments.sandboxes.docker.attach import started
 from lhaw_record.runners.environments.sandboxes.docker.config import ATTACHED, DockerImage, limited, read_only_mounts
-from lhaw_record.runners.environments.sandboxes.docker.containers import created
-from lhaw_record.runners.environments.sandboxes.docker.engine import connected
-from lhaw_record.runners.environments.sandboxes.docker.labels import MEMORY
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
-from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
+from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget, created_within
+from lhaw_record.runners.environments.sandboxes.inside import forwarder
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
+from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 
 MAX_LINE_BYTES = 64 << 20
 _MOST_UNREAD_LINES = 1024
 _SHARED_MEMORY_BYTES = 256 << 20  # browsers keep pages there
 
 
-class LineChannel:
+class LineChannel(Channel):
     """Our end of a container's standard streams, in lines.
 
     Attributes:
@@ -38,10 +43,9 @@ class LineChannel:
     machine: DockerMachine
 
     def __init__(self) -> None:
+        super().__init__()
         self._inbox, self.lines = anyio.create_memory_object_stream[bytes](_MOST_UNREAD_LINES)
         self.end: tuple[str, str] | None = None
-        self._buffer = bytearray()
-        self._transport: asyncio.Transport | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -49,11 +53,6 @@ class LineChannel:
     def __exit__(self, *_: object) -> None:
         self._inbox.close()
         self.lines.close()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
 
     def data_received(self, data: bytes) -> None:
         """Split the received bytes into lines."""
@@ -110,15 +109,78 @@ async def open_sidecar(
         "Cmd": list(arguments),
         "User": "0",
         "WorkingDir": image.work_dir,
-        "Labels": {MEMORY: str(limits.memory_mb)},
         "HostConfig": host,
     }
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(room.hold(limits.memory_mb))
-        docker = await stack.enter_async_context(connected())
-        container = await stack.enter_async_context(created(docker, config))
+        container = await created_within(stack, room, limits, config)
         channel = stack.enter_context(LineChannel())
         channel.machine = DockerMachine(container)
         what = f"a container of the image {image.name} cannot be started"
         await stack.enter_async_context(started(container, channel, what))
         yield channel
+
+
+RELAY_LIMITS = SandboxLimits(memory_mb=64, processes=32)
+_SOCKET = "/run/listener.sock"
+_START_S = 60.0
+
+
+@asynccontextmanager
+async def open_relay(socket: str, image: str, room: MemoryBudget, beside: DockerMachine) -> AsyncIterator[LineChannel]:
+    """Serve a unix socket of this machine at ``127.0.0.1:PORT`` of a container's network."""
+    async with open_python(_program(), (_SOCKET,), image, room, beside, {_SOCKET: socket}) as channel:
+        is_open = False
+        with anyio.move_on_after(_START_S), suppress(anyio.EndOfStream):
+            await channel.lines.receive()
+            is_open = True
+        if not is_open:
+            why, kind = channel.end or (f"it said nothing within {_START_S:g} s", "sandbox_died")
+            raise SandboxBoundaryError(f"the connection to the gateway did not open: {why}", kind=kind)
+        yield channel
+
+
+@asynccontextmanager
+async def open_python(
+    program: str,
+    arguments: Sequence[str],
+    image: str,
+    room: MemoryBudget,
+    beside: DockerMachine,
+    shown: Mapping[str, str] | None = None,
+) -> AsyncIterator[LineChannel]:
+    """Run a program of ours with this machine's Python in a container beside another one, in its network."""
+    home = current_python_home()
+    opened = open_sidecar(
+        DockerImage(name=image, work_dir="/"),
+        RELAY_LIMITS,
+        room,
+        beside=beside,
+        entrypoint=("/usr/bin/env", "-i", home.executable, "-I", "-S", "-c", program),
+        arguments=arguments,
+        shown={**_python_paths(home.executable, home.base_prefix), **(shown or {})},
+    )
+    async with opened as channel:
+        yield channel
+
+
+async def relay_end(channel: LineChannel) -> SandboxBoundaryError:
+    """Wait until a relay has ended, and return what that means for a trial."""
+    async for _ in channel.lines:
+        pass
+    why, _ = channel.end or ("it ended", "")
+    return SandboxBoundaryError(f"the connection to the gateway broke: {why}", kind="relay_gone")
+
+
+def _python_paths(executable: str, prefix: str) -> dict[str, str]:
+    """Return what the interpreter that runs us needs, by its path in the container."""
+    folders = ["/usr", *(path for path in ("/lib", "/lib64") if Path(path).exists())]
+    shown = {folder: posixpath.realpath(folder) for folder in folders}
+    if not Path(prefix).is_relative_to("/usr"):
+        shown |= {path: path for path in (executable, f"{prefix}/lib", f"{prefix}/lib64") if Path(path).exists()}
+    return shown
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    source = Path(forwarder.__file__).read_text(encoding="utf-8")
+    return f"{source}\nimport sys\nforward_until_input_ends(sys.argv[1])\n"

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from lhaw_record.recorder.sealing.own_session import start
+from lhaw_record.recorder.processes import start
 
 _ORDERLY = b"."
 _wardens: dict[tuple[int, str], "subprocess.Popen[bytes]"] = {}

@@ -1,9 +1,14 @@
-"""Confine a process in a sandbox before it starts anything for the agent: keyring, user, limits, system calls."""
+"""Confine a process in a sandbox before it starts anything for the agent: keyring, user, limits, system calls.
 
-# ctypes would cost milliseconds of every start.
+It is also a program: alone (:func:`main`), it is the supervisor in the sandbox of one tool server.
+"""
+
+# pathlib, like ctypes and signal, would cost milliseconds of every start.
 import _ctypes
+import _signal  # type: ignore[import-not-found]
 import os
 import resource
+import select
 import sys
 
 DEFAULTED_SIGNALS = (2, 13, 25)
@@ -74,3 +79,62 @@ def install_filter(program: bytes) -> None:
     header = (len(program) // 8).to_bytes(8, "little") + _ctypes.addressof(code).to_bytes(8, "little")
     if _ctypes.call_function(prctl, (_PR_SET_SECCOMP, 2, header, 0, 0)) != 0:
         raise OSError("the kernel takes no filter of system calls (seccomp)")
+
+
+def start_without(capabilities: str, command: "list[str]") -> None:
+    """Become a program of a container, without some of its capabilities."""
+    prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]  # None is this process
+    for number in capabilities.split(","):
+        # A program of root gets what is in the bounding set.
+        if _ctypes.call_function(prctl, (_PR_CAPBSET_DROP, int(number), 0, 0, 0)) != 0:
+            sys.exit(126)
+    for ignored in DEFAULTED_SIGNALS[1:]:
+        _signal.signal(ignored, _signal.SIG_DFL)
+    try:
+        os.execvp(command[0], command)  # noqa: S606  an agent's program
+    except OSError as error:
+        sys.stderr.write(f"{command[0]}: {error.strerror}\n")
+        sys.exit(127)
+
+
+def main(config: dict, _: bytes) -> None:  # type: ignore[type-arg]
+    """Run ``command`` of the configuration (the rest is for :func:`confine`), and end with its exit code.
+
+    This is process 1 of its namespace. It reads only its program from standard input; the rest of the input is the
+    server's. When the host closes the input, or dies, it ends, and with it everything that the server has started.
+    """
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    os.umask(0o022)
+    wake, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
+    _signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    _signal.signal(_signal.SIGCHLD, lambda *_: None)
+    command = config["command"]
+    try:
+        confine(config)
+        server = os.posix_spawnp(command[0], command, os.environ, setsigmask=(), setsigdef=DEFAULTED_SIGNALS)
+    except OSError as error:
+        os.write(2, f"{error.filename or command[0]}: {error.strerror or error}\n".encode())
+        os._exit(127)
+    os.closerange(1, 3)  # the host must see the end of the server's output
+    poller = select.poll()
+    poller.register(0, 0)  # only its end: the bytes are for the server
+    poller.register(wake, select.POLLIN)
+    while 0 not in [descriptor for descriptor, _ in poller.poll()]:
+        os.read(wake, 4096)
+        _collect(server)
+    os._exit(0)
+
+
+def _collect(server: int) -> None:
+    """Reap ended children; if the server was among them, end with its exit code."""
+    while True:
+        try:
+            process_id, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if process_id == server:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
+        if process_id == 0:
+            return

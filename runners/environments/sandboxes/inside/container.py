@@ -10,7 +10,6 @@ from lhaw_record.runners.environments.sandboxes.inside.driver import main as dri
 
 
 def main(config: dict, cell_source: str, packages: list) -> None:  # type: ignore[type-arg]
-    """Run the driver."""
     if config["python_dir"]:
         lay_out(config["python_dir"], packages)
     else:

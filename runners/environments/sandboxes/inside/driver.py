@@ -20,16 +20,15 @@ from lhaw_record.runners.environments.sandboxes.inside.files import (
     read_chunk,
     settle,
 )
-from lhaw_record.runners.environments.sandboxes.inside.output import Output, read_some
+from lhaw_record.runners.environments.sandboxes.inside.pipes import Output, pack, read_message, read_some, write_all
 from lhaw_record.runners.environments.sandboxes.inside.processes import MemoryKills, Survivors
 from lhaw_record.runners.environments.sandboxes.inside.program import run_program
-from lhaw_record.runners.environments.sandboxes.inside.wire import pack, read_message, write_all
-from lhaw_record.runners.environments.sandboxes.inside.worker import Worker
+from lhaw_record.runners.environments.sandboxes.inside.worker import Interpreter
 
 _IDLE_CHECK_MS = 200
 
 
-class Driver:
+class SandboxDriver:
     """Serves one host over one control socket until the socket closes."""
 
     def __init__(self, config: dict, ends: tuple[int, int], oom_score: int, cell: bytes) -> None:  # type: ignore[type-arg]
@@ -39,8 +38,10 @@ class Driver:
         self._own_oom_score = os.pread(oom_score, 16, 0)
         environment = config["environment"]
         boot = len(cell).to_bytes(4, "big") + cell
-        self._shell = Worker([config["bash"], "--noprofile", "--norc"], environment, b"", is_shell=True)
-        self._python = Worker([config["python"], "-u", "-c", config["cell_boot"]], environment, boot, is_shell=False)
+        self._shell = Interpreter([config["bash"], "--noprofile", "--norc"], environment, b"", is_shell=True)
+        self._python = Interpreter(
+            [config["python"], "-u", "-c", config["cell_boot"]], environment, boot, is_shell=False
+        )
         self._survivors = Survivors(is_init=os.getpid() == 1, members_path=config["members_path"])
         self._memory_kills = MemoryKills(config["memory_events"])
         self._notes: list[bytes] = []
@@ -106,7 +107,7 @@ class Driver:
         size, data = export_chunk(work_dir, fields[0], int(fields[1]))
         return (b"ok", b"%d" % size, data)
 
-    def _run(self, worker: Worker, request: bytes) -> tuple[bytes, ...]:
+    def _run(self, worker: Interpreter, request: bytes) -> tuple[bytes, ...]:
         self._collect_children()
         self._end_a_runaway()
         self._start(worker)
@@ -136,7 +137,7 @@ class Driver:
         # When memory runs out, the kernel should kill the agent's processes, which inherit this, and spare the driver.
         os.pwrite(self._oom_score, b"1000", 0)
 
-    def _start(self, worker: Worker) -> None:
+    def _start(self, worker: Interpreter) -> None:
         self._prepare_start()
         try:
             worker.start()
@@ -146,7 +147,7 @@ class Driver:
         finally:
             os.pwrite(self._oom_score, self._own_oom_score, 0)
 
-    def _watch(self, worker: Worker, output: Output) -> bytes:
+    def _watch(self, worker: Interpreter, output: Output) -> bytes:
         """Collect output until the request has ended in some way; return the exit code, empty after a timeout."""
         deadline = time.monotonic() + self._config["command_seconds"]
         poller = select.poll()
@@ -167,7 +168,7 @@ class Driver:
             if exit_code:
                 return exit_code
 
-    def _status_of(self, worker: Worker, output: Output, ready: set[int]) -> bytes:
+    def _status_of(self, worker: Interpreter, output: Output, ready: set[int]) -> bytes:
         """Return the exit code if the request, or the worker itself, has just ended."""
         if worker.status_end in ready:
             status = read_some(worker.status_end)
@@ -179,7 +180,7 @@ class Driver:
                 os.kill(worker.process_id, 9)
         return self._collect_children(worker, output) if self._wake in ready else b""
 
-    def _give_up(self, worker: Worker, output: Output, note: bytes) -> bytes:
+    def _give_up(self, worker: Interpreter, output: Output, note: bytes) -> bytes:
         had_python = b"_python" if self._python.process_id else b""
         self._survivors.end_all()
         output.drain(worker.output_end)
@@ -187,7 +188,7 @@ class Driver:
         self._forget_everything()
         return b""
 
-    def _collect_children(self, worker: Worker | None = None, output: Output | None = None) -> bytes:
+    def _collect_children(self, worker: Interpreter | None = None, output: Output | None = None) -> bytes:
         """Reap children; return the exit code of the running worker if it was among them."""
         read_some(self._wake)
         self._survivors.reap()
@@ -220,7 +221,7 @@ class Driver:
         self._python.forget()
 
 
-def _move_bytes(worker: Worker, output: Output, ready: set[int]) -> list[int]:
+def _move_bytes(worker: Interpreter, output: Output, ready: set[int]) -> list[int]:
     """Feed the worker and take what it printed; return the descriptors that are finished."""
     done = []
     if worker.request_end in ready:
@@ -247,4 +248,4 @@ def main(config: dict, cell_program: bytes) -> None:  # type: ignore[type-arg]
     oom_score = os.open("/proc/self/oom_score_adj", os.O_RDWR)  # it cannot be opened once this process is hidden
     confine(config)
     os.chdir(config["work_dir"])
-    Driver(config, (control, replies), oom_score, cell_program).serve()
+    SandboxDriver(config, (control, replies), oom_score, cell_program).serve()

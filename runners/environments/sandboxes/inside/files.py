@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from lhaw_record.runners.environments.sandboxes.inside.wire import CHUNK_BYTES
+from lhaw_record.runners.environments.sandboxes.inside.pipes import CHUNK_BYTES
 
 FIXED_TIME_S = 946_684_800  # 2000-01-01 UTC: a listing of fresh files shows the same in every trial
 LISTED_FILES_LIMIT = 20_000
@@ -68,7 +68,7 @@ def export_chunk(work_dir: str, path: bytes, offset: int) -> tuple[int, bytes]:
 def list_regular(work_dir: str, limit_bytes: int) -> list[bytes]:
     """Return (path, size, ``x`` or ``f``) of every regular file, as one flat list of fields in a fixed order.
 
-    Folders without entries are listed too, with the kind ``d``: a repository is none without its empty folders.
+    Folders without entries are listed too, with the kind ``d``: a repository needs its empty folders.
     """
     fields: list[bytes] = []
     total = names = 0

@@ -8,9 +8,8 @@ import time
 
 from lhaw_record.runners.environments.sandboxes.inside.confine import DEFAULTED_SIGNALS
 from lhaw_record.runners.environments.sandboxes.inside.forwarder import start_forwarder
-from lhaw_record.runners.environments.sandboxes.inside.output import Output, read_some
+from lhaw_record.runners.environments.sandboxes.inside.pipes import Output, read_message, read_some
 from lhaw_record.runners.environments.sandboxes.inside.processes import Survivors
-from lhaw_record.runners.environments.sandboxes.inside.wire import read_message
 
 
 def run_program(
@@ -23,10 +22,10 @@ def run_program(
     seconds, stdin, count, *words = fields
     names = 2 * int(count)
     environment = dict(zip(words[:names:2], words[1:names:2]))  # noqa: B905  Python 3.9 in an image lacks strict
-    if config["way_socket"]:
-        start_forwarder(config["way_socket"])
+    if config["listener_socket"]:
+        start_forwarder(config["listener_socket"])
     try:
-        program = Program(words[names:], environment, stdin, config["output_bytes"])
+        program = RunningProgram(words[names:], environment, stdin, config["output_bytes"])
     except OSError:
         survivors.end_all()
         raise
@@ -41,7 +40,7 @@ def run_program(
     return (b"ended", exit_code, *program.outputs[0].fields(), *program.outputs[1].fields())
 
 
-class Program:
+class RunningProgram:
     """A running program.
 
     Args:

@@ -13,7 +13,7 @@ _SHELL_REQUEST = b"""eval '%s' </dev/null 198>&-; { builtin printf '%%d %%d\\n' 
 """
 
 
-class Worker:
+class Interpreter:
     """A long-lived interpreter process.
 
     Args:

@@ -6,10 +6,10 @@ import subprocess
 from contextlib import AsyncExitStack
 from functools import lru_cache
 
-from lhaw_record.runners.environments.sandboxes.inside_programs import driver_command
-from lhaw_record.runners.environments.sandboxes.local.isolated import IsolatedSandboxProvider, Plan
+from lhaw_record.runners.environments.sandboxes.driver_program import driver_command
 from lhaw_record.runners.environments.sandboxes.local.launch import INFO_DESCRIPTOR, DriverStart
 from lhaw_record.runners.environments.sandboxes.local.layout import HOST_NAME, USER_ID, WORK_DIR, Step
+from lhaw_record.runners.environments.sandboxes.local.providers import IsolatedSandboxProvider, SandboxPlan
 
 
 class BubblewrapSandboxProvider(IsolatedSandboxProvider):
@@ -20,7 +20,7 @@ class BubblewrapSandboxProvider(IsolatedSandboxProvider):
     def __init__(self, executable: str | None = None) -> None:
         self._executable = executable or shutil.which("bwrap") or "bwrap"
 
-    def start(self, plan: Plan, stack: AsyncExitStack) -> DriverStart:
+    def start(self, plan: SandboxPlan, stack: AsyncExitStack) -> DriverStart:
         """Return the bubblewrap command; later mounts lie on top of earlier ones."""
         options = _supported_options(self._executable)
         copies: list[int] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from lhaw_record.recorder.events.action import SandboxLimit
+from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 _numbers = count(1)

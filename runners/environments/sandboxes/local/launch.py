@@ -12,10 +12,10 @@ from typing import Any
 import anyio
 import msgspec
 
-from lhaw_record.recorder.sealing import own_session
+from lhaw_record.recorder import processes
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.channel import OUT_OF_MEMORY, ControlChannel
-from lhaw_record.runners.environments.sandboxes.inside_programs import INSIDE_MODULES, driver_program
+from lhaw_record.runners.environments.sandboxes.driver_program import INSIDE_MODULES, driver_program
 from lhaw_record.runners.environments.sandboxes.local.cgroups import Cgroup
 
 _OPEN_S = 30.0
@@ -139,7 +139,7 @@ async def _started(start: DriverStart, config: dict[str, Any], cgroup: Cgroup) -
 
 def _spawn(command: list[str], control: socket.socket, descriptors: tuple[int, ...]) -> "subprocess.Popen[bytes]":
     """Start the command in its own session, so that an interrupt typed at the terminal goes only to the host."""
-    process = own_session.start(
+    process = processes.start(
         command,
         stdin=control.fileno(),
         stdout=control.fileno(),

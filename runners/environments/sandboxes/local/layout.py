@@ -20,13 +20,13 @@ from pathlib import Path
 
 import msgspec
 
-from lhaw_record.runners.environments.sandboxes.protocol import Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess
 from lhaw_record.runners.environments.sandboxes.python_home import PythonHome
 
 WORK_DIR = "/workspace"
 PYTHON_DIR = "/opt/agent/python"
 HOME = "/home/agent"
-WAY_SOCKET = "/opt/agent/listener.sock"
+LISTENER_SOCKET = "/opt/agent/listener.sock"
 HOST_NAME = "sandbox"
 USER_ID = 61000
 """The agent's user and group: outside of every range that systems assign, so it owns nothing on any host."""
@@ -47,7 +47,7 @@ Step = tuple[str | int | bool, ...]
 
 
 class Extra(msgspec.Struct, frozen=True, kw_only=True):
-    """What one task needs in the file system beside the work directory.
+    """What one task needs in the file system in addition to the work directory.
 
     Attributes:
         links: Symbolic links by path, such as another name of the work directory.
@@ -64,21 +64,22 @@ NOTHING = Extra()
 
 
 def sandbox_layout(
-    home: PythonHome, memory_bytes: int, way: Way | None, extra: Extra = NOTHING, *, is_root: bool
+    home: PythonHome, memory_bytes: int, access: ProgramAccess | None, extra: Extra = NOTHING, *, is_root: bool
 ) -> list[Step]:
     """Return the steps that build the file system of a sandbox."""
     files = {**_ETC_FILES, f"{PYTHON_DIR}/pyvenv.cfg": home.config_text}
-    steps = _own_folders(memory_bytes, way, is_root=is_root)
+    steps = _own_folders(memory_bytes, access, is_root=is_root)
     packages = [f"{PYTHON_DIR}/{home.site_packages}/{name}" for name, _ in home.packages]
     targets = [*extra.links, *extra.shown, *extra.writable]
-    steps += _parents([*files, home.executable, *packages, *(way.mounts if way else ()), *targets])
+    steps += _parents([*files, home.executable, *packages, *(access.mounts if access else ()), *targets])
     steps += _system()
     steps += _python(home)
-    if way is not None:
-        steps.append(("socket", WAY_SOCKET, way.socket))
+    if access is not None:
+        steps.append(("socket", LISTENER_SOCKET, access.socket))
         # Our own files stay hidden, graders and answers among them, also where an entry shows a folder above them.
-        steps += [("read", mount, mount, True) for mount in sorted(way.mounts)]  # an outer one before what lies in it
-        steps += _masks(home, way.mounts)
+        # Sorted, so that an outer mount comes before what lies in it.
+        steps += [("read", mount, mount, True) for mount in sorted(access.mounts)]
+        steps += _masks(home, access.mounts)
     steps += [("file", path, text) for path, text in files.items()]
     steps += [("link", path, text) for path, text in extra.links.items()]
     steps += [("read", path, source, True) for path, source in extra.shown.items()]
@@ -86,13 +87,13 @@ def sandbox_layout(
     return [*steps, ("seal", "/dev"), ("seal", "/")]
 
 
-def _own_folders(memory_bytes: int, way: Way | None, *, is_root: bool) -> list[Step]:
+def _own_folders(memory_bytes: int, access: ProgramAccess | None, *, is_root: bool) -> list[Step]:
     """Return the sandbox's own folders, which come first because a later step would hide what lies in them."""
     steps: list[Step] = [
         ("memory", "/tmp", 0o1777, memory_bytes // 4),  # noqa: S108  inside the sandbox
         ("memory", WORK_DIR, 0o755, memory_bytes // 2),
     ]
-    if way is not None:
+    if access is not None:
         steps.append(("memory", HOME, 0o777 if is_root else 0o755, memory_bytes // 4))
     steps += [("proc", "/proc"), ("dev", "/dev")]
     steps += [("hide", path) for path in HIDDEN_KERNEL_FILES if Path(path).exists()]

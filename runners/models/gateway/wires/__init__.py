@@ -11,14 +11,14 @@ from lhaw_record.runners.models.gateway.wires import (
     responses_requests,
 )
 from lhaw_record.runners.models.gateway.wires.common import event
-from lhaw_record.runners.models.gateway.wires.protocol import Wire
+from lhaw_record.runners.models.gateway.wires.protocol import WireFormat
 from lhaw_record.runners.models.streams.chat import ChatStream
 from lhaw_record.runners.models.streams.gemini import GeminiStream
 from lhaw_record.runners.models.streams.messages import MessagesStream
 from lhaw_record.runners.models.streams.responses import ResponsesStream
 
-CHAT = Wire(name="chat", path="chat/completions", requests=chat_requests, replies=chat_replies, stream=ChatStream)
-RESPONSES = Wire(
+CHAT = WireFormat(name="chat", path="chat/completions", requests=chat_requests, replies=chat_replies, stream=ChatStream)
+RESPONSES = WireFormat(
     name="responses",
     path="responses",
     requests=responses_requests,
@@ -26,7 +26,7 @@ RESPONSES = Wire(
     stream=ResponsesStream,
     ping=event({"type": "keepalive", "sequence_number": 0}, "keepalive"),  # as OpenAI's own servers send it
 )
-MESSAGES = Wire(
+MESSAGES = WireFormat(
     name="messages",
     path="messages",
     requests=messages_requests,
@@ -34,7 +34,7 @@ MESSAGES = Wire(
     stream=MessagesStream,
     ping=event({"type": "ping"}, "ping"),
 )
-GEMINI = Wire(
+GEMINI = WireFormat(
     name="gemini",
     path="generateContent",
     requests=gemini_requests,
@@ -44,4 +44,4 @@ GEMINI = Wire(
 
 WIRES = (CHAT, RESPONSES, MESSAGES, GEMINI)
 
-__all__ = ["CHAT", "GEMINI", "MESSAGES", "RESPONSES", "WIRES", "Wire"]
+__all__ = ["CHAT", "GEMINI", "MESSAGES", "RESPONSES", "WIRES", "WireFormat"]

@@ -3,53 +3,18 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lhaw_record.runners.base.conversation.messages import Message, ToolCall
-from lhaw_record.runners.models.failures import check_choice, in_band_error
-from lhaw_record.runners.models.gateway.wires.chat_requests import read_call
-from lhaw_record.runners.models.gateway.wires.common import event, input_of, openai_error, text_of
+from lhaw_record.runners.base.conversation.ending import CUT, FILTERED, REFUSAL, WINDOW_FULL
+from lhaw_record.runners.base.conversation.messages import ToolCall
+from lhaw_record.runners.models.chat_completions import read_chat, refusal_in
+from lhaw_record.runners.models.gateway.wires.common import event, input_of, openai_error
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
-from lhaw_record.runners.models.limits import CUT, FILTERED, REFUSAL, WINDOW_FULL, finish_reason_of
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.streams.bodies import fields, malformed, object_in
-from lhaw_record.runners.models.usage import reported_usage, token_count, usage_in
+from lhaw_record.runners.models.streams.reading import fields
 
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier")
 DONE = b"data: [DONE]\n\n"
 _FINISH_REASONS = {REFUSAL: FILTERED, WINDOW_FULL: CUT}  # the wire's own words for what other providers name
-
-
-def read(body: Body) -> ModelReply:
-    """Read a provider's reply. Only the first choice counts."""
-    if body.get("error"):
-        raise in_band_error(body["error"])
-    choices = body.get("choices")
-    if not isinstance(choices, list) or not choices:
-        raise malformed("it has no choices")
-    choice = object_in(choices[0], "the first choice")
-    check_choice(choice)
-    wire = object_in(choice.get("message"), "the message of the first choice")
-    calls = tuple(read_call(object_in(call, "a tool call")) for call in wire.get("tool_calls") or ())
-    if not all(call.name for call in calls):
-        raise malformed("a tool call has no name")
-    usage = usage_in(body)
-    message = Message(
-        role="assistant",
-        content=text_of(wire.get("content"), "") or _refusal(wire) or "",
-        tool_calls=calls,
-    )
-    return ModelReply(
-        message=message,
-        finish_reason=finish_reason_of(
-            choice.get("finish_reason"), _native_reason(choice), has_refused=_refusal(wire) is not None
-        ),
-        usage=reported_usage(
-            token_count(usage.get("prompt_tokens")),
-            token_count(usage.get("completion_tokens")),
-            message,
-            usage,
-        ),
-        served_model=body.get("model") or None,
-    )
+read, error = read_chat, openai_error
 
 
 def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
@@ -85,7 +50,7 @@ def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: i
 def presented(body: Body, request: WireRequest, reply_id: str) -> Body:
     """Return a provider's reply with the model name that was asked for. Every message gets a ``content`` field."""
     choices = [
-        {**choice, "message": {"content": None, "refusal": _refusal(choice["message"]), **choice["message"]}}
+        {**choice, "message": {"content": None, "refusal": refusal_in(choice["message"]), **choice["message"]}}
         if isinstance(choice.get("message"), dict)
         else choice
         for choice in body["choices"]
@@ -126,27 +91,9 @@ def events(body: Body, request: WireRequest) -> Iterator[bytes]:
     yield DONE
 
 
-def error(status: int, kind: str, message: str) -> Body:
-    """Write the body for a refusal."""
-    return openai_error(status, kind, message)
-
-
 def error_event(status: int, kind: str, message: str) -> bytes:
     """Write a refusal as an event in a stream that has already begun."""
     return event(error(status, kind, message)) + DONE
-
-
-def _refusal(message: Body) -> str | None:
-    """Return the text of a refusal, which litellm moves out of its own field, or None."""
-    extra = message.get("provider_specific_fields") or {}
-    return message.get("refusal") or extra.get("refusal") or None
-
-
-def _native_reason(choice: Body) -> str | None:
-    """Return the finish reason in the provider's own word, where a router or a library passes it on."""
-    extra = choice.get("provider_specific_fields") or {}
-    native = choice.get("native_finish_reason") or extra.get("native_finish_reason")
-    return str(native) if native else None
 
 
 def _call(call: ToolCall, *, is_custom: bool) -> dict[str, Any]:

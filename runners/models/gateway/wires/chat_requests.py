@@ -3,20 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
-from lhaw_record.runners.models.gateway.errors import Refusal
-from lhaw_record.runners.models.gateway.wires.common import (
-    arguments_json,
-    input_json,
-    listed,
-    rest,
-    text_of,
-    translated,
-)
+from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
+from lhaw_record.runners.models.chat_completions import read_call, text_of
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.wires.common import keep_nothing as keep
+from lhaw_record.runners.models.gateway.wires.common import listed, rest, translated
 from lhaw_record.runners.models.gateway.wires.common import whole_already as whole
 from lhaw_record.runners.models.gateway.wires.common import with_model as addressed
-from lhaw_record.runners.models.gateway.wires.protocol import Body, OfferedTool, Place, Turn, WireRequest
+from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, RequestTurn, TurnPosition, WireRequest
 
 __all__ = ["addressed", "from_openai", "inserted", "keep", "read", "to_openai", "whole"]
 
@@ -45,18 +39,20 @@ _OPENAI = {
 def read(body: Body) -> WireRequest:
     messages = listed(body, "messages")
     if not messages:
-        raise Refusal("'messages' is missing or empty")
+        raise GatewayRefusal("'messages' is missing or empty")
     return WireRequest(
         body=body,
         model=str(body.get("model") or ""),
-        turns=tuple(Turn(message=_message(wire, at), place=Place(at)) for at, wire in enumerate(messages)),
+        turns=tuple(
+            RequestTurn(message=_message(wire, at), place=TurnPosition(at)) for at, wire in enumerate(messages)
+        ),
         tools=tuple(_tool(tool) for tool in listed(body, "tools")),
         parameters=rest(body, _TAKEN),
         is_streamed=bool(body.get("stream")),
     )
 
 
-def inserted(body: Body, place: Place, text: str) -> Body:
+def inserted(body: Body, place: TurnPosition, text: str) -> Body:
     """Return the body with a user message after the message at ``place``."""
     messages = body["messages"]
     cut = place.item + 1
@@ -73,21 +69,10 @@ def from_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[st
     return dict(parameters), ()
 
 
-def read_call(wire: Mapping[str, Any]) -> ToolCall:
-    """Read one tool call of an assistant message."""
-    if wire.get("type") == "custom" or "custom" in wire:
-        custom = wire.get("custom") or {}
-        name, arguments = custom.get("name"), input_json(custom.get("input"))
-    else:
-        function = wire.get("function") or {}
-        name, arguments = function.get("name"), arguments_json(function.get("arguments"))
-    return ToolCall(call_id=str(wire.get("id") or ""), name=str(name or ""), arguments_json=arguments)
-
-
 def _message(wire: Mapping[str, Any], at: int) -> Message:
     role = _ROLES.get(str(wire.get("role")))
     if role is None:
-        raise Refusal(f"'messages[{at}].role' is {wire.get('role')!r}; known: {', '.join(_ROLES)}")
+        raise GatewayRefusal(f"'messages[{at}].role' is {wire.get('role')!r}; known: {', '.join(_ROLES)}")
     if role == "assistant":
         calls = tuple(read_call(call) for call in listed(wire, "tool_calls"))
         text = text_of(wire.get("content"), "") or str(wire.get("refusal") or "")
@@ -98,7 +83,7 @@ def _message(wire: Mapping[str, Any], at: int) -> Message:
     return Message(role="system" if role == "system" else "user", content=text)
 
 
-def _tool(wire: Mapping[str, Any]) -> OfferedTool:
+def _tool(wire: Mapping[str, Any]) -> RequestTool:
     kind = wire.get("type", "function")
     if kind == "custom":
         custom = wire.get("custom") or {}
@@ -107,10 +92,10 @@ def _tool(wire: Mapping[str, Any]) -> OfferedTool:
         function = wire.get("function") or {}
         return _offered(function, "function", function.get("parameters") or {})
     name = str(wire.get("name") or kind)
-    return OfferedTool(definition=ToolDefinition(name=name, description="", input_schema={}), kind="provider")
+    return RequestTool(definition=ToolDefinition(name=name, description="", input_schema={}), kind="provider")
 
 
-def _offered(wire: Mapping[str, Any], kind: Any, schema: Mapping[str, Any]) -> OfferedTool:
+def _offered(wire: Mapping[str, Any], kind: Any, schema: Mapping[str, Any]) -> RequestTool:
     name = str(wire.get("name") or "")
     definition = ToolDefinition(name=name, description=str(wire.get("description") or ""), input_schema=dict(schema))
-    return OfferedTool(definition=definition, kind=kind, own_name=name)
+    return RequestTool(definition=definition, kind=kind, own_name=name)

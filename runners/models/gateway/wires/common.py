@@ -1,73 +1,23 @@
-"""Helpers shared by the four wires: texts of contents, checks on shapes, and server-sent events."""
+"""Helpers shared by the four wires: texts and pictures of contents, checks on shapes, and server-sent events."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
-from lhaw_record.runners.models.gateway.errors import Refusal
-from lhaw_record.runners.models.gateway.wires.protocol import Body, Memory, WireRequest
+from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.models.chat_completions import named
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
+from lhaw_record.runners.models.gateway.wires.protocol import Body, Memory, RequestTurn, TurnPosition, WireRequest
+from lhaw_record.runners.models.streams.reading import fields, malformed, object_in
 
-TEXT_TYPES = frozenset({"text", "input_text", "output_text", "summary_text"})
-UNSEEN_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})  # sent back to the provider; no part of a text
 _DICT = frozenset({dict})
 _ERROR_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
-_VOLATILE = frozenset({"cache_control", "id", "status"})  # agents move, drop and rewrite these
-
-
-def text_of(content: Any, separator: str = "\n") -> str:
-    """Return the text of a message's content.
-
-    A part that is not text becomes a short name with a digest of the part.
-    """
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return canonical_json(content).decode()
-    parts = [part_text(part) for part in content]
-    return separator.join(part for part in parts if part is not None)
-
-
-def part_text(part: Any) -> str | None:
-    """Return the text of one part or block of a content, or None for hidden reasoning."""
-    if isinstance(part, str):
-        return part
-    if not isinstance(part, dict):
-        return canonical_json(part).decode()
-    kind = part.get("type")
-    if kind in TEXT_TYPES or (kind is None and "text" in part):
-        return str(part.get("text") or "")
-    if kind == "refusal":
-        return str(part.get("refusal") or "")
-    if kind in UNSEEN_TYPES:
-        return None
-    return named(part)
-
-
-def named(part: Mapping[str, Any]) -> str:
-    """Return a short name for a part that is not text. Equal parts have equal names."""
-    steady = {name: value for name, value in part.items() if name not in _VOLATILE}
-    return f"[{part.get('type') or 'part'} {short_digest(steady)[:12]}]"
 
 
 def typed(part: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a part with its type. On Gemini's wire that is the part's first key."""
     return part if "type" in part else {"type": next(iter(part), "part"), **part}
-
-
-def arguments_json(arguments: Any) -> str:
-    """Return a call's arguments as text. Some clients send an object instead."""
-    if arguments is None:
-        return ""
-    return arguments if isinstance(arguments, str) else canonical_json(arguments).decode()
-
-
-def input_json(text: Any) -> str:
-    """Return a custom tool's text input as the JSON arguments under which its call is recorded."""
-    return canonical_json({"input": text if isinstance(text, str) else text_of(text)}).decode()
 
 
 def input_of(arguments: str) -> str:
@@ -98,7 +48,7 @@ def listed(body: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     if value is None:
         return []
     if not isinstance(value, list) or not {*map(type, value)} <= _DICT:
-        raise Refusal(f"'{name}' must be a list of objects")
+        raise GatewayRefusal(f"'{name}' must be a list of objects")
     return value
 
 
@@ -127,6 +77,23 @@ def translated(parameters: Mapping[str, Any], names: Mapping[str, str]) -> tuple
     return found, tuple(name for name, value in parameters.items() if name not in names and value is not None)
 
 
+def end_texts(texts: list[str], turns: list[RequestTurn], place: TurnPosition) -> None:
+    """Add the texts so far as a user turn that ends at a place, and clear them."""
+    if texts:
+        turns.append(RequestTurn(message=Message(role="user", content="\n".join(texts)), place=place))
+        texts.clear()
+
+
+def said_in(items: Any, what: str, read: Callable[[list[Body]], Message]) -> Message:
+    """Return the message that the items of a reply form, or raise ModelError if they are malformed."""
+    if not isinstance(items, list):
+        raise malformed(f"it has no {what}")
+    message = read([object_in(item, f"an item of the {what}") for item in items])
+    if not all(call.name for call in message.tool_calls):
+        raise malformed("a tool call has no name")
+    return message
+
+
 def event(data: Any, name: str | None = None) -> bytes:
     """Return one server-sent event."""
     head = f"event: {name}\n".encode() if name is not None else b""
@@ -142,3 +109,55 @@ def openai_error(status: int, kind: str, message: str) -> Body:
     }.get(kind)
     type_ = _ERROR_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
     return {"error": {"message": message, "type": type_, "param": None, "code": code}}
+
+
+_CONVERSATIONS = ("messages", "input", "contents")
+_STANDARD = str.maketrans("-_", "+/")  # Google's SDK writes the other alphabet of base64
+
+
+def pictures_in(body: Body) -> dict[str, Body]:
+    """Return the pictures of a request's conversation, as parts of chat completions, by their names in its texts.
+
+    Pictures that only their provider has (``file_id``) are left out.
+    """
+    return dict(_found([body.get(name) for name in _CONVERSATIONS]))
+
+
+def _found(value: Any) -> Iterator[tuple[str, Body]]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _found(each)
+    elif isinstance(value, dict):
+        url = _url(value)
+        if url is None:
+            yield from _found(list(value.values()))
+        else:
+            shown = {"url": url, **({"detail": value["detail"]} if isinstance(value.get("detail"), str) else {})}
+            yield named(typed(value)), {"type": "image_url", "image_url": shown}
+
+
+def _url(part: Mapping[str, Any]) -> str | None:
+    """Return a picture's URL, which may be a data URL, or None for other parts."""
+    if part.get("type") == "input_image":
+        return _text(part.get("image_url"))
+    if part.get("type") == "image":
+        source = fields(part.get("source"))
+        return _text(source.get("url")) or _data(source.get("media_type"), source.get("data"))
+    inline = fields(part.get("inlineData") or part.get("inline_data"))
+    file = fields(part.get("fileData") or part.get("file_data"))
+    kind = str(_either(inline or file, "mimeType", "mime_type"))
+    if not kind.startswith("image/"):
+        return None
+    return _data(kind, inline.get("data")) or _text(_either(file, "fileUri", "file_uri"))
+
+
+def _data(kind: Any, data: Any) -> str | None:
+    return f"data:{kind};base64,{data.translate(_STANDARD)}" if isinstance(data, str) and data else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _either(value: Mapping[str, Any], *names: str) -> Any:
+    return next((value[name] for name in names if name in value), None)

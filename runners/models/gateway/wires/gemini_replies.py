@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
+from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.gateway.wires.common import event, object_of
+from lhaw_record.runners.models.gateway.wires.common import event, object_of, said_in
 from lhaw_record.runners.models.gateway.wires.gemini_requests import assistant_message
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
 from lhaw_record.runners.models.limits import finish_reason_of
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.streams.bodies import fields, malformed, object_in
 from lhaw_record.runners.models.streams.gemini import parts_of
-from lhaw_record.runners.models.usage import reported_usage, token_count, usage_in
+from lhaw_record.runners.models.streams.reading import fields, malformed, object_in
 
 _OWN_REASONS = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "refusal": "SAFETY"}
 _STATUSES = {
@@ -33,9 +33,7 @@ def read(body: Body) -> ModelReply:
     if not candidates and not fields(body.get("promptFeedback")).get("blockReason"):
         raise malformed("it has no candidates")
     first = object_in(candidates[0], "the first candidate") if candidates else {"finishReason": "SAFETY"}
-    message = assistant_message([object_in(part, "a part") for part in parts_of(first)])
-    if not all(call.name for call in message.tool_calls):
-        raise malformed("a function call has no name")
+    message = said_in(parts_of(first), "content", assistant_message)
     usage = usage_in(body)
     written = [token_count(usage.get(name)) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
     output = sum(each or 0 for each in written) if any(each is not None for each in written) else None

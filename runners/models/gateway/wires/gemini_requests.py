@@ -10,12 +10,13 @@ from typing import Any
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
-from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.chat_completions import named, text_of
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
+from lhaw_record.runners.models.gateway.wires.common import end_texts, listed, rest, typed
 from lhaw_record.runners.models.gateway.wires.common import keep_nothing as keep
-from lhaw_record.runners.models.gateway.wires.common import listed, named, rest, text_of, typed
 from lhaw_record.runners.models.gateway.wires.common import whole_already as whole
-from lhaw_record.runners.models.gateway.wires.protocol import Body, OfferedTool, Place, Turn, WireRequest
-from lhaw_record.runners.models.streams.bodies import fields
+from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, RequestTurn, TurnPosition, WireRequest
+from lhaw_record.runners.models.streams.reading import fields
 
 __all__ = ["addressed", "from_openai", "inserted", "keep", "read", "to_openai", "whole"]
 
@@ -40,8 +41,8 @@ def read(body: Body) -> WireRequest:
     """Read a request body. Its model and whether it is streamed are in the address, and are added there."""
     contents = listed(body, "contents")
     if not contents:
-        raise Refusal("'contents' is missing or empty")
-    turns = [Turn(message=Message(role="system", content=text)) for text in _system(body)]
+        raise GatewayRefusal("'contents' is missing or empty")
+    turns = [RequestTurn(message=Message(role="system", content=text)) for text in _system(body)]
     ids = _CallIds()
     for at, content in enumerate(contents):
         turns.extend(_turns(content, at, ids))
@@ -54,7 +55,7 @@ def read(body: Body) -> WireRequest:
     )
 
 
-def inserted(body: Body, place: Place, text: str) -> Body:
+def inserted(body: Body, place: TurnPosition, text: str) -> Body:
     """Return the body with a text part after the part at ``place``, in the same content."""
     contents = list(body["contents"])
     content, part = contents[place.item], {"text": text}
@@ -103,7 +104,7 @@ def from_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[st
 
 
 def assistant_message(parts: list[Body], ids: "_CallIds | None" = None) -> Message:
-    """Return the assistant message for the parts of a content. Thoughts are no part of its text."""
+    """Return the assistant message for the parts of a content. Thoughts are not part of its text."""
     texts = [str(part.get("text") or "") for part in parts if "text" in part and not part.get("thought")]
     calls = tuple(
         ToolCall(
@@ -151,30 +152,24 @@ def _parts(content: Mapping[str, Any]) -> list[Body]:
     return listed(content, "parts")
 
 
-def _turns(content: Body, at: int, ids: _CallIds) -> list[Turn]:
+def _turns(content: Body, at: int, ids: _CallIds) -> list[RequestTurn]:
     parts, role = _parts(content), content.get("role") or "user"
     if role == "model":
-        return [Turn(message=assistant_message(parts, ids), place=Place(at))]
+        return [RequestTurn(message=assistant_message(parts, ids), place=TurnPosition(at))]
     if role not in ("user", "function", "tool"):
-        raise Refusal(f"'contents[{at}].role' is {role!r}; known: user, model")
-    turns: list[Turn] = []
+        raise GatewayRefusal(f"'contents[{at}].role' is {role!r}; known: user, model")
+    turns: list[RequestTurn] = []
     texts: list[str] = []
     for number, part in enumerate(parts):
         result = part.get("functionResponse")
         if result is None:
             texts.append(str(part["text"]) if "text" in part else named(typed(part)))
             continue
-        _close(texts, turns, Place(at, number - 1))
+        end_texts(texts, turns, TurnPosition(at, number - 1))
         message = Message(role="tool", content=_result_text(fields(result)), tool_call_id=ids.of_result(result))
-        turns.append(Turn(message=message, place=Place(at, number)))
-    _close(texts, turns, Place(at, len(parts) - 1))
+        turns.append(RequestTurn(message=message, place=TurnPosition(at, number)))
+    end_texts(texts, turns, TurnPosition(at, len(parts) - 1))
     return turns
-
-
-def _close(texts: list[str], turns: list[Turn], place: Place) -> None:
-    if texts:
-        turns.append(Turn(message=Message(role="user", content="\n".join(texts)), place=place))
-        texts.clear()
 
 
 def _result_text(result: Mapping[str, Any]) -> str:
@@ -200,12 +195,12 @@ def _without_our_id(part: Any) -> Any:
     return part
 
 
-def _tools(wire: Mapping[str, Any]) -> list[OfferedTool]:
+def _tools(wire: Mapping[str, Any]) -> list[RequestTool]:
     declared = wire.get("functionDeclarations") or wire.get("function_declarations")
     if not isinstance(declared, list):
         name = next(iter(wire), "tool")
         definition = ToolDefinition(name=name, description="", input_schema={})
-        return [OfferedTool(definition=definition, kind="provider", own_name=name)]
+        return [RequestTool(definition=definition, kind="provider", own_name=name)]
     offered = []
     for tool in declared:
         name = str(tool.get("name") or "")
@@ -213,7 +208,7 @@ def _tools(wire: Mapping[str, Any]) -> list[OfferedTool]:
         definition = ToolDefinition(
             name=name, description=str(tool.get("description") or ""), input_schema=_lowered(schema)
         )
-        offered.append(OfferedTool(definition=definition, own_name=name))
+        offered.append(RequestTool(definition=definition, own_name=name))
     return offered
 
 

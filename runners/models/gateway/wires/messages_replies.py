@@ -5,14 +5,13 @@ from typing import Any
 
 import msgspec
 
+from lhaw_record.runners.base.conversation.ending import CUT, FILTERED, REFUSAL, WINDOW_FULL
+from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.gateway.wires.common import event, object_of
+from lhaw_record.runners.models.gateway.wires.common import event, object_of, said_in
 from lhaw_record.runners.models.gateway.wires.messages_requests import assistant_message
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
-from lhaw_record.runners.models.limits import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.streams.bodies import malformed, object_in
-from lhaw_record.runners.models.usage import reported_usage, token_count, usage_in
 
 _FINISH_REASONS = {
     "end_turn": "stop",
@@ -43,12 +42,7 @@ def read(body: Body) -> ModelReply:
     """Read a provider's reply. Tokens read from a cache or written to one count as input tokens too."""
     if body.get("type") == "error" or body.get("error"):
         raise in_band_error(body.get("error"))
-    content = body.get("content")
-    if not isinstance(content, list):
-        raise malformed("it has no content")
-    message = assistant_message([object_in(block, "a block of the content") for block in content])
-    if not all(call.name for call in message.tool_calls):
-        raise malformed("a tool call has no name")
+    message = said_in(body.get("content"), "content", assistant_message)
     usage = usage_in(body)
     sent = sum(token_count(usage.get(name)) or 0 for name in _INPUT)
     reason = str(body.get("stop_reason") or "end_turn")

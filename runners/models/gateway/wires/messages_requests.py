@@ -5,13 +5,14 @@ from typing import Any
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
-from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.chat_completions import part_text, text_of
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
+from lhaw_record.runners.models.gateway.wires.common import end_texts, listed, rest, translated
 from lhaw_record.runners.models.gateway.wires.common import keep_nothing as keep
-from lhaw_record.runners.models.gateway.wires.common import listed, part_text, rest, text_of, translated
 from lhaw_record.runners.models.gateway.wires.common import whole_already as whole
 from lhaw_record.runners.models.gateway.wires.common import with_model as addressed
-from lhaw_record.runners.models.gateway.wires.protocol import Body, OfferedTool, Place, Turn, WireRequest
-from lhaw_record.runners.models.streams.bodies import fields
+from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, RequestTurn, TurnPosition, WireRequest
+from lhaw_record.runners.models.streams.reading import fields
 
 __all__ = ["addressed", "from_openai", "inserted", "keep", "read", "to_openai", "whole"]
 
@@ -27,8 +28,8 @@ _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 def read(body: Body) -> WireRequest:
     messages = listed(body, "messages")
     if not messages:
-        raise Refusal("'messages' is missing or empty")
-    turns = [Turn(message=Message(role="system", content=text)) for text in _system(body)]
+        raise GatewayRefusal("'messages' is missing or empty")
+    turns = [RequestTurn(message=Message(role="system", content=text)) for text in _system(body)]
     for at, message in enumerate(messages):
         turns.extend(_turns(message, at))
     return WireRequest(
@@ -41,7 +42,7 @@ def read(body: Body) -> WireRequest:
     )
 
 
-def inserted(body: Body, place: Place, text: str) -> Body:
+def inserted(body: Body, place: TurnPosition, text: str) -> Body:
     """Return the body with a text block after the block at ``place``, in the same user message."""
     messages = list(body["messages"])
     message, block = messages[place.item], {"type": "text", "text": text}
@@ -112,42 +113,38 @@ def _system(body: Mapping[str, Any]) -> list[str]:
     return [text for block in listed(body, "system") if (text := part_text(block))]
 
 
-def _turns(message: Mapping[str, Any], at: int) -> list[Turn]:
+def _turns(message: Mapping[str, Any], at: int) -> list[RequestTurn]:
     role, content = message.get("role"), message.get("content")
     if role == "assistant":
-        return [Turn(message=assistant_message(content), place=Place(at))]
+        return [RequestTurn(message=assistant_message(content), place=TurnPosition(at))]
     if role == "system":
-        return [Turn(message=Message(role="system", content=text_of(content)), place=Place(at))]
+        return [RequestTurn(message=Message(role="system", content=text_of(content)), place=TurnPosition(at))]
     if role != "user":
-        raise Refusal(f"'messages[{at}].role' is {role!r}; known: user, assistant, system")
+        raise GatewayRefusal(f"'messages[{at}].role' is {role!r}; known: user, assistant, system")
     if not isinstance(content, list):
-        return [Turn(message=Message(role="user", content=text_of(content)), place=Place(at))]
+        return [RequestTurn(message=Message(role="user", content=text_of(content)), place=TurnPosition(at))]
     return _blocks(content, at)
 
 
-def _blocks(content: list[Any], at: int) -> list[Turn]:
+def _blocks(content: list[Any], at: int) -> list[RequestTurn]:
     """Return the turns of a user message: one for each result, and one for the joined texts between results."""
-    turns: list[Turn] = []
+    turns: list[RequestTurn] = []
     texts: list[str] = []
     for number, block in enumerate(content):
         if isinstance(block, dict) and block.get("type") == "tool_result":
-            _close(texts, turns, Place(at, number - 1))
+            end_texts(texts, turns, TurnPosition(at, number - 1))
             result = text_of(block.get("content"))
             message = Message(role="tool", content=result, tool_call_id=str(block.get("tool_use_id") or ""))
-            turns.append(Turn(message=message, place=Place(at, number), is_error=bool(block.get("is_error"))))
+            turns.append(
+                RequestTurn(message=message, place=TurnPosition(at, number), is_error=bool(block.get("is_error")))
+            )
         else:
             texts.append(part_text(block) or "")
-    _close(texts, turns, Place(at, len(content) - 1))
+    end_texts(texts, turns, TurnPosition(at, len(content) - 1))
     return turns
 
 
-def _close(texts: list[str], turns: list[Turn], place: Place) -> None:
-    if texts:
-        turns.append(Turn(message=Message(role="user", content="\n".join(texts)), place=place))
-        texts.clear()
-
-
-def _tool(wire: Mapping[str, Any]) -> OfferedTool:
+def _tool(wire: Mapping[str, Any]) -> RequestTool:
     name = str(wire.get("name") or wire.get("type") or "")
     is_function = wire.get("type", "custom") == "custom" and "input_schema" in wire
     definition = ToolDefinition(
@@ -155,7 +152,7 @@ def _tool(wire: Mapping[str, Any]) -> OfferedTool:
         description=str(wire.get("description") or ""),
         input_schema=dict(wire.get("input_schema") or {}),
     )
-    return OfferedTool(
+    return RequestTool(
         definition=definition,
         kind="function" if is_function else "provider",
         own_name=name,

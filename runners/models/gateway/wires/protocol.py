@@ -12,7 +12,7 @@ import msgspec
 
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.streams.protocol import ReplyStream
+from lhaw_record.runners.models.streams.reading import ReplyStream
 
 Body = dict[str, Any]
 ToolKind = Literal["function", "custom", "provider"]
@@ -21,25 +21,25 @@ Memory = dict[str, Any]
 WireName = Literal["chat", "responses", "messages", "gemini"]
 
 
-class Place(msgspec.Struct, frozen=True):
+class TurnPosition(msgspec.Struct, frozen=True):
     """Where a turn is in a body: the item of the message list, and the block within the item if it has several."""
 
     item: int
     block: int | None = None
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class RequestTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One message of a request. ``place`` is None if the message is not in the list (``system``, ``instructions``).
 
     ``is_error`` applies to tool results, and is None if the wire does not say.
     """
 
     message: Message
-    place: Place | None = None
+    place: TurnPosition | None = None
     is_error: bool | None = None
 
 
-class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
+class RequestTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool that a request offers.
 
     ``definition`` has the name under which the model's calls are recorded. A ``custom`` tool takes text, which is
@@ -59,38 +59,36 @@ class WireRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     ``parameters`` holds all fields except the conversation, tools, model and streaming. ``headers`` holds those that
     ask the provider for a feature. On a wire with a memory, ``previous_id`` names the reply that the request continues,
-    and ``kept_items`` counts the items at the start of the body that come from the memory. ``was_silent`` says that the
-    thread's last call got no reply in time: the provider is asked for a stream, which shows whether it generates one.
+    and ``kept_items`` counts the items at the start of the body that come from the memory.
     """
 
     body: Body
     model: str
-    turns: tuple[Turn, ...]
-    tools: tuple[OfferedTool, ...] = ()
+    turns: tuple[RequestTurn, ...]
+    tools: tuple[RequestTool, ...] = ()
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     is_streamed: bool = False
     previous_id: str | None = None
     kept_items: int = 0
-    was_silent: bool = False
 
 
-class Requests(Protocol):
+class RequestFormat(Protocol):
     """A module that reads and changes the requests of a wire."""
 
     def read(self, body: Body) -> WireRequest:
-        """Read a body. Raises Refusal if the body is not a request of this wire."""
+        """Read a body. Raises GatewayRefusal if the body is not a request of this wire."""
         ...
 
     def whole(self, request: WireRequest, memory: Memory) -> WireRequest:
-        """Add the items that a request leaves to the server's memory. Raises Refusal if they are unknown."""
+        """Add the items that a request leaves to the server's memory. Raises GatewayRefusal if they are unknown."""
         ...
 
     def keep(self, request: WireRequest, reply: Body, memory: Memory) -> None:
         """Store in the memory what later requests may leave out."""
         ...
 
-    def inserted(self, body: Body, place: Place, text: str) -> Body:
+    def inserted(self, body: Body, place: TurnPosition, text: str) -> Body:
         """Return the body with a user message inserted after the turn at ``place``.
 
         The other items are shared, not copied.
@@ -113,7 +111,7 @@ class Requests(Protocol):
         ...
 
 
-class Replies(Protocol):
+class ReplyFormat(Protocol):
     """A module that reads and writes the replies of a wire."""
 
     def read(self, body: Body) -> ModelReply:
@@ -152,7 +150,7 @@ class Replies(Protocol):
         ...
 
 
-class Wire(msgspec.Struct, frozen=True, kw_only=True):
+class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     """One protocol: its name in the records, the end of its URL path, and the modules that implement it.
 
     ``ping`` is an event that clients count as a sign of life and otherwise ignore.
@@ -160,7 +158,7 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
 
     name: WireName
     path: str
-    requests: Requests
-    replies: Replies
+    requests: RequestFormat
+    replies: ReplyFormat
     stream: Callable[[], ReplyStream]
     ping: bytes = b": ping\n\n"

@@ -3,33 +3,28 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from lhaw_record.runners.base.conversation.ending import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.base.conversation.messages import ToolCall
+from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.gateway.wires.common import event, input_of, openai_error
-from lhaw_record.runners.models.gateway.wires.protocol import Body, OfferedTool, WireRequest
+from lhaw_record.runners.models.gateway.wires.common import event, input_of, openai_error, said_in
+from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, WireRequest
 from lhaw_record.runners.models.gateway.wires.responses_requests import assistant_message
-from lhaw_record.runners.models.limits import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.streams.bodies import malformed, object_in
-from lhaw_record.runners.models.usage import reported_usage, token_count, usage_in
 
 _ECHOED = ("instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "reasoning", "store", "temperature")
 _REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
+error = openai_error
 
 
 def read(body: Body) -> ModelReply:
     """Read a provider's reply."""
     if body.get("status") == "failed" or body.get("error"):
         raise in_band_error(body.get("error") or {})
-    output = body.get("output")
-    if not isinstance(output, list):
-        raise malformed("it has no output")
-    message = assistant_message([object_in(item, "an item of the output") for item in output])
-    if not all(call.name for call in message.tool_calls):
-        raise malformed("a tool call has no name")
+    message = said_in(body.get("output"), "output", assistant_message)
     usage = usage_in(body)
     reason = str((body.get("incomplete_details") or {}).get("reason") or "")
-    if not reason and not message.tool_calls and _is_refusal(output):
+    if not reason and not message.tool_calls and _is_refusal(body["output"]):
         reason = REFUSAL
     return ModelReply(
         message=message,
@@ -121,11 +116,6 @@ def events(body: Body, request: WireRequest) -> Iterator[bytes]:
         yield event({"type": name, "sequence_number": number, **data}, name)
 
 
-def error(status: int, kind: str, message: str) -> Body:
-    """Write the body for a refusal."""
-    return openai_error(status, kind, message)
-
-
 def error_event(status: int, kind: str, message: str) -> bytes:
     """Write a refusal as an event in a stream that has already begun."""
     refusal = openai_error(status, kind, message)["error"]
@@ -139,7 +129,7 @@ def _is_refusal(output: Sequence[Body]) -> bool:
     return any(isinstance(part, dict) and part.get("type") == "refusal" for part in parts)
 
 
-def _item(call: ToolCall, tool: OfferedTool | None, item_id: str) -> Body:
+def _item(call: ToolCall, tool: RequestTool | None, item_id: str) -> Body:
     name = tool.own_name if tool else call.name
     head = {"call_id": call.call_id, "name": name, "status": "completed"}
     if tool is not None and tool.namespace is not None:

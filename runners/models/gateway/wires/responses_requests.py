@@ -7,19 +7,19 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
-from lhaw_record.runners.models.gateway.errors import Refusal
-from lhaw_record.runners.models.gateway.wires.common import (
-    arguments_json,
-    input_json,
-    listed,
-    named,
-    rest,
-    text_of,
-    translated,
-)
+from lhaw_record.runners.models.chat_completions import arguments_json, input_json, named, text_of
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
+from lhaw_record.runners.models.gateway.wires.common import listed, rest, translated
 from lhaw_record.runners.models.gateway.wires.common import with_model as addressed
-from lhaw_record.runners.models.gateway.wires.protocol import Body, Memory, OfferedTool, Place, Turn, WireRequest
-from lhaw_record.runners.models.streams.bodies import fields
+from lhaw_record.runners.models.gateway.wires.protocol import (
+    Body,
+    Memory,
+    RequestTool,
+    RequestTurn,
+    TurnPosition,
+    WireRequest,
+)
+from lhaw_record.runners.models.streams.reading import fields
 from lhaw_record.runners.models.streams.responses import OWN_TOOLS
 
 __all__ = [
@@ -56,9 +56,9 @@ class _KeptResponse(msgspec.Struct, frozen=True):
 
 def read(body: Body) -> WireRequest:
     if body.get("conversation") is not None:
-        raise Refusal("'conversation' is not supported here; send 'previous_response_id' or the whole input")
+        raise GatewayRefusal("'conversation' is not supported here; send 'previous_response_id' or the whole input")
     if body.get("input") is None and body.get("previous_response_id") is None:
-        raise Refusal("the request has neither 'input' nor 'previous_response_id'")
+        raise GatewayRefusal("the request has neither 'input' nor 'previous_response_id'")
     return WireRequest(
         body=body,
         model=str(body.get("model") or ""),
@@ -94,7 +94,7 @@ def keep(request: WireRequest, reply: Body, memory: Memory) -> None:
             memory[f"item {item['id']}"] = item
 
 
-def inserted(body: Body, place: Place, text: str) -> Body:
+def inserted(body: Body, place: TurnPosition, text: str) -> Body:
     """Return the body with a user item after the item at ``place``."""
     items, cut = items_of(body), place.item + 1
     new = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
@@ -165,17 +165,17 @@ def _call(item: Mapping[str, Any]) -> ToolCall | None:
     return None
 
 
-def _instructions(body: Mapping[str, Any]) -> list[Turn]:
+def _instructions(body: Mapping[str, Any]) -> list[RequestTurn]:
     given = body.get("instructions")
     if not given:
         return []
     items = [{"role": "system", "content": given}] if isinstance(given, str) else listed(body, "instructions")
-    return [Turn(message=turn.message) for turn in _turns(items)]
+    return [RequestTurn(message=turn.message) for turn in _turns(items)]
 
 
-def _turns(items: list[Body]) -> list[Turn]:
+def _turns(items: list[Body]) -> list[RequestTurn]:
     """Convert items to turns. Consecutive items from the model are one turn, until reasoning starts another reply."""
-    turns: list[Turn] = []
+    turns: list[RequestTurn] = []
     said: list[Body] = []
     for at, item in enumerate(items):
         if _is_said(item):
@@ -184,7 +184,7 @@ def _turns(items: list[Body]) -> list[Turn]:
             said.append(item)
             continue
         _close(said, turns, at)
-        turns.append(Turn(message=_message(item, at), place=Place(at)))
+        turns.append(RequestTurn(message=_message(item, at), place=TurnPosition(at)))
     _close(said, turns, len(items))
     return turns
 
@@ -196,11 +196,11 @@ def _is_said(item: Mapping[str, Any]) -> bool:
     return kind in _SAID or (kind.endswith("_call") and "output" not in kind)
 
 
-def _close(said: list[Body], turns: list[Turn], at: int) -> None:
+def _close(said: list[Body], turns: list[RequestTurn], at: int) -> None:
     """End the model's turn before the item at ``at``."""
     message = assistant_message(said)
     if message.content or message.tool_calls:
-        turns.append(Turn(message=message, place=Place(at - 1)))
+        turns.append(RequestTurn(message=message, place=TurnPosition(at - 1)))
     said.clear()
 
 
@@ -211,11 +211,11 @@ def _message(item: Mapping[str, Any], at: int) -> Message:
         return Message(role="user", content=named(item))
     role = _ROLES.get(str(item.get("role")))
     if role is None:
-        raise Refusal(f"'input[{at}].role' is {item.get('role')!r}; known: {', '.join(_ROLES)}")
+        raise GatewayRefusal(f"'input[{at}].role' is {item.get('role')!r}; known: {', '.join(_ROLES)}")
     return Message(role="system" if role == "system" else "user", content=text_of(item.get("content")))
 
 
-def _tools(wire: Mapping[str, Any], namespace: str | None = None) -> list[OfferedTool]:
+def _tools(wire: Mapping[str, Any], namespace: str | None = None) -> list[RequestTool]:
     kind = wire.get("type", "function")
     if kind == "namespace":
         inner = [offered for tool in listed(wire, "tools") for offered in _tools(tool, str(wire.get("name")))]
@@ -233,7 +233,7 @@ def _tools(wire: Mapping[str, Any], namespace: str | None = None) -> list[Offere
         input_schema=schema,
     )
     return [
-        OfferedTool(
+        RequestTool(
             definition=definition,
             kind=kind if kind in ("function", "custom") else "provider",
             namespace=namespace,
@@ -249,7 +249,7 @@ def _items_before(previous_id: Any, memory: Memory) -> list[Body]:
     while current is not None:
         kept = memory.get(str(current))
         if not isinstance(kept, _KeptResponse):
-            raise Refusal(f"the previous response {current!r} was not served in this trial, or not stored")
+            raise GatewayRefusal(f"the previous response {current!r} was not served in this trial, or not stored")
         chain.append(kept.items)
         current = kept.previous_id
     return [item for items in reversed(chain) for item in items]
@@ -260,5 +260,5 @@ def _referred(item: Body, memory: Memory) -> Body:
         return item
     found = memory.get(f"item {item.get('id')}")
     if not isinstance(found, dict):
-        raise Refusal(f"the item {item.get('id')!r} was not served in this trial, or not stored")
+        raise GatewayRefusal(f"the item {item.get('id')!r} was not served in this trial, or not stored")
     return found

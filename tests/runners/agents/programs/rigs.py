@@ -6,8 +6,8 @@ from pathlib import Path
 from lhaw_record.recorder.events import TrialFinished, TrialStarted
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 
 TINY_AGENT = Path(__file__).parents[3] / "support" / "tiny_agent.py"

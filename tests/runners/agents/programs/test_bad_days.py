@@ -28,8 +28,8 @@ from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.base.host.scratch import scratch_folder, sweep_scratch_folders
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 from tests.runners.agents.programs.rigs import described, ended, of, recorded, scripted, trial_of
 from tests.support.chat_server import ChatServer, chat_server
@@ -398,7 +398,7 @@ import os, signal, sys
 import anyio
 from pathlib import Path
 from lhaw_record.runners.runs.preparation import prepare
-from lhaw_record.runners.runs.reporter import Reporter
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 
 anyio.run(run_experiment, prepare(Path(sys.argv[1])), Path(sys.argv[2]), Reporter())

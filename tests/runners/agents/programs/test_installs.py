@@ -14,8 +14,8 @@ from lhaw_record.runners.agents.programs.entries import load_entry, shown_folder
 from lhaw_record.runners.agents.programs.installation import install_folder
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.program import ProgramSpec
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 from tests.runners.agents.programs.rigs import ASKS, described, recorded, scripted
 

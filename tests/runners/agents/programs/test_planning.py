@@ -9,12 +9,12 @@ from lhaw_record.recorder.events import RunStarted, TrialStarted
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.runners.agents.programs.experiment_programs import check_programs
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.environments.sandboxes.driver_config import folder_in_the_way_of
+from lhaw_record.runners.environments.sandboxes.driver_program import conflicting_folder
 from lhaw_record.runners.experiment.program import ProgramSpec
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.planning.plan import agent_digest
 from lhaw_record.runners.runs.planning.plan_table import plan_columns, plan_rows
 from lhaw_record.runners.runs.preparation import prepare, stored_index
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 from tests.runners.agents.programs.rigs import described, recorded, scripted, tiny
 from tests.runners.environments.benchmarks.harbor.folders import CONFIG, write_task
@@ -158,7 +158,7 @@ def test_a_program_that_cannot_be_used_is_refused_before_anything_runs(tmp_path,
 )
 def test_what_a_sandbox_cannot_show_is_known(mount, folder):
     """A mount that would cover a folder of the sandbox's own, or lie in its work directory, is told from the others."""
-    assert folder_in_the_way_of(mount) == folder
+    assert conflicting_folder(mount) == folder
 
 
 def test_what_a_sandbox_cannot_show_is_refused_before_anything_runs(tmp_path):

@@ -65,7 +65,7 @@ async def test_each_name_goes_to_its_model_at_its_price(tmp_path):
         ("claude-haiku-3", "scripted/never"),
         ("unheard-of", "big"),
     ]
-    costs = [event.cost_usd for event in of(events, ModelResponded)]
+    costs = [event.usage.cost_usd for event in of(events, ModelResponded)]
     assert [costs[0], costs[1], costs[3]] == pytest.approx([0.045, 0.015, 0.045])
     assert of(events, TrialStarted)[0].model == "big"
     assert of(events, TrialFinished)[0].cost_usd == pytest.approx(sum(costs))

@@ -4,8 +4,7 @@ import pytest
 
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.agents.scripted.archetypes import ARCHETYPES, habits_of
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import prompt_variants
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, prompt_variants
 from tests.runners.agents.scripted.trials import run_trial, wording
 
 TASK = next(task for task in desk_tasks() if task.task_id == "expense-audit")

@@ -2,8 +2,7 @@
 
 import pytest
 
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import environment_variants
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, environment_variants
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 from tests.runners.agents.scripted.trials import run_trial

@@ -6,8 +6,7 @@ import pytest
 from lhaw_record.runners.agents.scripted.beliefs import read_stated
 from lhaw_record.runners.agents.scripted.model import recipe_for
 from lhaw_record.runners.agents.scripted.transcript import Statement, Transcript
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import prompt_variants
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, prompt_variants
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator, deferral
 from lhaw_record.runners.users.simulated_user.matcher import matching_segments
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge

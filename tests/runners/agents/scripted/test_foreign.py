@@ -6,16 +6,15 @@ import uuid
 import pytest
 
 from lhaw_record.runners.agents.scripted import ScriptedModel
-from lhaw_record.runners.agents.scripted.foreign import ForeignModel
-from lhaw_record.runners.agents.scripted.foreign.agent_interface import interface_of
-from lhaw_record.runners.agents.scripted.foreign.history import desk_view
-from lhaw_record.runners.agents.scripted.foreign.translation import from_command, to_command
+from lhaw_record.runners.agents.scripted.agent_interface import interface_of
+from lhaw_record.runners.agents.scripted.foreign_model import ForeignModel
 from lhaw_record.runners.agents.scripted.transcript import read_transcript
+from lhaw_record.runners.agents.scripted.translation import desk_view, from_command, to_command
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, insert_user_turn
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.models.protocol import ModelRequest
 from tests.runners.agents.scripted.foreign_agents import AGENTS, tool

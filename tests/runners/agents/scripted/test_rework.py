@@ -2,9 +2,9 @@
 
 import pytest
 
-from lhaw_record.runners.base.conversation.injection import InjectionTemplates, injection_action
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import prompt_variants
+from lhaw_record.runners.base.conversation.injection import injection_action
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, prompt_variants
+from lhaw_record.runners.experiment.prompts import InjectionTemplates
 from tests.runners.agents.scripted.trials import run_trial
 
 CASES = [(task, variant) for task in desk_tasks() for variant in prompt_variants(task)]

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -11,20 +11,20 @@ import pytest
 
 from lhaw_record.command_line import main
 from lhaw_record.recorder.events.values import Checkpoint, ExpectedQuestions
-from lhaw_record.recorder.storage.no_pandas import allow_pandas, refuse_pandas
+from lhaw_record.recorder.processes import allow_pandas, refuse_pandas
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks import known_benchmarks, open_benchmark
 from lhaw_record.runners.environments.benchmarks.contract import problems_of
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.new_benchmark import write_benchmark
 from lhaw_record.runners.environments.benchmarks.protocol import (
+    Benchmark,
     Environment,
     Grade,
     ToolDefinition,
     ToolResult,
-    with_defaults,
 )
-from lhaw_record.runners.environments.grading.confined_grading import failed_grade
+from lhaw_record.runners.environments.grading.grade import failed_grade
 from lhaw_record.runners.experiment.tables import GraderSpec
 from tests.support.toy_plan import ListedBenchmark
 
@@ -36,6 +36,7 @@ from lhaw_record.runners.base.errors import ExperimentError
 def open_benchmark(*_):
     raise ExperimentError('key x')
 """
+ABSTRACT = f"from {BENCHMARKS}.protocol import Benchmark\ndef open_benchmark(*_): return Benchmark()"
 
 
 def installed(folder, name):
@@ -109,6 +110,8 @@ def offering(tmp_path, monkeypatch):
         ("broken_one", "raise RuntimeError('no luck')", "broken_one .* cannot be opened: RuntimeError: no luck"),
         ("renamed", DESK, "opens 'desk' under the name 'renamed'"),
         ("picky", PICKY, "^key x$"),
+        ("naked", "def open_benchmark(*_): return object()", "opens a object, which does not inherit from Benchmark"),
+        ("abstract", ABSTRACT, "abstract method"),
     ],
 )  # fmt: skip
 def test_a_package_that_cannot_be_opened_is_named(offering, name, code, message):
@@ -144,8 +147,8 @@ async def test_desk_keeps_the_contract():
     assert await problems_of(DeskBenchmark()) == []
 
 
-class BareEnvironment:
-    """What an environment must have, and no more; it does not inherit from ours."""
+class BareEnvironment(Environment):
+    """What an environment must have, and no more."""
 
     tools = (ToolDefinition(name="work", description="Work.", input_schema={"type": "object"}),)
 
@@ -158,8 +161,8 @@ class BareEnvironment:
         return failed_grade(BareBenchmark().tasks()[0].checkpoints, "nothing was done")
 
 
-class BareBenchmark:
-    """What a benchmark must have, and no more; it does not inherit from ours."""
+class BareBenchmark(Benchmark):
+    """What a benchmark must have, and no more."""
 
     name, version, grader, ends_on_text = "bare", "1", "bare-1", True
 
@@ -181,30 +184,16 @@ class BareBenchmark:
         yield BareEnvironment()
 
 
-BARE = """from tests.runners.environments.benchmarks.test_new_benchmark import BareBenchmark
-def open_benchmark(*_): return BareBenchmark()"""
+async def test_what_is_optional_has_defaults():
+    """A benchmark that defines only what it must keeps the contract."""
+    assert await problems_of(BareBenchmark()) == []
 
 
-async def test_a_benchmark_that_inherits_nothing_has_the_defaults(offering):
-    """Members that older benchmarks do not have keep them working; its own attributes are reached as before."""
-    bare = offering("bare", BARE)
-    assert await problems_of(bare) == await problems_of(BareBenchmark()) == []
-    assert (bare.why_no_programs, bare.needs_sandbox, bare.has_own_images, bare.name) == ("", None, False, "bare")
-    assert (
-        bare.reference("t0"),
-        bare.why_not("t0"),
-        tuple(bare.left_out()),
-        tuple(bare.remarks()),
-        bare.secrets(),
-    ) == (
-        None,
-        None,
-        (),
-        (),
-        frozenset(),
-    )
-    environment = with_defaults(BareEnvironment(), Environment)
-    assert (environment.sandbox, environment.facts, environment.tools_are_servers) == (None, (), False)
+async def test_what_does_not_inherit_is_named(monkeypatch):
+    """The contract says which class lacks the base class."""
+    assert await problems_of(object()) == ["object does not inherit from Benchmark"]
+    monkeypatch.setattr(BareBenchmark, "open", lambda *_: nullcontext(object()))
+    assert await problems_of(BareBenchmark()) == ["task t0: object does not inherit from Environment"]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +202,6 @@ async def test_a_benchmark_that_inherits_nothing_has_the_defaults(offering):
         ("why_no_program", "x", "it has 'why_no_program', which is never asked for; did you mean 'why_no_programs'?"),
         ("secret", lambda self: frozenset({"s"}), "did you mean 'secrets'?"),
         ("has_own_images", "yes", "has_own_images is 'yes'; it must be True or False"),
-        ("reference", None, "reference must be a method"),
         ("bounds_it_grading", True, "did you mean 'bounds_its_grading'?"),
     ],
 )
@@ -232,7 +220,7 @@ async def test_a_missing_member_is_named(monkeypatch):
     assert await problems_of(BareBenchmark()) == ["grader is missing"]
 
 
-class _Environment:
+class _Environment(Environment):
     """A desk environment of which some answers are replaced."""
 
     def __init__(self, real, changes):
@@ -270,7 +258,7 @@ class _Benchmark(DeskBenchmark):
 
     @asynccontextmanager
     async def open(self, task, settings, variant=None):
-        settings = msgspec.structs.replace(settings, way=self._changes.get("way", settings.way))
+        settings = msgspec.structs.replace(settings, access=self._changes.get("access", settings.access))
         async with super().open(DeskBenchmark.tasks(self)[0], settings, variant) as environment:
             yield _Environment(environment, self._changes)
 
@@ -333,7 +321,7 @@ def first_result(**fields):
         (with_value('"a.csv'), "segment S1 has half of a pair of quotes"),
         (with_value("(see below"), "segment S1 has half of a pair of quotes or brackets"),
         (with_value("ledger", "Take the ledger.csv for it."), "segment S1 is cut out of the middle of a word"),
-        ({"way": None}, "the environment has a 'sandbox' that was not opened with settings.way"),
+        ({"access": None}, "the environment has a 'sandbox' that was not opened with settings.access"),
         ({"offered": 1}, "tools_over_mcp is 'none', and programs get 1 tools over MCP"),
         ({"offered": 1, "tools_over_mcp": "some", "has_mcp_tools": False}, "is False, and programs get 1 tools"),
         ({"tools_over_mcp": "yes"}, "tools_over_mcp is 'yes'; it must be 'none', 'some', 'all'"),

@@ -4,7 +4,7 @@ import pytest
 
 from lhaw_record.runners.environments.benchmarks.protocol import ToolResult
 from lhaw_record.runners.environments.benchmarks.workspace_tools import WORKSPACE_TOOLS, call_workspace_tool
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 LIMITS = SandboxLimits(command_seconds=600)

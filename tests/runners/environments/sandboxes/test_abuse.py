@@ -6,7 +6,7 @@ import pytest
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.channel import OUT_OF_MEMORY, ControlChannel
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 LIMITS = SandboxLimits(memory_mb=64, file_mb=64)

@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from lhaw_record.runners.environments.sandboxes.docker.labels import labelled
-from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, Way
+from lhaw_record.runners.environments.sandboxes.docker.engine import labelled
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, ProgramCommand
 from tests.contracts import test_sandboxes as contract
 from tests.runners.environments.sandboxes.docker_fixtures import engine, make_provider, needs_engine, own_names  # noqa: F401
 from tests.support.docker import docker
@@ -146,8 +146,8 @@ except OSError as error:
 """
         async with await asyncio.start_unix_server(answer, path):
             await anyio.Path(path).chmod(0o666)
-            way = Way(socket=path, mounts=(f"{tmp_path}/shown",))
-            async with self.provider().open(None, LIMITS, way) as sandbox:
+            access = ProgramAccess(socket=path, mounts=(f"{tmp_path}/shown",))
+            async with self.provider().open(None, LIMITS, access) as sandbox:
                 environment = {"URL": sandbox.listener_url}
                 argv = ("python3", "-c", code)
                 launch = ProgramCommand(argv=argv, environment=environment, stdin=b"fed", max_seconds=30)

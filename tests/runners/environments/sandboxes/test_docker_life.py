@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
-from lhaw_record.runners.environments.sandboxes.docker import boot
+from lhaw_record.runners.environments.sandboxes.docker import config
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
 from lhaw_record.runners.environments.sandboxes.docker.containers import (
     internal_network,
@@ -161,7 +161,7 @@ def _archive(files):
 
 async def test_an_old_python_is_named(monkeypatch):
     """An image whose Python is too old for the sandbox says which it has and which is needed."""
-    monkeypatch.setattr(boot, "COMMAND", tuple(word.replace("(3, 9)", "(9, 9)") for word in boot.COMMAND))
+    monkeypatch.setattr(config, "BOOT_COMMAND", tuple(word.replace("(3, 9)", "(9, 9)") for word in config.BOOT_COMMAND))
     with pytest.raises(ExperimentError, match=r"its python3 is 3\.11.* needs"):
         await provider("docker", DockerImage(name=BASE_IMAGE))
 

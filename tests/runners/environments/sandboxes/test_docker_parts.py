@@ -12,17 +12,16 @@ import anyio
 import pytest
 
 from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
-from lhaw_record.runners.environments.sandboxes.docker import boot, containers
-from lhaw_record.runners.environments.sandboxes.docker.engine import connected, refusal
+from lhaw_record.runners.environments.sandboxes.docker import config, containers
+from lhaw_record.runners.environments.sandboxes.docker.engine import connected, is_orphan, is_own, own_labels, refusal
 from lhaw_record.runners.environments.sandboxes.docker.files import FileLimits, regular_files
-from lhaw_record.runners.environments.sandboxes.docker.labels import is_orphan, is_own, own_labels
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
 from lhaw_record.runners.environments.sandboxes.docker.sidecar import LineChannel
 from lhaw_record.runners.environments.sandboxes.kinds import provider
 from lhaw_record.runners.experiment.decoding import read_experiment
 from lhaw_record.runners.runs.preparation import prepare
 
-INSIDE = Path(boot.__file__).parents[1] / "inside"
+INSIDE = Path(config.__file__).parents[1] / "inside"
 _FILE = """
 name = "x"
 benchmark = "desk"
@@ -123,7 +122,7 @@ def test_strangers_are_left_alone(label, is_dead):
 @pytest.mark.parametrize("path", sorted(INSIDE.glob("*.py")), ids=lambda path: path.name)
 def test_what_runs_inside_suits_an_old_python(path):
     """What is sent into containers is written for the oldest Python that images may have."""
-    tree = ast.parse(path.read_text(), feature_version=boot.OLDEST_PYTHON)
+    tree = ast.parse(path.read_text(), feature_version=config.OLDEST_PYTHON)
     words = [word.arg for word in ast.walk(tree) if isinstance(word, ast.keyword)]
     assert "strict" not in words  # zip has it from 3.10 on
     if path.name == "cell.py":  # it alone is compiled as it stands: the agent's code would inherit what is set for it

@@ -6,8 +6,8 @@ from collections import defaultdict
 import anyio
 
 from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 from tests.runners.environments.sandboxes.docker_fixtures import engine, kill_first_attempt, needs_engine, own_names  # noqa: F401
 from tests.support.docker import BASE_IMAGE

@@ -6,7 +6,7 @@ import pytest
 
 from lhaw_record.runners.environments.sandboxes.docker.config import read_only_mounts
 from lhaw_record.runners.environments.sandboxes.local.layout import sandbox_layout
-from lhaw_record.runners.environments.sandboxes.protocol import Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 
 PROJECT = Path(__file__).parents[4]
@@ -29,8 +29,8 @@ def mount_and_place(request, tmp_path):
 def test_a_layout_covers_what_a_link_shows(mount_and_place):
     """In bubblewrap and namespaces the mask follows the mount, at the path of the link."""
     mount, place = mount_and_place
-    way = Way(socket="/tmp/s", mounts=(mount,))
-    steps = sandbox_layout(current_python_home(), 1 << 30, way, is_root=False)
+    access = ProgramAccess(socket="/tmp/s", mounts=(mount,))
+    steps = sandbox_layout(current_python_home(), 1 << 30, access, is_root=False)
     assert steps.index(("mask", place)) > steps.index(("read", mount, mount, True))
 
 

@@ -14,7 +14,7 @@ from lhaw_record.recorder.events import (
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from lhaw_record.runners.imports import ImportFailed
 from lhaw_record.runners.imports.foreign_trial import KnownRecords
-from lhaw_record.runners.imports.formats.ask_early_conditions import condition_of_trial
+from lhaw_record.runners.imports.formats.ask_early_trials import condition_of_trial
 from lhaw_record.runners.imports.streams import assemble
 from tests.runners.imports.files import (
     broken_claims,
@@ -192,7 +192,7 @@ def test_the_injection_stands_behind_its_action():
     """In the stream the injection follows the result of the action that it came after."""
     trial = only(early_trial("inject_50", before=2, injection_point=0.5))
     (stream,) = assemble("ask-early-trials", "run", (), [trial], KnownRecords()).trials
-    place = next(n for n, event in enumerate(stream.events) if isinstance(event, ClarificationInjected))
-    before = stream.events[place - 1]
+    location = next(n for n, event in enumerate(stream.events) if isinstance(event, ClarificationInjected))
+    before = stream.events[location - 1]
     assert isinstance(before, ActionFinished)
     assert before.action_index == 2

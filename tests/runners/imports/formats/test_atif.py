@@ -110,8 +110,18 @@ def test_calls_results_tokens_and_reasoning_are_kept():
         ("message", "{}"),
     ]
     first, last = of(trial, ModelResponded)
-    assert (first.input_tokens, first.output_tokens, first.cached_input_tokens, first.cost_usd) == (10, 3, 4, 0.5)
-    assert (first.reasoning.text, first.latency_ms, last.input_tokens, last.cost_usd) == ("hm", None, None, None)
+    assert (
+        first.usage.input_tokens,
+        first.usage.output_tokens,
+        first.usage.cached_input_tokens,
+        first.usage.cost_usd,
+    ) == (10, 3, 4, 0.5)
+    assert (first.reasoning.text, first.latency_ms, last.usage.input_tokens, last.usage.cost_usd) == (
+        "hm",
+        None,
+        None,
+        None,
+    )
     request = list(rebuild_requests(trial.trajectory).values())[-1]
     assert [(each.role, each.content) for each in request[2:]] == [("tool", "a"), ("tool", "b")]
     assert (trial.program, trial.task.prompt) == ("a 1", "List crimes.")
@@ -167,7 +177,7 @@ def test_every_version_is_read(version):
 def test_a_cost_of_nothing_for_tokens_is_no_cost():
     """Agents write 0 if they do not know the price."""
     steps = [step(1, "user", "x"), step(2, metrics={"prompt_tokens": 5, "cost_usd": 0.0})]
-    assert [each.cost_usd for each in of(only(document(*steps)), ModelResponded)] == [None]
+    assert [each.usage.cost_usd for each in of(only(document(*steps)), ModelResponded)] == [None]
 
 
 def test_without_a_reward_it_is_missing_data(tmp_path):

@@ -68,7 +68,9 @@ def of(trial, kind):
 def test_the_usage_of_a_reply_counts_once():
     """Four events of one reply are one call with two actions, in the words of the model."""
     trial = only("openhands", openhands(), reward=1.0)
-    assert [(each.input_tokens, each.cached_input_tokens) for each in of(trial, ModelResponded)] == [(10, 4)] * 2
+    assert [(each.usage.input_tokens, each.usage.cached_input_tokens) for each in of(trial, ModelResponded)] == [
+        (10, 4)
+    ] * 2
     started = [(each.name, each.arguments_json) for each in of(trial, ActionStarted)]
     assert started == [("execute_bash", '{"command":"ls"}')] * 3
     finished = [(each.result, each.is_error, each.duration_ms) for each in of(trial, ActionFinished)]
@@ -84,13 +86,13 @@ def test_the_usage_of_a_reply_counts_once():
     assert (trial.end.final_answer, trial.end.ended_by, trial.end.duration_ms) == ("Two.", "submitted", 7000.0)
 
 
-@pytest.mark.parametrize("place", range(3, 6))
-def test_what_lies_between_the_actions_of_a_reply_changes_nothing(place):
+@pytest.mark.parametrize("location", range(3, 6))
+def test_what_lies_between_the_actions_of_a_reply_changes_nothing(location):
     """The reply is still one call with its usage, two actions and their results."""
     given = openhands()
-    given.insert(place, happened(20, 4, source="environment", observation="recall", content=""))
+    given.insert(location, happened(20, 4, source="environment", observation="recall", content=""))
     trial = only("openhands", given, reward=1.0)
-    assert [each.input_tokens for each in of(trial, ModelResponded)] == [10, 10]
+    assert [each.usage.input_tokens for each in of(trial, ModelResponded)] == [10, 10]
     assert [each.result for each in of(trial, ActionFinished)] == ["a", "b", None]
 
 
@@ -149,11 +151,11 @@ def test_messages_of_a_chat():
     for content in (messages, {"messages": messages}):
         trial = only("openai-messages", content, agent="mine", reward=1.0)
         first, last = of(trial, ModelResponded)
-        assert (first.reasoning.text, first.input_tokens, last.reasoning, last.text) == ("hm", None, None, "Two.")
+        assert (first.reasoning.text, first.usage.input_tokens, last.reasoning, last.text) == ("hm", None, None, "Two.")
         assert (trial.agent, trial.model, trial.task.prompt) == ("mine", "unknown", "List crimes.")
     lines = "\n".join(json.dumps({"messages": messages[:n], "model": "m"}) for n in (5, 2))
     found = parsed("openai-messages", lines, name="x.jsonl", rewards={"x.jsonl:1": 0.5})
-    assert [(each.place, each.end.results[0].score) for each in found.trials] == [("x.jsonl:1", 0.5)]
+    assert [(each.location, each.end.results[0].score) for each in found.trials] == [("x.jsonl:1", 0.5)]
     assert found.skipped[0].reason == "x.jsonl:2: the conversation has no reply"
 
 

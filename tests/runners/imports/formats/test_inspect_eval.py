@@ -48,7 +48,7 @@ def test_model_and_tool_events_become_calls_and_actions():
     finished = [event for event in trial.trajectory if isinstance(event, ActionFinished)]
     assert [(event.result, event.duration_ms) for event in finished] == [("3 rows.csv", 250.0), ("", 0.0)]
     replies = [event for event in trial.trajectory if isinstance(event, ModelResponded)]
-    assert [(event.input_tokens, event.latency_ms, event.cost_usd) for event in replies] == [
+    assert [(event.usage.input_tokens, event.latency_ms, event.usage.cost_usd) for event in replies] == [
         (10, 500.0, None),
         (20, 500.0, None),
     ]

@@ -5,10 +5,11 @@ import contextlib
 import httpx
 
 from lhaw_record.recorder.events import ActionFinished, ActionStarted, ModelCalled
-from lhaw_record.runners.base.budget import BudgetedRecording
+from lhaw_record.runners.base.budget import TrialSpending
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from lhaw_record.runners.base.conversation.injection import PlannedInjection
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, conversation_digest
+from lhaw_record.runners.base.recording import ObservedRecording
 from lhaw_record.runners.models.gateway.app import Gateway
 from lhaw_record.runners.models.gateway.session import TrialSession
 from lhaw_record.runners.models.gateway.upstream import ModelUpstream
@@ -24,8 +25,11 @@ class Rig:
         self, upstream, *, prompt=None, injection=None, token=None, gateway=None, key=KEY, budget=None, **clocks
     ):
         self.recording = MemoryRecording()
+        observed = ObservedRecording(self.recording)
+        if budget:
+            observed.before.append(TrialSpending(budget).observe)
         self.session = TrialSession(
-            recording=BudgetedRecording(self.recording, budget) if budget else self.recording,
+            recording=observed,
             upstream=upstream,
             prompt=prompt,
             injection=injection,

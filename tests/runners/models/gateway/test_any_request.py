@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from lhaw_record.runners.models.gateway.app import read
-from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.wires import WIRES
 from tests.runners.models.gateway.rigs import canned, injection_after
 from tests.support.canned_model import text_reply, tool_reply
@@ -64,7 +64,7 @@ def test_every_request_is_answered_or_refused(wire, requests):
             try:
                 request = read(wire.requests.read, json.dumps(body).encode())
                 served = await rig.session.respond(wire, request)
-            except Refusal as refusal:
+            except GatewayRefusal as refusal:
                 statuses.add(refusal.status)
                 continue
             assert json.dumps(served.body)
@@ -90,5 +90,5 @@ def _is_object(raw):
 @example(b"{}")
 def test_bytes_that_are_no_request_are_refused(wire, raw):
     """Nothing but a refusal leaves the reader; not even an empty object is a request."""
-    with pytest.raises(Refusal):
+    with pytest.raises(GatewayRefusal):
         read(wire.requests.read, raw)

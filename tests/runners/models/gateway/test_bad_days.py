@@ -13,8 +13,8 @@ from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.models.endpoints.door import Door
 from lhaw_record.runners.models.gateway.app import Gateway
+from lhaw_record.runners.models.gateway.calls import CLIENT_GONE
 from lhaw_record.runners.models.gateway.delivery import Patience
-from lhaw_record.runners.models.gateway.session import CLIENT_GONE
 from lhaw_record.runners.models.protocol import ModelError
 from tests.runners.models.gateway.rigs import KEY, canned
 from tests.runners.models.gateway.serving import serving

@@ -18,10 +18,10 @@ from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.errors import EndpointDown
-from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.endpoints.door import door_states
+from lhaw_record.runners.models.gateway.calls import CLIENT_GONE, SessionLimits
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
-from lhaw_record.runners.models.gateway.session import CLIENT_GONE, SessionLimits
 from lhaw_record.runners.models.gateway.upstream import RoutingTable
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from tests.runners.models.gateway.rigs import KEY, Rig, canned
@@ -286,7 +286,7 @@ async def test_routed_embeddings_go_out_under_the_name_of_the_routed_model():
     async with serving(server.app) as url:
         other = LitellmUpstream(LitellmModel("big-embedder", f"{url}/v1", "key", PRICE))
         own = LitellmUpstream(LitellmModel("own", f"{url}/v1", "key", None))
-        rig = Rig(own, route=RoutingTable(own, [("text-embedding-*", other)]))
+        rig = Rig(own, routing=RoutingTable(own, [("text-embedding-*", other)]))
         async with rig.client() as client:
             reply = (await client.post(PATH, json=asks("a"))).json()
     (called,), (responded,) = rig.of(ModelCalled), rig.of(ModelResponded)
@@ -294,7 +294,7 @@ async def test_routed_embeddings_go_out_under_the_name_of_the_routed_model():
     assert reply["model"] == "text-embedding-3-small"
     assert called.model == "big-embedder"
     assert json.loads(called.parameters_json) == {"requested_model": "text-embedding-3-small"}
-    assert responded.cost_usd == 6e-6
+    assert responded.usage.cost_usd == 6e-6
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ async def test_embeddings_in_geminis_dialect(method, body, shown):
     (called,), (responded,) = rig.of(ModelCalled), rig.of(ModelResponded)
     assert (called.call_kind, called.model) == ("side", "gemini-embedding-001")
     assert json.loads(called.parameters_json) == ({} if shown else {"outputDimensionality": 2})
-    assert (responded.input_tokens, responded.cost_usd) == (None, None)
+    assert (responded.usage.input_tokens, responded.usage.cost_usd) == (None, None)
 
 
 @pytest.mark.parametrize("method", ["batchEmbedContents", "embedContent"])
@@ -331,7 +331,7 @@ async def test_routed_embeddings_in_geminis_dialect_have_the_name_of_the_routed_
         own, other = (
             LitellmUpstream(LitellmModel(f"gemini/{name}", url, "key", PRICE)) for name in ("chat", "embed-2")
         )
-        rig = Rig(own, route=RoutingTable(own, [("gemini-embedding-*", other)]))
+        rig = Rig(own, routing=RoutingTable(own, [("gemini-embedding-*", other)]))
         async with rig.client() as client:
             response = await client.post(f"v1beta/models/gemini-embedding-001:{method}", json=body)
     assert response.status_code == 200
@@ -339,7 +339,7 @@ async def test_routed_embeddings_in_geminis_dialect_have_the_name_of_the_routed_
     assert path == f"/v1beta/models/embed-2:{method}"
     assert {each["model"] for each in sent.get("requests", [sent])} == {"models/embed-2"}
     assert rig.of(ModelCalled)[0].model == "gemini/embed-2"
-    assert rig.of(ModelResponded)[0].cost_usd == pytest.approx(2.0)
+    assert rig.of(ModelResponded)[0].usage.cost_usd == pytest.approx(2.0)
 
 
 async def test_what_is_no_request_for_embeddings_is_not_recorded():

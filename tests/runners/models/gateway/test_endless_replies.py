@@ -62,6 +62,6 @@ async def test_translated_calls_learn_it_too(name):
             while (await client.post(path, json=body)).status_code != 200:
                 pass
     (responded,) = rig.of(ModelResponded)
-    assert (responded.text, responded.input_tokens, responded.reasoning.tokens) == ("Hi.", 10, 2)
+    assert (responded.text, responded.usage.input_tokens, responded.usage.reasoning_tokens) == ("Hi.", 10, 2)
     assert responded.wire.sent_sha256 == hashlib.sha256(server.raw[-1]).hexdigest()
     assert json.loads(responded.wire.changes_json)["stream"] is True

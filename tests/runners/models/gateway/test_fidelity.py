@@ -1,13 +1,15 @@
 """The same model with the same tools is the same agent behind the gateway as in the native loop, over every wire."""
 
+from operator import attrgetter
+
 import pytest
 
 from lhaw_record.recorder.events import ActionFinished, ActionStarted, ClarificationInjected, ModelResponded
-from lhaw_record.runners.agents.agent_loop import SUBMIT, NativeAgent, Toolbox
+from lhaw_record.runners.agents.agent_loop import SUBMIT, NativeAgent
 from lhaw_record.runners.agents.scripted import ScriptedModel
-from lhaw_record.runners.agents.scripted.foreign import ForeignModel
+from lhaw_record.runners.agents.scripted.foreign_model import ForeignModel
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
-from lhaw_record.runners.base.conversation.messages import Message, ToolResult
+from lhaw_record.runners.base.conversation.messages import Message, Toolbox, ToolResult
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.gateway.upstream import ModelUpstream
@@ -72,7 +74,7 @@ async def behind(wire, archetype, injection, *, is_streamed=False):
 
 def told(events, kind, *names):
     """Some fields of the events of one type."""
-    return [tuple(getattr(event, name) for name in names) for event in events if isinstance(event, kind)]
+    return [tuple(attrgetter(name)(event) for name in names) for event in events if isinstance(event, kind)]
 
 
 @pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
@@ -91,7 +93,7 @@ async def test_the_trial_is_recorded_as_the_native_loop_records_it(archetype, ta
     assert told(rig.events, ActionStarted, *started) == told(events, ActionStarted, *started)
     finished = ("action_index", "result")
     assert told(rig.events, ActionFinished, *finished)[:-1] == told(events, ActionFinished, *finished)[:-1]
-    replied = ("text", "tool_calls", "finish_reason", "output_tokens")
+    replied = ("text", "tool_calls", "finish_reason", "usage.output_tokens")
     assert told(rig.events, ModelResponded, *replied) == told(events, ModelResponded, *replied)
     placed = ("status", "after_action", "target_action", "message")
     assert told(rig.events, ClarificationInjected, *placed) == told(events, ClarificationInjected, *placed)

@@ -41,7 +41,7 @@ async def test_routed_models_are_listed_under_names_that_reach_them():
     """A pattern that is a name is one. Of another it is the model's own name, if the pattern has it."""
     own, exact, bare, other = (ModelUpstream(CannedModel([], name)) for name in ("own", "a/b", "x/haiku-4", "y/tiny"))
     table = RoutingTable(own, [("gpt-5-mini", exact), ("haiku-*", bare), ("gpt-*", other)])
-    rig = Rig(own, route=table)
+    rig = Rig(own, routing=table)
     async with rig.client() as client:
         listing = (await client.get("v1/models")).json()
     assert [each["id"] for each in listing["data"]] == ["own", "gpt-5-mini", "haiku-4"]

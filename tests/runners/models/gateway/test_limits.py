@@ -5,7 +5,7 @@ import pytest
 from lhaw_record.recorder.events import ActionFinished, ModelCalled
 from lhaw_record.runners.base.budget import RunBudget
 from lhaw_record.runners.base.errors import RunBudgetSpent
-from lhaw_record.runners.models.gateway.session import SessionLimits
+from lhaw_record.runners.models.gateway.calls import SessionLimits
 from lhaw_record.runners.models.gateway.wires import CHAT
 from tests.runners.models.gateway.rigs import canned
 from tests.runners.models.gateway.shapes import TASK, calls, chat, result, says, system, user

@@ -9,8 +9,8 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded, UsageDetails
-from lhaw_record.runners.models.costs import Price
+from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded
+from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.gateway.app import Gateway
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.litellm_model import LitellmModel
@@ -74,7 +74,10 @@ async def test_a_whole_trial_through_litellm(wire, is_native):
         ("message", "{}"),
     ]
     assert [message.content for message in model.requests[1].messages][-2:] == ["work {}", "By the way: blue."]
-    usages = [(event.input_tokens, event.output_tokens, event.cached_input_tokens) for event in rig.of(ModelResponded)]
+    usages = [
+        (event.usage.input_tokens, event.usage.output_tokens, event.usage.cached_input_tokens)
+        for event in rig.of(ModelResponded)
+    ]
     assert usages == [(10, 2, 0), (10, 2, 0), (10, 2, 4)]
     assert rig.session.total_usage.cost_usd == pytest.approx(3 * (10 * 2.0 + 2 * 10.0) / 1e6)
     calls = [event.call_kind for event in provider.of(ModelCalled)]
@@ -201,7 +204,7 @@ async def test_what_messages_can_hold_reaches_its_provider_and_the_rest_is_recor
     parameters = json.loads(rig.of(ModelCalled)[0].parameters_json)
     assert parameters["dropped_parameters"] == {"seed": 7}
     (responded,) = rig.of(ModelResponded)
-    assert (responded.text, responded.input_tokens, responded.cached_input_tokens) == ("Hi", 12, 4)
+    assert (responded.text, responded.usage.input_tokens, responded.usage.cached_input_tokens) == ("Hi", 12, 4)
 
 
 PICTURE = "iVBORw0KGgo="
@@ -425,7 +428,7 @@ async def test_a_number_of_tokens_that_is_none_is_unknown(number):
     async with behind("own", "/v1", Provider(reply), price=PRICE) as rig:
         answer = await post(rig, PATHS["chat"], chat(user(TASK)))
     assert answer.json()["choices"][0]["message"]["content"] == "Done."
-    assert [(event.input_tokens, event.output_tokens) for event in rig.of(ModelResponded)] == [(None, 2)]
+    assert [(event.usage.input_tokens, event.usage.output_tokens) for event in rig.of(ModelResponded)] == [(None, 2)]
     assert rig.session.total_usage.cost_usd is None
 
 
@@ -559,7 +562,7 @@ async def test_known_models_have_their_price_on_every_wire(written, millionths):
     assert rig.session.total_usage.cost_usd == pytest.approx((6 * 3.0 + 4 * 0.3 + 1 * 15.0) / 1000 + millionths / 1e6)
     assert rig.session.total_usage.input_tokens == 10_000 + written.get("cache_creation_input_tokens", 0)
     (responded,) = rig.of(ModelResponded)
-    assert responded.usage == (UsageDetails(cache_write_tokens=2_000) if written else None)
+    assert responded.usage.cache_write_tokens == (2_000 if written else None)
 
 
 @pytest.mark.thorough
@@ -596,6 +599,10 @@ async def test_embeddings_are_passed_through_as_side_calls():
     assert provider.requests == [asked]
     assert [(event.call_kind, event.model) for event in rig.of(ModelCalled)] == [("side", "own")]
     (responded,) = rig.of(ModelResponded)
-    assert (responded.input_tokens, responded.cost_usd, rig.session.action_count) == (3, pytest.approx(6e-6), 0)
+    assert (responded.usage.input_tokens, responded.usage.cost_usd, rig.session.action_count) == (
+        3,
+        pytest.approx(6e-6),
+        0,
+    )
     rig.check_conversations()
     assert (await post(canned(text_reply("x"))[0], "v1/embeddings", asked)).status_code == 404

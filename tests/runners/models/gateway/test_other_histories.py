@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lhaw_record.recorder.events import AnchorLost, ClarificationInjected, ModelCalled, TrialFlagged
-from lhaw_record.runners.models.gateway.declarations import ThreadRules
+from lhaw_record.runners.experiment.values import ThreadRules
 from tests.runners.models.gateway.rigs import canned, injection_after
 from tests.runners.models.gateway.shapes import TASK, calls, chat, result, says, system, user
 from tests.support.canned_model import text_reply, tool_reply
@@ -119,7 +119,7 @@ async def test_a_router_before_the_worker_is_not_the_main_thread_for_long():
     rig = await driven(replies, [router, *[routed(n) for n in range(STEPS + 1)]])
     assert rig.kinds()[0] == ("t1", "main")
     assert [kind for _, kind in rig.kinds()[2:]] == ["main"] * STEPS
-    assert rig.of(ModelCalled)[2].details.thread_change == "promoted"
+    assert rig.of(ModelCalled)[2].thread_change == "promoted"
     assert rig.session.action_count == STEPS + 1
     assert has_message(rig) == [False, False, False, *[True] * (STEPS - 1)]
     assert flags(rig) == []
@@ -257,5 +257,5 @@ async def test_a_side_call_that_goes_on_with_tools_is_promoted():
         ],
     )
     assert rig.kinds() == [("t1", "side"), ("t1", "main"), ("t1", "main")]
-    assert rig.of(ModelCalled)[1].details.thread_change == "promoted"
+    assert rig.of(ModelCalled)[1].thread_change == "promoted"
     assert rig.session.action_count == 3

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded, Reasoning
-from lhaw_record.runners.models.costs import Price
+from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.models import litellm_model
 from lhaw_record.runners.models.endpoints.door import Door
-from lhaw_record.runners.models.gateway import native_upstream
 from lhaw_record.runners.models.gateway.app import Gateway
 from lhaw_record.runners.models.gateway.delivery import Patience
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
@@ -122,9 +122,14 @@ async def test_what_decides_nothing_flows_and_the_end_of_a_call_waits_for_the_re
     seen, sent = ([_as_sent(data) for _, data in events_in(each)] for each in (text, "".join([*first, *call, *last])))
     assert seen == sent
     (responded,) = rig.of(ModelResponded)
-    assert (responded.input_tokens, responded.output_tokens, responded.cost_usd) == (10, 5, pytest.approx(7e-5))
+    assert (responded.usage.input_tokens, responded.usage.output_tokens, responded.usage.cost_usd) == (
+        10,
+        5,
+        pytest.approx(7e-5),
+    )
     assert (responded.text, responded.served_model, len(responded.tool_calls)) == ("Let me.", "real-1", 1)
-    assert responded.reasoning == Reasoning(text="hm", tokens=None if wire == "messages" else 2)
+    assert responded.reasoning == Reasoning(text="hm")
+    assert responded.usage.reasoning_tokens == (None if wire == "messages" else 2)
     assert 0 <= responded.wire.first_token_ms <= responded.latency_ms
 
 
@@ -150,7 +155,7 @@ async def test_a_request_goes_out_as_it_came(wire):
     assert name.get("model", "real-1") in text
     assert '"prompt_tokens"' not in text
     (responded,) = rig.of(ModelResponded)
-    assert responded.output_tokens == 5
+    assert responded.usage.output_tokens == 5
     assert responded.wire.sent_sha256 == hashlib.sha256(provider.raw[0]).hexdigest()
     assert responded.wire.received_sha256 == hashlib.sha256("".join([*first, *call, *last]).encode()).hexdigest()
 
@@ -212,11 +217,11 @@ async def test_a_provider_that_falls_silent_is_no_model_that_never_ends(
     def fail_after(seconds):
         with anyio.CancelScope() as scope:
             limits.append(scope)
-            yield
+            yield scope
         if scope.cancelled_caught:
             raise TimeoutError
 
-    monkeypatch.setattr(native_upstream, "anyio", SimpleNamespace(fail_after=fail_after))
+    monkeypatch.setattr(litellm_model, "anyio", SimpleNamespace(fail_after=fail_after))
     first, _, _ = STREAMS[wire](["Let ", "me."])
     is_late, without_words = asyncio.Event(), STREAMS[wire]([])[0]
     empty = [piece for piece in STREAMS[wire]([""])[0] if piece not in without_words] if says_nothing else []
@@ -272,7 +277,7 @@ async def test_a_stream_that_only_the_gateway_asked_for_is_paid_for(is_cut):
     first, call, last = STREAMS["messages"](["Let ", "me."])
     pieces = [*first, *call] if is_cut else [*first, *call, *last]
     async with streamed_through("messages", StreamingProvider(pieces, cut=is_cut)) as (rig, client):
-        rig.session._silent_threads.add("t1")
+        rig.session.upstream._model.was_silent = lambda _: True
         response = await client.post(PATHS["messages"], json=messages(user(TASK)))
     assert response.headers["content-type"] == "application/json"
     assert response.status_code == (502 if is_cut else 200)

@@ -7,7 +7,7 @@ ten steps and the last text are the actions, the message stays in the agent's re
 import pytest
 
 from lhaw_record.recorder.events import ModelCalled, TrialFlagged
-from lhaw_record.runners.models.gateway.declarations import ThreadRules
+from lhaw_record.runners.experiment.values import ThreadRules
 from tests.runners.models.gateway.rigs import canned, injection_after
 from tests.runners.models.gateway.shapes import TASK, chat, says, system, user
 from tests.support.canned_model import text_reply
@@ -139,7 +139,7 @@ async def test_a_summary_is_no_action(agent, times):
     aside, later = check(rig, asides, after)
     if agent is not in_the_history:  # nothing tells that one from a step, until the history has been replaced
         assert {event.call_kind for event in aside} == {"side"}
-    compacted = [event.details and event.details.thread_change for event in later]
+    compacted = [event.thread_change for event in later]
     assert compacted == [None if agent is planning else "compacted", *[None] * (after - 1)]
 
 

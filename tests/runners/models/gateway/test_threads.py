@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from lhaw_record.recorder.events import ModelCalled, ModelFailed
-from lhaw_record.runners.models.gateway.client_ids import ClientIds, client_ids_of
+from lhaw_record.runners.models.gateway.declarations import ClientIds, client_ids_of
 from lhaw_record.runners.models.protocol import ModelError
 from tests.runners.models.gateway.rigs import canned
 from tests.runners.models.gateway.shapes import (
@@ -225,7 +225,7 @@ async def test_a_thread_that_begins_anew_with_a_summary_is_still_the_main_thread
     assert kinds[3][0] == kinds[0][0]
     assert "summary" in reasons(rig)[3]
     assert [name for _, name, _ in rig.actions()] == ["work"] * 3  # the side call showed that "b" was carried out
-    assert [event.details and event.details.thread_change for event in rig.of(ModelCalled)] == [
+    assert [event.thread_change for event in rig.of(ModelCalled)] == [
         None,
         None,
         None,

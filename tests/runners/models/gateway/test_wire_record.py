@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from lhaw_record.recorder.events import ArtifactStored, ModelCalled, ModelFailed, ModelResponded, Reasoning
+from lhaw_record.runners.models.exchanges import WireRecord
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.litellm_model import LitellmModel
-from lhaw_record.runners.models.wire import WireRecord
 from tests.runners.models.gateway.rigs import KEY, Rig
 from tests.runners.models.gateway.serving import serving
 from tests.runners.models.gateway.shapes import TASK, chat, messages, responses, user
@@ -102,7 +102,7 @@ async def test_a_whole_reply_and_its_reasoning(wire, name, mimic, base):
     assert [responded.wire.received_sha256] == provider.received_sha256
     assert [digest(body) for _, body in kept.bodies(rig)] == [*provider.sent_sha256, *provider.received_sha256]
     tokens = None if mimic is AnthropicMimic else 12
-    assert (responded.reasoning.text, responded.reasoning.tokens) == ("I think 0.0.", tokens)
+    assert (responded.reasoning.text, responded.usage.reasoning_tokens) == ("I think 0.0.", tokens)
 
 
 async def test_reasoning_that_has_only_details_is_read():
@@ -124,7 +124,8 @@ async def test_reasoning_that_has_only_details_is_read():
         async with rig.client() as client:
             await client.post(PATHS["chat"], json={**BODIES["chat"], "stream": True})
     (responded,) = rig.of(ModelResponded)
-    assert responded.reasoning == Reasoning(text="Which day?\n\nAsk.", tokens=2)
+    assert responded.reasoning == Reasoning(text="Which day?\n\nAsk.")
+    assert responded.usage.reasoning_tokens == 2
 
 
 @pytest.mark.parametrize("wire", STREAMS)

@@ -10,7 +10,7 @@ import pytest
 from lhaw_record.recorder.events import ModelCalled
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
-from lhaw_record.runners.models.gateway.errors import Refusal
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.wires import CHAT, MESSAGES, RESPONSES, WIRES
 from lhaw_record.runners.models.protocol import ModelReply
 from tests.runners.models.gateway.rigs import canned
@@ -212,7 +212,7 @@ def test_references_to_items_are_resolved():
     by_name = responses(item("user", "hi"), {"type": "item_reference", "id": "fc_1"}, output_item("a"))
     whole = RESPONSES.requests.whole(RESPONSES.requests.read(by_name), memory)
     assert whole.body["input"] == [item("user", "hi"), output[0], output_item("a")]
-    with pytest.raises(Refusal, match="fc_2"):
+    with pytest.raises(GatewayRefusal, match="fc_2"):
         RESPONSES.requests.whole(RESPONSES.requests.read(responses({"type": "item_reference", "id": "fc_2"})), memory)
 
 
@@ -223,7 +223,7 @@ def test_what_is_not_to_be_stored_is_not_kept():
     RESPONSES.requests.keep(request, {"id": "resp_1", "output": []}, memory)
     assert memory == {}
     again = RESPONSES.requests.read(responses(item("user", "more"), previous_response_id="resp_1"))
-    with pytest.raises(Refusal, match="resp_1"):
+    with pytest.raises(GatewayRefusal, match="resp_1"):
         RESPONSES.requests.whole(again, memory)
 
 

@@ -13,6 +13,7 @@ from lhaw_record.runners.cli.model_options import model_parameters
 from lhaw_record.runners.experiment.tables import ModelSpec
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.llm_jobs.question import ask
+from lhaw_record.runners.models.protocol import HostedModel
 from tests.support.canned_model import CannedModel, MemoryRecording, text_reply
 
 WHOLE, SHORT = json.dumps({"segments": ["a", "b", "c"]}), json.dumps({"segments": ["a"]})
@@ -33,9 +34,9 @@ def cut(text):
     return msgspec.structs.replace(text_reply(text), finish_reason="length")
 
 
-def asking(*replies, parameters=None):
+def asking(*replies, parameters=None, model_class=CannedModel):
     """A caller over prepared replies, what it records, and the model."""
-    model, recording = CannedModel(replies), MemoryRecording()
+    model, recording = model_class(replies), MemoryRecording()
     parameters = {"temperature": 0, "max_tokens": 4096} if parameters is None else parameters
     caller = ModelCaller(model=model, recording=recording, role="judge", thread_id="x", parameters=parameters)
     return caller, recording, model
@@ -90,12 +91,12 @@ def test_a_hosted_model_has_its_own_limit_in_every_role(role):
 
 async def test_the_limit_of_a_model_is_not_raised():
     """A limit that the model itself adds, as Claude's own, stays: twice as much would be refused."""
-    caller, _, model = asking(cut(SHORT), text_reply(WHOLE), parameters={})
 
-    async def with_own_limit(parameters):
-        return {"max_tokens": 64_000, **parameters}
+    class Limited(CannedModel, HostedModel):
+        async def completed_parameters(self, parameters):
+            return {"max_tokens": 64_000, **parameters}
 
-    model.completed_parameters = with_own_limit
+    caller, _, model = asking(cut(SHORT), text_reply(WHOLE), parameters={}, model_class=Limited)
     await ask(caller, Wording(), "Which?", json.loads, wanted="segments")
     assert [each.parameters["max_tokens"] for each in model.requests] == [64_000, 64_000]
 

@@ -7,8 +7,8 @@ from lhaw_record.runners.agents.programs.leases import LeasedTrial
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.models.endpoints.door import door_of
 from lhaw_record.runners.models.protocol import ModelError
-from lhaw_record.runners.runs.daemon.guard import COOKIE, session_of
-from lhaw_record.runners.runs.daemon.serve import Settings, check
+from lhaw_record.runners.runs.daemon.app import COOKIE, session_of
+from lhaw_record.runners.runs.daemon.serve import ServeSettings, check
 from tests.runners.runs.daemon.running import daemon_at
 from tests.support.canned_model import text_reply
 
@@ -189,15 +189,15 @@ async def test_a_trial_has_nothing_here(locked_client):
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
-        (Settings(host="0.0.0.0"), "LHAW_RECORD_TOKEN"),
-        (Settings(host="192.168.1.5"), "LHAW_RECORD_TOKEN"),
-        (Settings(host="::"), "LHAW_RECORD_TOKEN"),
-        (Settings(token="short"), "shorter than 16"),
-        (Settings(max_trials=0), "--max-trials"),
-        (Settings(host="", token=TOKEN), "--host is empty"),
-        (Settings(token=TOKEN, lease_token="short"), "LEASE_TOKEN is shorter than 16"),
-        (Settings(lease_token=LEASE_TOKEN), "beside a LHAW_RECORD_TOKEN"),
-        (Settings(token=TOKEN, lease_token=TOKEN), "another one"),
+        (ServeSettings(host="0.0.0.0"), "LHAW_RECORD_TOKEN"),
+        (ServeSettings(host="192.168.1.5"), "LHAW_RECORD_TOKEN"),
+        (ServeSettings(host="::"), "LHAW_RECORD_TOKEN"),
+        (ServeSettings(token="short"), "shorter than 16"),
+        (ServeSettings(max_trials=0), "--max-trials"),
+        (ServeSettings(host="", token=TOKEN), "--host is empty"),
+        (ServeSettings(token=TOKEN, lease_token="short"), "LEASE_TOKEN is shorter than 16"),
+        (ServeSettings(lease_token=LEASE_TOKEN), "beside a LHAW_RECORD_TOKEN"),
+        (ServeSettings(token=TOKEN, lease_token=TOKEN), "another one"),
     ],
 )
 def test_unsafe_settings_are_refused(settings, word):
@@ -206,7 +206,9 @@ def test_unsafe_settings_are_refused(settings, word):
         check(settings)
 
 
-@pytest.mark.parametrize("settings", [Settings(), Settings(host="localhost"), Settings(host="0.0.0.0", token=TOKEN)])
+@pytest.mark.parametrize(
+    "settings", [ServeSettings(), ServeSettings(host="localhost"), ServeSettings(host="0.0.0.0", token=TOKEN)]
+)
 def test_safe_settings_are_not(settings):
     """Loopback as it is, and any address with a token."""
     check(settings)

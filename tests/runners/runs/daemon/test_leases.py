@@ -40,8 +40,7 @@ from lhaw_record.runners.base.errors import LeaseReturned, RunnerError, SandboxB
 from lhaw_record.runners.environments.sandboxes.protocol import CommandResult
 from lhaw_record.runners.runs.daemon.attaching import opened
 from lhaw_record.runners.runs.daemon.client import Client, read_address
-from lhaw_record.runners.runs.daemon.errors import DaemonRefusal
-from lhaw_record.runners.runs.daemon.messages import LeaseReply, LeaseRequest
+from lhaw_record.runners.runs.daemon.messages import DaemonRefusal, LeaseReply, LeaseRequest
 from tests.cli.experiments import ALL_KINDS, PLAIN_PROCESS, write_experiment
 from tests.cli.program import PROGRAM, called, count_events, end, environment, lhaw_record, query, verify, wait_until
 from tests.runners.runs.daemon.running import PATIENCE_S, daemon_at, submission

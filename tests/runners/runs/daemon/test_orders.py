@@ -11,7 +11,7 @@ from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.agents.scripted import ScriptedModel
 from lhaw_record.runners.runs.daemon import orders
-from lhaw_record.runners.runs.daemon.messages import Order, Submission
+from lhaw_record.runners.runs.daemon.messages import ExperimentOrder, Submission
 from lhaw_record.runners.runs.daemon.queue import stored_queue
 from lhaw_record.runners.runs.daemon.serve import opened_daemon
 from tests.analytics.make_store import Store as Records
@@ -139,7 +139,7 @@ async def test_a_failed_run_that_gave_nothing_up_can_be_asked_for_again(tmp_path
         summary = {"trials_finished": 0, "trials_failed": 0, "trials_blocked": 0, "trials_left": 4}
         daemon.queue.apply("small", RunFinished(run_id="", outcome="failed", **summary))
         assert (daemon.overview("small").state, daemon.overview("small").given_up) == ("failed", 0)
-        assert (await orders.requeue(daemon, "small", Order(by="a test"))).trial_ids == ("t1",)
+        assert (await orders.requeue(daemon, "small", ExperimentOrder(by="a test"))).trial_ids == ("t1",)
         assert daemon.overview("small").state == "waiting"
 
 

@@ -12,9 +12,8 @@ import uvicorn
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.runners.agents.programs.leases import open_leases
 from lhaw_record.runners.cli.attempt_text import print_attempt
-from lhaw_record.runners.runs.daemon.app import application
-from lhaw_record.runners.runs.daemon.guard import COOKIE
-from lhaw_record.runners.runs.daemon.live import Counts
+from lhaw_record.runners.runs.daemon.app import COOKIE, application
+from lhaw_record.runners.runs.daemon.live import TrialCounts
 from lhaw_record.runners.runs.daemon.pages import Reports, page_routes
 from lhaw_record.runners.runs.daemon.serve import bound, opened_daemon
 from tests.analytics.report.conftest import chromium, view  # noqa: F401 - fixtures
@@ -164,7 +163,7 @@ def test_it_is_readable_at_ten_thousand_trials(view, served, tmp_path, scheme): 
     """In both colour schemes every text has contrast, and the page stays small whatever the number of trials."""
     submit(view, served, submission(tmp_path))
     view.wait(f"{TEXT.format('#experiments')}.includes('finished')")
-    counts = Counts((), lambda _: False)
+    counts = TrialCounts((), lambda _: False)
     counts.planned = Counter({(f"agent {a}", f"inject_{p}"): 400 for a in range(5) for p in (10, 30, 50, 70, 90)})
     counts.finished = Counter(dict.fromkeys(counts.planned, 123))
     served.daemon._counts["small"] = counts

@@ -5,9 +5,9 @@ from markupsafe import escape
 
 from lhaw_record import command_line
 from lhaw_record.analytics.report import build
-from lhaw_record.recorder.reading.streams import stream_ids
+from lhaw_record.recorder.reading.reader import stream_ids
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.recorder import Recorder
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.runs.daemon.pages import Reports
 from tests.cli.program import called
 from tests.recorder.stores import record_streams
@@ -16,7 +16,7 @@ from tests.runners.runs.daemon.running import daemon_at, submission, until
 
 async def recorded(store, name):
     """Record a stream in an experiment."""
-    async with Recorder(store, name) as recorder:
+    async with StoreRecorder(store, name) as recorder:
         await record_streams(recorder, 1, 3, lambda stream: None)
 
 

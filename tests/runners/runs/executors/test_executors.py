@@ -12,7 +12,7 @@ from lhaw_record.recorder.reading.trial_index import FinishedTrial
 from lhaw_record.runners.agents.trial_record import TrialOutcome
 from lhaw_record.runners.base.errors import ExecutorError, ExperimentError
 from lhaw_record.runners.experiment.prompts import Prompts
-from lhaw_record.runners.runs.executors import ray_executor, ray_pool, ray_worker_group
+from lhaw_record.runners.runs.executors import ray_executor, ray_pool
 from lhaw_record.runners.runs.executors.ray_pool import WorkerPool
 from lhaw_record.runners.runs.executors.ray_worker import Assignment, WorkerInfo
 from lhaw_record.runners.runs.planning.plan import make_plan
@@ -37,7 +37,7 @@ ASSIGNMENT = Assignment(
 @pytest.fixture
 def no_pauses(monkeypatch):
     """Workers that die while joining are hired again at once."""
-    monkeypatch.setattr(ray_worker_group, "_PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(ray_pool, "_PAUSES_S", (0.0, 0.0))
 
 
 def scripts(run, join=None, leave=None):
@@ -240,8 +240,8 @@ async def test_what_a_worker_could_not_publish_is_an_error_of_the_run():
 
 async def test_two_drivers_of_one_experiment_exclude_each_other(monkeypatch):
     """The workers of another driver stay: the second run says so and pays for nothing. Other experiments may run."""
-    monkeypatch.setattr(ray_worker_group, "_STRAGGLERS_S", 0.05)
-    prefix = ray_worker_group.prefix_of(ASSIGNMENT)
+    monkeypatch.setattr(ray_pool, "_STRAGGLERS_S", 0.05)
+    prefix = ray_pool.prefix_of(ASSIGNMENT)
     with pytest.raises(ExecutorError, match="another driver is running experiment"):
         async with pool(FakeRay(scripts(finishing), names=[f"{prefix}1"])).opened():
             pytest.fail("it began")

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.runs.executors import ray_environment, ray_files
+from lhaw_record.runners.runs.executors import ray_shipping
 from lhaw_record.runners.runs.executors.ray_worker import plan_digest
 from lhaw_record.runners.runs.preparation import prepare, prepare_experiment
 from tests.cli.experiments import PLAIN_PROCESS, write_experiment
@@ -24,8 +24,8 @@ ENTRY = 'command = ["python3", "-c", "print(1)"]\nanswer = "stdout"\nwire = "cha
 def elsewhere(experiment, root, gone):
     """Plan an experiment from its archive below a folder, while what it was made of is gone."""
     prepared = prepare(experiment)
-    files = ray_files.packed(prepared)
-    ray_files.unpack(files.archive, root)
+    files = ray_shipping.packed(prepared)
+    ray_shipping.unpack(files.archive, root)
     gone.rename(gone.with_name("gone"))
     path = Path(f"{root}{experiment}")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,15 +110,15 @@ def test_a_benchmarks_files_come_along(benchmark, prefix, tmp_path, monkeypatch)
 @pytest.mark.thorough
 def test_what_is_too_large_is_a_link_to_its_path(tmp_path, monkeypatch):
     """It is named, and every machine that has it at its path can run; another one is refused by the path."""
-    monkeypatch.setattr(ray_files, "_MOST_BYTES", 10)
+    monkeypatch.setattr(ray_shipping, "_MOST_BYTES", 10)
     work = tmp_path / "work"
     write_file(work / "brief.md", "Be brief, please.")
     agents = [{"name": "terse", "model": "scripted/balanced", "strategy": "brief"}]
     path = write_experiment(work / "a.toml", agents=agents, more='[prompts.strategies]\nbrief = "brief.md"\n')
     prepared = prepare(path)
-    files = ray_files.packed(prepared)
+    files = ray_shipping.packed(prepared)
     assert files.left_out == (work / "brief.md",)
-    ray_files.unpack(files.archive, tmp_path / "root")
+    ray_shipping.unpack(files.archive, tmp_path / "root")
     there = Path(f"{tmp_path}/root{path}")
     assert plan_digest(prepare_experiment(files.experiment, there).plan) == plan_digest(prepared.plan)
     (work / "brief.md").unlink()
@@ -133,8 +133,8 @@ def test_a_link_never_leads_out_of_the_folder_that_is_unpacked_in(tmp_path):
     write_file(outside / "a.md", "Mine.")
     write_file(work / "folder" / "b.md", "b")
     (work / "folder" / "out").symlink_to(outside)
-    archive, _ = ray_files._archived({work / "folder", work / "folder" / "out" / "a.md"})
-    ray_files.unpack(archive, tmp_path / "root")
+    archive, _ = ray_shipping._archived({work / "folder", work / "folder" / "out" / "a.md"})
+    ray_shipping.unpack(archive, tmp_path / "root")
     assert (outside / "a.md").read_text() == "Mine."
     assert not (outside / "a.md").is_symlink()
 
@@ -167,14 +167,14 @@ class Machines:
 
 async def test_packages_are_sent_unless_each_machine_has_them(monkeypatch):
     """One machine with others, one that cannot answer, or no machine yet: each is a reason to send them."""
-    monkeypatch.setattr(ray_environment, "packages_digest", lambda _: "ours")
+    monkeypatch.setattr(ray_shipping, "packages_digest", lambda _: "ours")
     for answers, is_so in (
         (["ours", "ours"], True),
         (["ours", "others"], False),
         (["ours", ImportError("no such module")], False),
         ([], False),
     ):
-        assert await ray_environment.has_them_everywhere(Machines(answers), "desk") is is_so
+        assert await ray_shipping.has_them_everywhere(Machines(answers), "desk") is is_so
 
 
 @pytest.mark.thorough
@@ -183,9 +183,7 @@ def test_a_package_is_sent_from_where_it_was_installed(tmp_path, monkeypatch):
 
     def asked(**origin):
         read = {"direct_url.json": json.dumps(origin)} if origin else {}
-        return ray_environment._requirement(
-            SimpleNamespace(name="p", version="1", read_text=read.get), tmp_path / "out"
-        )
+        return ray_shipping._requirement(SimpleNamespace(name="p", version="1", read_text=read.get), tmp_path / "out")
 
     (tmp_path / "out").mkdir()
     wheel = write_file(tmp_path / "in it" / "p-1-py3-none-any.whl", "packed")
@@ -198,12 +196,12 @@ def test_a_package_is_sent_from_where_it_was_installed(tmp_path, monkeypatch):
         asked(url=wheel.as_uri(), archive_info={}, subdirectory="a")
     built = []
     monkeypatch.setattr(
-        ray_environment, "build_wheel", lambda place, out: built.append(place) or write_file(out / "b.whl", "b")
+        ray_shipping, "build_wheel", lambda place, out: built.append(place) or write_file(out / "b.whl", "b")
     )
     (tmp_path / "project" / "a").mkdir(parents=True)
     asked(url=(tmp_path / "project").as_uri(), dir_info={}, subdirectory="a")
     assert built == [tmp_path / "project" / "a"]
-    place = asked(url=wheel.as_uri(), archive_info={}).replace(ray_environment._UNPACKED, str(tmp_path / "out"))
+    place = asked(url=wheel.as_uri(), archive_info={}).replace(ray_shipping._UNPACKED, str(tmp_path / "out"))
     assert Path(place).read_text() == "packed"
     with pytest.raises(ExperimentError, match="p 1 was installed from /nowhere, which is gone"):
         asked(url="file:///nowhere", dir_info={"editable": True})

@@ -13,8 +13,8 @@ from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.experiment.decoding import load_experiment
-from lhaw_record.runners.runs.planning.cells import assign_sessions
-from lhaw_record.runners.runs.planning.designs import Cell, Design, chosen, load_design
+from lhaw_record.runners.runs.planning.designs import DesignCell, VariantDesign, chosen, load_design
+from lhaw_record.runners.runs.planning.plan import assign_sessions
 from lhaw_record.runners.runs.preparation import check_runnable, prepare
 
 EXPERIMENTS = Path(__file__).parents[4] / "experiments"
@@ -125,7 +125,7 @@ def variant(number, task, dimensions, ambiguity_class="divergent", severity=None
 
 def design(*cells, tasks=10):
     """A design of desk."""
-    return Design(source="here", tasks={"desk": tasks}, cells=cells)
+    return VariantDesign(source="here", tasks={"desk": tasks}, cells=cells)
 
 
 OFFERED = [variant(number, number % 4, ["goal"] if number % 2 else ["input", "goal"]) for number in range(24)]
@@ -133,7 +133,7 @@ OFFERED = [variant(number, number % 4, ["goal"] if number % 2 else ["input", "go
 
 def test_a_design_chooses_by_kind_and_seed():
     """A cell gets variants of its kind only, the same for the same seed, others for another, in the offered order."""
-    cell = Cell(benchmark="desk", dimensions=(("goal", "input"),), classes={"divergent": 5})
+    cell = DesignCell(benchmark="desk", dimensions=(("goal", "input"),), classes={"divergent": 5})
     picked = chosen(design(cell), OFFERED, 0)
     assert len(picked) == 5
     assert {frozenset(segment.dimension for segment in each.segments) for each in picked} == {
@@ -146,7 +146,7 @@ def test_a_design_chooses_by_kind_and_seed():
 
 def test_a_design_spreads_over_tasks_and_stops_at_their_number():
     """As many tasks as there are while they may be new; never more than the design has."""
-    cell = Cell(benchmark="desk", variants=4)
+    cell = DesignCell(benchmark="desk", variants=4)
     assert Counter(each.task_id for each in chosen(design(cell), OFFERED, 0)) == {f"t{at}": 1 for at in range(4)}
     assert len({each.task_id for each in chosen(design(cell, tasks=2), OFFERED, 0)}) == 2
 
@@ -154,9 +154,9 @@ def test_a_design_spreads_over_tasks_and_stops_at_their_number():
 @pytest.mark.parametrize(
     ("cell", "found"),
     [
-        (Cell(benchmark="desk", classes={"benign": 1}), "0 from 0"),
-        (Cell(benchmark="desk", dimensions=(("goal",),), variants=13), "12 from 12"),
-        (Cell(benchmark="desk", severity="delete", variants=1), "0 from 0"),
+        (DesignCell(benchmark="desk", classes={"benign": 1}), "0 from 0"),
+        (DesignCell(benchmark="desk", dimensions=(("goal",),), variants=13), "12 from 12"),
+        (DesignCell(benchmark="desk", severity="delete", variants=1), "0 from 0"),
     ],
 )
 def test_a_cell_that_cannot_be_filled_is_refused(cell, found):

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from lhaw_record.recorder.reading.trial_index import FinishedTrial
-from lhaw_record.runners.base.conversation.injection import InjectionTemplates, injection_action, oracle_budget
+from lhaw_record.runners.base.conversation.injection import injection_action, oracle_budget
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.experiment.prompts import Prompts
+from lhaw_record.runners.experiment.prompts import InjectionTemplates, Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, BudgetSpec, LimitsSpec
 from lhaw_record.runners.runs.planning.plan import make_plan, settle_budget
 from tests.support.toy_plan import ListedBenchmark, experiment
@@ -95,9 +95,9 @@ def test_what_is_measured_is_in_the_identity(change):
 
 
 def test_a_limit_that_is_not_set_is_not_in_the_identity():
-    """Trials that were recorded before there was a limit of actions are still those of their file."""
+    """Without a limit of actions, the key has every other limit."""
     (key, *_) = [trial.key for trial in plan_of(experiment()).trials]
-    assert set(key.limits) == {"max_turns", "max_seconds", "command_seconds", "memory_mb", "processes"}
+    assert set(key.limits) == {"max_turns", "max_seconds", "command_seconds", "memory_mb", "processes", "file_mb"}
 
 
 def test_a_changed_prompt_makes_new_trials():

@@ -11,8 +11,8 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
-from lhaw_record.runners.agents.programs.questions import Questions
 from lhaw_record.runners.users.ask_user import bridge
+from lhaw_record.runners.users.ask_user.calls import Questions
 from lhaw_record.runners.users.simulated_user.answers import answer_with
 from tests.runners.users.simulated_user.people import NAME, NAME_QUESTION
 from tests.runners.users.simulated_user.trials import SlowSimulator, call, opening, request, trial_with

@@ -7,7 +7,7 @@ import sse_starlette
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from lhaw_record.runners.users.simulated_user.answers import answer_with
-from lhaw_record.runners.users.simulated_user.protocol import Answer
+from lhaw_record.runners.users.simulated_user.protocol import UserAnswer
 from tests.runners.users.simulated_user.people import NAME, NAME_QUESTION
 from tests.runners.users.simulated_user.trials import (
     JSON,
@@ -129,7 +129,7 @@ async def test_separators_of_lines_in_a_text_do_no_harm(accept):
         name = "echo"
 
         async def answer(self, question, context, knowledge):
-            return Answer(text=question)
+            return UserAnswer(text=question)
 
     question = "a\u2028b\u2029c\x85d"
     async with trial_with(Echo()) as trial, trial.http(Accept=accept) as http:

@@ -12,10 +12,8 @@ from mcp.client.streamable_http import streamable_http_client
 from lhaw_record.recorder.errors import RecordingFailed
 from lhaw_record.recorder.events import QuestionAsked
 from lhaw_record.runners.base.errors import UserSimulatorError
-from lhaw_record.runners.users.ask_user.client import AskUserClient
-from lhaw_record.runners.users.ask_user.question import Question
-from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
-from lhaw_record.runners.users.ask_user.server import build_server, call_id_of
+from lhaw_record.runners.users.ask_user.recorded_user import AskUserTool, RecordedUser
+from lhaw_record.runners.users.ask_user.server import AskUserCall, build_server, call_id_of
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator, answer_with
 from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
 from tests.runners.users.simulated_user.people import NAME, NAME_QUESTION, MemoryStream, ToldModel, knowing
@@ -24,7 +22,7 @@ MODES = ["auto", "legacy"]
 SERVE = (
     "import sys, anyio\n"
     "from lhaw_record.runners.users.simulated_user.answers import ExactSimulator\n"
-    "from lhaw_record.runners.users.ask_user.standalone import serve\n"
+    "from lhaw_record.runners.users.ask_user.serving import serve\n"
     "from tests.runners.users.simulated_user.people import FULL_PROMPT, VARIANT\n"
     "anyio.run(serve, VARIANT, FULL_PROMPT, ExactSimulator(), sys.argv[1], 0)\n"
 )
@@ -44,7 +42,7 @@ def asking(simulator, stream=None):
     """Return the handler of a server that asks in that trial."""
     ask_user = recorded(simulator, stream)
 
-    async def handler(asked: Question):
+    async def handler(asked: AskUserCall):
         return await ask_user(asked.question, asked.context, asked.call_id, 1)
 
     return handler
@@ -188,11 +186,11 @@ def test_the_call_id_is_found_under_the_keys_of_known_clients(meta, call_id):
 async def test_the_native_client_lists_asks_and_records():
     """The agent's tool definition is what the server lists; an answer is a tool result."""
     stream = MemoryStream()
-    async with AskUserClient(recorded(ExactSimulator(), stream), lambda: 3) as user:
-        assert user.tool.name == "ask_user"
-        assert user.tool.input_schema["required"] == ["question"]
-        result = await user.ask({"question": NAME_QUESTION, "context": "Nearly done."}, "call-1")
-        wrong = await user.ask({"query": 5}, "call-2")
+    user = AskUserTool(recorded(ExactSimulator(), stream), lambda: 3)
+    assert user.tool.name == "ask_user"
+    assert user.tool.input_schema["required"] == ["question"]
+    result = await user.ask({"question": NAME_QUESTION, "context": "Nearly done."}, "call-1")
+    wrong = await user.ask({"query": 5}, "call-2")
     assert result.text == answer_with([NAME])
     assert not result.is_error
     assert wrong.is_error
@@ -203,9 +201,9 @@ async def test_the_native_client_lists_asks_and_records():
 async def test_the_native_client_raises_the_simulators_own_error():
     """The server turns an exception into a result; the trial gets the exception itself."""
     error = UserSimulatorError("no connection", kind="connection")
-    async with AskUserClient(recorded(LlmSimulator(ToldModel(error))), lambda: 1) as user:
-        with pytest.raises(UserSimulatorError) as caught:
-            await user.ask({"question": NAME_QUESTION}, "call-1")
+    user = AskUserTool(recorded(LlmSimulator(ToldModel(error))), lambda: 1)
+    with pytest.raises(UserSimulatorError) as caught:
+        await user.ask({"question": NAME_QUESTION}, "call-1")
     assert caught.value is error
 
 
@@ -215,9 +213,9 @@ async def test_the_native_client_raises_a_failing_recorder():
     def fail(events):
         raise RecordingFailed("disk full")
 
-    async with AskUserClient(recorded(ExactSimulator(), MemoryStream(fail)), lambda: 1) as user:
-        with pytest.raises(RecordingFailed):
-            await user.ask({"question": NAME_QUESTION}, "call-1")
+    user = AskUserTool(recorded(ExactSimulator(), MemoryStream(fail)), lambda: 1)
+    with pytest.raises(RecordingFailed):
+        await user.ask({"question": NAME_QUESTION}, "call-1")
 
 
 @pytest.mark.thorough

@@ -5,9 +5,8 @@ import pytest
 
 from lhaw_record.recorder.events import RevealedSegment
 from lhaw_record.runners.base.errors import ExperimentError, UserSimulatorError
-from lhaw_record.runners.users.simulated_user.answer_checks import is_echo
 from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator, answer_with, deferral
-from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
+from lhaw_record.runners.users.simulated_user.llm import LlmSimulator, is_echo
 from tests.runners.users.simulated_user.people import (
     BOUND,
     BOUND_QUESTION,

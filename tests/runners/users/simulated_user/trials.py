@@ -10,9 +10,9 @@ from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
 from lhaw_record.recorder.events import QuestionAnswered, QuestionAsked
-from lhaw_record.runners.agents.programs.ask_user_server import AskUserServer
-from lhaw_record.runners.models.gateway.session import PendingCall
+from lhaw_record.runners.models.gateway.calls import PendingCall
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
+from lhaw_record.runners.users.ask_user.serving import AskUserServer
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator
 from tests.runners.models.gateway.serving import serving
 from tests.runners.users.simulated_user.people import NAME, MemoryStream, knowing

@@ -9,7 +9,7 @@ from lhaw_record.runners.base.errors import GraderError
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.desk.task import DeskCheckpoint, desk_tasks
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 SETTINGS = EnvironmentSettings(sandbox=ProcessSandboxProvider(), limits=SandboxLimits())

@@ -10,8 +10,7 @@ import openpyxl
 import pytest
 
 from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import OfficeDeliverables
-from lhaw_record.runners.environments.benchmarks.desk.scoring import grade_desk
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, modules_of
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, grade_desk, modules_of
 from lhaw_record.runners.environments.benchmarks.desk.workspace_files import write_files
 from lhaw_record.runners.environments.grading.confined import ConfinedLimits
 from lhaw_record.runners.environments.grading.confined_grading import grade_apart

@@ -5,8 +5,7 @@ import os
 import pytest
 
 from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import OfficeDeliverables
-from lhaw_record.runners.environments.benchmarks.desk.scoring import grade_desk
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, grade_desk
 from lhaw_record.runners.environments.benchmarks.desk.workspace_files import write_files
 from tests.runners.environments.benchmarks.desk.solutions import grade_after, solutions_of
 

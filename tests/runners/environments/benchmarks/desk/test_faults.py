@@ -7,21 +7,20 @@ from typing import get_args
 import msgspec
 import pytest
 
-from lhaw_record.generators.gate.made_variants import findings_against
+from lhaw_record.generators.gate.decision import findings_against
 from lhaw_record.recorder.events.values import Fault
 from lhaw_record.runners.agents.scripted.beliefs import read_stated
 from lhaw_record.runners.agents.scripted.model import recipe_for
 from lhaw_record.runners.agents.scripted.transcript import Transcript
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.desk.recipe import desk_recipes
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import (
+from lhaw_record.runners.environments.benchmarks.desk.task import (
+    desk_tasks,
     environment_variants,
     faulty_requests,
     prompt_variants,
-    read_variants,
 )
-from lhaw_record.runners.environments.benchmarks.desk.workspace_changes import apply_change
+from lhaw_record.runners.environments.benchmarks.desk.workspace_files import apply_change
 from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems
 from lhaw_record.runners.users.simulated_user.answers import answer_with
 
@@ -52,9 +51,10 @@ def test_it_has_its_fault_and_no_other(task, variant):
 @pytest.mark.parametrize(("task", "variant"), FAULTY, ids=NAMES)
 def test_its_passages_and_files_fit_the_task(task, variant):
     """Every replaced passage is once in the full prompt, and files that show the fault say what the user means."""
-    entry = next(each for each in read_variants(task).faults if variant.variant_id.endswith(f"/{each.name}"))
+    entry = next(each for each in task.variants_file().variants if variant.variant_id.endswith(f"/{each.name}"))
     assert [task.prompt().count(task.fill(each.text)) for each in entry.replacements] == [1] * len(entry.replacements)
-    assert set(entry.segment.checkpoint_refs) <= {item.checkpoint_id for item in task.checkpoints}
+    (segment,) = entry.segments
+    assert set(segment.checkpoint_refs) <= {item.checkpoint_id for item in task.checkpoints}
     files = task.build(task.parameters)
     changed = {
         name: content
@@ -62,7 +62,7 @@ def test_its_passages_and_files_fit_the_task(task, variant):
         if content != files.get(name)
     }
     assert bool(changed) == (variant.fault in ("stale_information", "missing_authority"))
-    (parameter,) = entry.segment.parameters
+    (parameter,) = segment.parameters
     meant = msgspec.structs.asdict(task.parameters)[parameter]
     assert all(meant in content for content in changed.values())
 

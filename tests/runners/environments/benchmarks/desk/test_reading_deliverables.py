@@ -12,9 +12,12 @@ from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import
     CheckpointNotMet,
     OfficeDeliverables,
     UnreadableTableError,
+    mentions,
+    mentions_number,
+    number,
+    numbers,
     read_table,
 )
-from lhaw_record.runners.environments.benchmarks.desk.text_matching import mentions, mentions_number, number, numbers
 from lhaw_record.runners.environments.benchmarks.desk.workspace_files import write_files
 
 

@@ -10,11 +10,10 @@ from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.agents.scripted.beliefs import read_stated
 from lhaw_record.runners.agents.scripted.model import recipe_for
 from lhaw_record.runners.agents.scripted.transcript import Statement, Transcript
-from lhaw_record.runners.base.conversation.injection import InjectionTemplates
 from lhaw_record.runners.environments.benchmarks.desk import recipe as recipe_module
 from lhaw_record.runners.environments.benchmarks.desk.recipe import desk_recipes, read_steps
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import prompt_variants
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, prompt_variants
+from lhaw_record.runners.experiment.prompts import InjectionTemplates
 
 TASKS = {task.task_id: task for task in desk_tasks()}
 RECIPES = {recipe.name: recipe for recipe in desk_recipes()}

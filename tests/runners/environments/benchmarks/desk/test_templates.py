@@ -6,14 +6,13 @@ import msgspec
 import pytest
 
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import read_variants, variant_of
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, prompt_variants
 from lhaw_record.runners.environments.benchmarks.desk.workspace_files import write_files
 from tests.runners.environments.benchmarks.desk.solutions import grade_after, solutions_of
 
 TASKS = desk_tasks()
 IDS = [task.task_id for task in TASKS]
-ENTRIES = [(task, entry) for task in TASKS for entry in read_variants(task).variants]
+ENTRIES = [(task, entry) for task in TASKS for entry in task.variants_file().variants if entry.prompt is not None]
 ENTRY_IDS = [f"{task.task_id}/{entry.name}" for task, entry in ENTRIES]
 INSTANCES = [
     pytest.param(task, name, value, id=f"{task.task_id}-{name}-{value}")
@@ -54,7 +53,7 @@ def test_other_instances_are_solvable_and_graded(task, name, value, tmp_path):
 @pytest.mark.parametrize(("task", "entry"), ENTRIES, ids=ENTRY_IDS)
 def test_variant_takes_its_values_away(task, entry):
     """A removed value is in the full prompt, contains its parameters, and is absent from the underspecified prompt."""
-    variant = variant_of(task, entry)
+    variant = next(each for each in prompt_variants(task) if each.variant_id.endswith(f"/{entry.name}"))
     for segment, written in zip(variant.segments, entry.segments, strict=True):
         assert segment.value in task.prompt()
         assert set(re.findall(r"\{(\w+)\}", written.value)) == set(written.parameters)

@@ -6,9 +6,8 @@ import pytest
 from lhaw_record.recorder.events.values import ChangeArgument, EnvironmentChange
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks
-from lhaw_record.runners.environments.benchmarks.desk.variants import environment_variants
-from lhaw_record.runners.environments.benchmarks.desk.workspace_changes import apply_change
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, environment_variants
+from lhaw_record.runners.environments.benchmarks.desk.workspace_files import apply_change
 from tests.runners.environments.benchmarks.desk.test_benchmark import SETTINGS
 
 TABLE = "id,amount\n" + "".join(f"r{number},{number}\n" for number in range(16))

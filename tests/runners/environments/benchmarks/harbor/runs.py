@@ -6,8 +6,8 @@ import anyio
 
 from lhaw_record.recorder.events import ClarificationInjected, QuestionAsked, TrialFinished, TrialStarted
 from lhaw_record.recorder.reading.reader import read_envelopes
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 from tests.runners.environments.benchmarks.harbor.folders import write_task
 from tests.runners.environments.sandboxes.docker_fixtures import own_names

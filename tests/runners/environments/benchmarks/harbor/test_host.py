@@ -10,7 +10,7 @@ from lhaw_record.runners.environments.benchmarks.harbor.benchmark import open_ha
 from lhaw_record.runners.environments.benchmarks.harbor.host import placed, refusal_of_host
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
 from lhaw_record.runners.environments.sandboxes.kinds import provider
-from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, SandboxLimits
 from lhaw_record.runners.experiment.tables import GraderSpec
 from tests.runners.environments.benchmarks.harbor.folders import write_task
 from tests.support.needs import needs
@@ -189,8 +189,8 @@ async def test_a_program_below_the_work_directory_is_refused_by_name(tmp_path):
     """Its folders are shown at their own paths, so a task cannot have the same path."""
     folder_with(tmp_path / "hello")
     benchmark = open_harbor({"folder": ".", "without_docker": True, "gate": False}, tmp_path, GraderSpec())
-    way = Way(socket="", mounts=("/srv/agents/mine",))
-    settings = EnvironmentSettings(sandbox=await provider("namespaces"), limits=SandboxLimits(), way=way)
+    access = ProgramAccess(socket="", mounts=("/srv/agents/mine",))
+    settings = EnvironmentSettings(sandbox=await provider("namespaces"), limits=SandboxLimits(), access=access)
     with pytest.raises(
         SandboxBoundaryError, match="around the task's work directory /srv; give the task another WORKDIR"
     ):

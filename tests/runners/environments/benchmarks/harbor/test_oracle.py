@@ -7,8 +7,8 @@ import pytest
 
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.harbor import environment, oracle, read_task
-from lhaw_record.runners.environments.benchmarks.harbor.container import Verdict
-from lhaw_record.runners.environments.benchmarks.harbor.environment import HarborEnvironment, Setup
+from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict
+from lhaw_record.runners.environments.benchmarks.harbor.environment import ContainerSetup, HarborEnvironment
 from lhaw_record.runners.environments.benchmarks.harbor.images import TaskImages
 from lhaw_record.runners.environments.benchmarks.harbor.oracle import OracleGate, oracle_of
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
@@ -19,7 +19,7 @@ IMAGES = TaskImages(agent="a", verifiers=("v",), ids={"a": "1", "v": "2"})
 
 def reward(value):
     """Return the verdict of a task with one reward."""
-    return Verdict(rewards={"reward": value}, stdout=b"")
+    return HarborVerdict(rewards={"reward": value}, stdout=b"")
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def setup_in(tmp_path):
     task = read_task(write_task(tmp_path / "hello"))
 
     def make(network, images=IMAGES):
-        return Setup(
+        return ContainerSetup(
             task=task,
             provider=None,
             images=images,

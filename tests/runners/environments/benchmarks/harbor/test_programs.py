@@ -11,9 +11,9 @@ from lhaw_record.recorder.events import TrialFailed
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.harbor import open_harbor
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
-from lhaw_record.runners.environments.sandboxes.docker.labels import MEMORY
-from lhaw_record.runners.environments.sandboxes.docker.relay import LIMITS as RELAY
-from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, SandboxLimits, Way
+from lhaw_record.runners.environments.sandboxes.docker.engine import MEMORY
+from lhaw_record.runners.environments.sandboxes.docker.sidecar import RELAY_LIMITS as RELAY
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, ProgramCommand, SandboxLimits
 from lhaw_record.runners.experiment.tables import GraderSpec
 from tests.runners.agents.programs.rigs import scripted, tiny
 from tests.runners.environments.benchmarks.harbor.folders import CONFIG, write_task
@@ -69,8 +69,8 @@ async def opened(folder, **more):
     async with await asyncio.start_unix_server(answer, path):
         await anyio.Path(path).chmod(0o666)
         limits = SandboxLimits(memory_mb=256, command_seconds=60.0)
-        way = Way(socket=path, path=("/entry/bin",))
-        settings = EnvironmentSettings(sandbox=make_provider(), limits=limits, way=way)
+        access = ProgramAccess(socket=path, path=("/entry/bin",))
+        settings = EnvironmentSettings(sandbox=make_provider(), limits=limits, access=access)
         async with benchmark.open(benchmark.tasks()[0], settings) as environment:
             yield environment
 
@@ -140,7 +140,7 @@ async def test_a_lost_way_to_the_gateway_is_missing_data(tmp_path):
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kill)
-            with pytest.raises(SandboxBoundaryError, match="the way to the gateway broke") as raised:
+            with pytest.raises(SandboxBoundaryError, match="the connection to the gateway broke") as raised:
                 await run(environment.sandbox, "sleep 804")
         assert (raised.value.kind, raised.value.is_retry_owed) == ("relay_gone", True)
         assert not await alive(environment, 804)

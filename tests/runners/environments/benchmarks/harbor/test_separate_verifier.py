@@ -6,8 +6,8 @@ import pytest
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.harbor import environment, read_task
-from lhaw_record.runners.environments.benchmarks.harbor.container import Verdict
-from lhaw_record.runners.environments.benchmarks.harbor.environment import Setup, verdict
+from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict
+from lhaw_record.runners.environments.benchmarks.harbor.environment import ContainerSetup, verdict
 from lhaw_record.runners.environments.benchmarks.harbor.images import TaskImages
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from tests.runners.environments.benchmarks.harbor.folders import CONFIG, write_task
@@ -42,7 +42,7 @@ class ScriptedContainer:
         """Return a reward for the artifacts."""
         if self.error is not None:
             raise self.error
-        return Verdict(rewards={"reward": float(self.got == ARTIFACTS)}, stdout=b"")
+        return HarborVerdict(rewards={"reward": float(self.got == ARTIFACTS)}, stdout=b"")
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def verified(tmp_path, monkeypatch):
             yield opened.pop(0)
 
         monkeypatch.setattr(environment, "open_container", open_container)
-        setup = Setup(
+        setup = ContainerSetup(
             task=task,
             provider=None,
             images=TaskImages(agent="a", verifiers=("v",), ids={}),

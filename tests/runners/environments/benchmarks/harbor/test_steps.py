@@ -17,8 +17,8 @@ from lhaw_record.recorder.storage.blobs import load_blob
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.base.errors import ExperimentError, GraderError
 from lhaw_record.runners.environments.benchmarks.harbor import environment, open_harbor, read_task, task_of
-from lhaw_record.runners.environments.benchmarks.harbor.container import Verdict
-from lhaw_record.runners.environments.benchmarks.harbor.environment import HarborEnvironment, Setup
+from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict
+from lhaw_record.runners.environments.benchmarks.harbor.environment import ContainerSetup, HarborEnvironment
 from lhaw_record.runners.environments.benchmarks.harbor.images import TaskImages
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import refusal
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
@@ -182,12 +182,15 @@ def walked(tmp_path, monkeypatch):
             found = rewards[setup.task.steps[number].step.name]
             if found is None:
                 raise GraderError("no file", kind="no_reward", is_retry_owed=False)
-            return Verdict(rewards=found, stdout=b"")
+            return HarborVerdict(rewards=found, stdout=b"")
 
         monkeypatch.setattr(environment, "verdict", verdict)
         images = TaskImages(agent="a", verifiers=("v",), ids={})
         how = {"provider": None, "images": images, "limits": SandboxLimits()}
-        setup, container = Setup(task=task, network="none", verifier_networks=("none",), **how), StepContainer()
+        setup, container = (
+            ContainerSetup(task=task, network="none", verifier_networks=("none",), **how),
+            StepContainer(),
+        )
         return HarborEnvironment(setup, container, AsyncExitStack()), container
 
     return open_steps
@@ -313,7 +316,7 @@ def test_a_program_is_started_again_for_each_step(tmp_path, monkeypatch, wire):
         assert values(events, TrialFlagged, "flag") == []
         calls = [each for each in events if isinstance(each, ModelCalled)]
         assert {(each.call_kind, each.thread_id) for each in calls} == {("main", "t1")}
-        assert [bool(each.details and each.details.thread_change) for each in calls].count(True) == 1
+        assert [bool(each.thread_change) for each in calls].count(True) == 1
     outputs = [each.name for each in trials["tiny", "full"] if isinstance(each, ArtifactStored)]
     assert [name for name in outputs if name.startswith("stdout")] == ["stdout.txt", "stdout-2.txt"]
 
@@ -330,7 +333,7 @@ def test_a_message_due_between_two_starts_follows_the_next_request(tmp_path, mon
     check_alike(trials, "tiny", ("full", "inject_50"))
     events = trials["tiny", "inject_50"]
     assert values(events, ClarificationInjected, "after_action") == [3]
-    later = next(each for each in events if isinstance(each, ModelCalled) and each.details)
+    later = next(each for each in events if isinstance(each, ModelCalled) and each.thread_change)
     *_, request, message = json.loads(later.new_messages_json)
     assert request["content"].endswith("Now add the word bye.")
     assert "the word hello" in message["content"]

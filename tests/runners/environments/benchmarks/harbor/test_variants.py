@@ -6,10 +6,10 @@ import io
 import pytest
 
 from lhaw_record.command_line import main
-from lhaw_record.generators.sources.harbor import HarborSource
+from lhaw_record.generators.sources.published import HarborSource
 from lhaw_record.runners.environments.benchmarks.harbor import open_harbor
 from lhaw_record.runners.experiment.tables import GraderSpec
-from lhaw_record.runners.models.replay import Parameter
+from lhaw_record.runners.models.replay import ReferenceParameter
 from tests.runners.environments.benchmarks.harbor.folders import write_task
 from tests.runners.environments.sandboxes.docker_fixtures import engine, needs_engine  # noqa: F401  a fixture
 from tests.support.docker import BASE_IMAGE
@@ -32,7 +32,7 @@ guesses = ["bye"]
 BROKEN = [
     (VARIANT.replace("the word hello", "the word bye"), "'the word bye' is not in instruction.md"),
     (VARIANT.replace("Write a word", "Write the word hello"), "its prompt still has the value"),
-    (VARIANT.replace('severity = "delete"', 'severity = "environment"'), "changes the environment"),
+    (VARIANT.replace('severity = "delete"', 'severity = "environment"'), "severity 'environment' is not one of"),
     (VARIANT.replace("written", "spelt"), "unknown key 'variants[0].segments[0].spelt'"),
     (VARIANT.replace("written", 'checkpoint_refs = ["c9"]\nwritten'), "the task's checkpoints are reward"),
     (VARIANT.replace('written = "hello"', 'written = "hullo"'), "written = 'hullo' is in no file of solution/"),
@@ -47,7 +47,7 @@ def test_variants_stand_beside_the_task(tmp_path):
     (variant,) = benchmark.variants()
     assert (variant.variant_id, variant.severity) == ("hello/word", "delete")
     assert benchmark.reference("hello").parameters == (
-        Parameter(
+        ReferenceParameter(
             name="p1",
             value="the word hello",
             written="hello",

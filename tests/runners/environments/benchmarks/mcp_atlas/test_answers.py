@@ -2,7 +2,7 @@
 
 import json
 
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.reference_answers import (
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.playbook import (
     average_of_service,
     compare_days,
     crimes_in_period,

@@ -17,9 +17,8 @@ from lhaw_record.recorder.events.values import CONDITIONS
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import ToolBoundaryError
-from lhaw_record.runners.environments.benchmarks.mcp_atlas import data_copy
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import confined
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.data_copy import private_copy
+from lhaw_record.runners.environments.benchmarks.mcp_atlas import confinement
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import confined, private_copy
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.preflight import preflight
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import RunningServer, ServerPlan, running_servers
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
@@ -31,8 +30,8 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
 )
 from lhaw_record.runners.models.protocol import ModelRequest
 from lhaw_record.runners.models.replay import MaskedReplayModel
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 from tests.runners.environments.benchmarks.mcp_atlas.conftest import LIVE_TASKS, ROWS_FILES
 from tests.runners.environments.benchmarks.mcp_atlas.test_servers_with_faults import is_running
@@ -291,7 +290,7 @@ def test_servers_die_with_a_killed_process(core_servers, real_rows):
     program = f"""
 import anyio
 from pathlib import Path
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.data_copy import private_copy
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import private_copy
 from tests.runners.environments.benchmarks.mcp_atlas.test_live import plan, running_servers
 
 async def main():
@@ -312,6 +311,6 @@ anyio.run(main)
             break
         time.sleep(0.01)
     assert not is_running(pid)
-    data_copy._sweep_once.cache_clear()
-    data_copy._sweep_once(tempfile.gettempdir())
+    confinement._sweep_once.cache_clear()
+    confinement._sweep_once(tempfile.gettempdir())
     assert not Path(copy.strip()).exists()

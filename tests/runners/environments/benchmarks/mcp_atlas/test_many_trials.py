@@ -10,8 +10,8 @@ from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.blobs import load_blob
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import catalog
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 from tests.runners.environments.benchmarks.mcp_atlas.test_servers_with_faults import is_running
 from tests.support.canned_model import text_reply, tool_reply

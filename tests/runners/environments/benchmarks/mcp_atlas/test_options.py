@@ -11,7 +11,7 @@ from lhaw_record.runners.base.errors import ExperimentError, ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas import open_mcp_atlas
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import MATCHER
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.install import install_servers, main
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.playbook import cut, playbooks
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.playbook import cutter, playbooks
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
     SERVERS_VARIABLE,
     catalog,
@@ -146,10 +146,8 @@ def test_the_grader_is_chosen_by_the_experiment(world):
 
 
 def test_cutting_a_prompt():
-    """Spans are replaced from the end, so that positions stay true; overlapping ones are a mistake in our file."""
-    assert cut("a red and a blue box", [(2, 6, ""), (12, 16, "coloured")]) == "a and a coloured box"
-    with pytest.raises(ValueError, match="overlaps"):
-        cut("a red box", [(2, 5, ""), (4, 6, "")])
+    """A template takes passages out of a prompt by their positions."""
+    assert cutter("a red and a blue box")("{0:2}{6:12}coloured{16:}") == "a and a coloured box"
 
 
 def test_a_prompt_with_other_bytes_gets_no_variants():

@@ -8,8 +8,8 @@ from lhaw_record.recorder.events import ActionFinished, ActionStarted, TrialFail
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.runners.base.errors import ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.environment import McpAtlasEnvironment
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 from tests.runners.agents.programs.rigs import tiny, toml
 

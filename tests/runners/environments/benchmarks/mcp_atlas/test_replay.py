@@ -10,14 +10,14 @@ from lhaw_record.runners.models.protocol import ModelRequest
 from lhaw_record.runners.models.replay import (
     REPLAY_MODELS,
     MaskedReplayModel,
-    Parameter,
     Reference,
     ReferenceCall,
+    ReferenceParameter,
     ReplayModel,
     hidden_parameters,
 )
 
-CITY = Parameter(
+CITY = ReferenceParameter(
     name="city",
     value="in Ghent",
     written="Ghent",

@@ -18,7 +18,7 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import un
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.environment import (
     MAX_RESULT_CHARACTERS,
     McpAtlasEnvironment,
-    OfferedTool,
+    ServedTool,
 )
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import ServerPlan, running_servers
 
@@ -131,7 +131,7 @@ async def test_a_flood_is_cut_in_the_middle(plan_of):
         environment_digest="e",
     )
     async with running_servers([plan_of("floods")]) as (server,):
-        environment = McpAtlasEnvironment(task, {"fake_echo": OfferedTool(server, "echo")}, (), None)
+        environment = McpAtlasEnvironment(task, {"fake_echo": ServedTool(server, "echo")}, (), None)
         result = await environment.call("fake_echo", {})
         assert len(result.text) < MAX_RESULT_CHARACTERS + 100
         assert "characters left out" in result.text
@@ -191,7 +191,7 @@ async def test_an_unconfined_server_sees_its_data_under_the_published_name():
         )
         async with running_servers([plan]) as (server,):
             raw = await server.call("echo", {"path": str(data)})
-            environment = McpAtlasEnvironment(task, {"echo": OfferedTool(server, "echo")}, (), None, data_at=str(data))
+            environment = McpAtlasEnvironment(task, {"echo": ServedTool(server, "echo")}, (), None, data_at=str(data))
             result = await environment.call(
                 "echo", {"path": "/data/a b.csv", "other": "/home/data", "also": "/database"}
             )

@@ -13,11 +13,11 @@ from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
 from lhaw_record.runners.environments.benchmarks.swebench_pro import open_swebench_pro, suite
 from lhaw_record.runners.environments.benchmarks.swebench_pro.patch import is_stopped_by_limit
-from lhaw_record.runners.environments.sandboxes.local.process import ProcessSandboxProvider
+from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import CommandResult, SandboxLimits
 from lhaw_record.runners.experiment.tables import GraderSpec
+from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare
-from lhaw_record.runners.runs.reporter import Reporter
 from lhaw_record.runners.runs.run import run_experiment
 from tests.contracts.test_sandboxes import _command_lines
 from tests.runners.environments.benchmarks.swebench_pro.acme import PERL, PYTHON, USER, task_of

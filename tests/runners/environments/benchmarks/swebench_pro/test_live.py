@@ -11,7 +11,7 @@ from lhaw_record.command_line import main
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.blobs import load_blob
 from lhaw_record.recorder.storage.store import Store
-from lhaw_record.runners.agents import attempt
+from lhaw_record.runners.agents import runner
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.contract import problems_of
 from lhaw_record.runners.environments.benchmarks.swebench_pro import open_swebench_pro
@@ -65,7 +65,7 @@ def test_published_patches_pass_through_the_whole_program(acme, engine, tmp_path
 
     The common limit of grading does not bind: a suite has its own.
     """
-    monkeypatch.setattr(attempt, "GRADING_SECONDS", 0.001)
+    monkeypatch.setattr(runner, "GRADING_SECONDS", 0.001)
     benchmark = {"name": "swebench_pro", **acme.options()}
     table = "\n".join(f"{key} = {json.dumps(value)}" for key, value in benchmark.items())
     (tmp_path / "x.toml").write_text(

@@ -11,7 +11,7 @@ from lhaw_record.command_line import main
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.tac import company
 from lhaw_record.runners.environments.benchmarks.tac.benchmark import TacBenchmark, open_tac
-from lhaw_record.runners.environments.benchmarks.tac.options import ContainerSpec, read_options
+from lhaw_record.runners.environments.benchmarks.tac.options import CompanyContainer, read_options
 from lhaw_record.runners.experiment.tables import GraderSpec, ModelSpec
 from tests.runners.environments.benchmarks.tac.images import CHECKPOINTS, TASK, make_folder
 from tests.support.needs import needs
@@ -219,7 +219,7 @@ async def test_files_for_services_are_read_beside_the_event_loop(tmp_path, monke
 
     monkeypatch.setattr(Path, "read_bytes", look)
     (tmp_path / "dump").write_text("3")
-    config = await company._config(ContainerSpec(image="a:1", files={"/dump": str(tmp_path / "dump")}))
+    config = await company._config(CompanyContainer(image="a:1", files={"/dump": str(tmp_path / "dump")}))
     assert config.files == {"/dump": b"3"}
     assert threading.main_thread() not in threads
     assert len(threads) == 1

@@ -436,7 +436,7 @@ def test_the_model_of_an_evaluator(run, tmp_path, monkeypatch, mood, faults, kin
         assert content(tmp_path, events, "evaluator.txt") == b"it says Yes.\ngraded with openai/judge\n[redacted]"
         (asked,) = [event for event in events["ModelCalled"] if event.role == "judge"]
         (answered,) = [event for event in events["ModelResponded"] if event.call_id == asked.call_id]
-        assert answered.cost_usd == pytest.approx(0.012)
+        assert answered.usage.cost_usd == pytest.approx(0.012)
     else:
         (failed,) = events["TrialFailed"]
         assert (code, failed.boundary) == (1, "grader")

@@ -1,8 +1,8 @@
 """expense-audit: load ledger, staff and limits, select expenses, apply both rules, sort, write table and summary."""
 
 from lhaw_record.runners.environments.benchmarks.desk.recipe import (
-    Parameter,
     Recipe,
+    RecipeParameter,
     among,
     file_for,
     file_with,
@@ -15,7 +15,7 @@ _CODE = r"\b([A-Z]{1,3}-?\d+)\b"
 
 
 PARAMETERS = (
-    Parameter(
+    RecipeParameter(
         name="ledger_file",
         question="Which of the two ledgers should I audit?",
         patterns=(r"use the ledger `([^`]+)`",),
@@ -23,7 +23,7 @@ PARAMETERS = (
         guesses=seen("list the files", r"\./([\w-]+\.csv)\b", "ledger.csv"),
         shown_by="list the files",
     ),
-    Parameter(
+    RecipeParameter(
         name="amount_column",
         question="Which column of the ledger has the amounts that count?",
         patterns=(r"amounts? (?:is|are) in (?:the column )?`?(\w+_eur)\b",),
@@ -32,21 +32,21 @@ PARAMETERS = (
         usual="amount_eur",
         shown_by="look at the ledger",
     ),
-    Parameter(
+    RecipeParameter(
         name="period",
         question="Which dates does the audit cover, from which day to which day?",
         patterns=(r"dated from (\d{4}-\d\d-\d\d) to (\d{4}-\d\d-\d\d)",),
         shape=r"(\d{4}-\d\d-\d\d) (?:to|until|through|and|-) (\d{4}-\d\d-\d\d)",
         guesses=among("2025-07-01 2025-09-30"),
     ),
-    Parameter(
+    RecipeParameter(
         name="department",
         question="Employees of which department should I audit?",
         patterns=(r"in the department ([A-Z]\w+)",),
         shape=r"\b(?:department|is|are) ([A-Z]\w+)|^([A-Z]\w+)[.]?$",
         guesses=seen("look at the staff list", r"department: (\w+)", "all"),
     ),
-    Parameter(
+    RecipeParameter(
         name="receipt_minimum",
         question="How large must an expense be before it needs a receipt?",
         patterns=(r"of (\d+(?:\.\d+)?) EUR or more that has no receipt",),
@@ -54,7 +54,7 @@ PARAMETERS = (
         guesses=among("25", "50", "30"),
         rule=looked_up("read the policy", r"(?:Receipts|they) are due from (\d+(?:\.\d+)?) EUR"),
     ),
-    Parameter(
+    RecipeParameter(
         name="receipt_code",
         question="Which reason code do I write for a missing receipt?",
         patterns=(
@@ -65,7 +65,7 @@ PARAMETERS = (
         guesses=among("NO_RECEIPT", "R1", "RECEIPT"),
         find=looked_up("read last quarter's notes", r"([A-Z]+-?\d+) = no receipt"),
     ),
-    Parameter(
+    RecipeParameter(
         name="limit_code",
         question="Which reason code do I write for an expense over its limit?",
         patterns=(
@@ -85,7 +85,7 @@ PARAMETERS = (
         "audit_report.csv",
         "findings_q3.csv",
     ),
-    Parameter(
+    RecipeParameter(
         name="sort_order",
         question="How should the rows of the findings be sorted?",
         patterns=(r"sort the rows (?:of the findings )?by ([^.]+)\.",),

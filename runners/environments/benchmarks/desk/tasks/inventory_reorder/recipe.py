@@ -5,8 +5,8 @@ import re
 
 from lhaw_record.runners.environments.benchmarks.desk.recipe import (
     Memory,
-    Parameter,
     Recipe,
+    RecipeParameter,
     among,
     file_for,
     file_with,
@@ -39,14 +39,14 @@ def _next_date(memory: Memory) -> str | None:
 
 
 PARAMETERS = (
-    Parameter(
+    RecipeParameter(
         name="warehouse",
         question="Which warehouse is the reorder for?",
         patterns=(r"of the warehouse ((?-i:[A-Z]\w+))", r"\bthe warehouse ((?-i:[A-Z]\w+))"),
         shape=r"\bwarehouse ([A-Z]\w+)",
         guesses=seen("look at the stock", r"(?m)^ *\d+ ([A-Z]\w+)$", "Lund"),
     ),
-    Parameter(
+    RecipeParameter(
         name="stock_file",
         question="Which of the stock exports should I use?",
         patterns=(r"take the stock from `([^`]+)`",),
@@ -54,14 +54,14 @@ PARAMETERS = (
         guesses=seen("list the files", r"\./(stock[\w-]*\.csv)\b", "stock.csv"),
         shown_by="list the files",
     ),
-    Parameter(
+    RecipeParameter(
         name="sales_period",
         question="From which period should I take the sales, from which day to which day?",
         patterns=(rf"sold from {_DAY} to {_DAY}",),
         shape=rf"{_DAY} (?:to|until|through|and|-) {_DAY}",
         guesses=among("2025-07-01 2025-09-30", "2025-09-01 2025-09-30"),
     ),
-    Parameter(
+    RecipeParameter(
         name="order_date",
         question="On which day is the order placed?",
         patterns=(rf"order is placed on {_DAY}",),
@@ -69,7 +69,7 @@ PARAMETERS = (
         guesses=among("2025-10-01", "2025-10-06"),
         find=_next_date,
     ),
-    Parameter(
+    RecipeParameter(
         name="cover_days",
         question="How many days after the delivery should the stock still cover?",
         patterns=(r"and (\d+) days more",),
@@ -77,7 +77,7 @@ PARAMETERS = (
         guesses=among("14", "30", "7"),
         reopened_by=(r"has to cover more days",),
     ),
-    Parameter(
+    RecipeParameter(
         name="below_minimum",
         question="How should I handle an order that stays below the minimum_order of its supplier?",
         patterns=(rf"({'|'.join(_RULES)})",),
@@ -85,7 +85,7 @@ PARAMETERS = (
         guesses=among("the order is placed all the same", "nothing is ordered from this supplier"),
     ),
     file_with("order_file", "the order", r"write the order to `([^`]+)`", "json|csv", "order.csv", "reorder.csv"),
-    Parameter(
+    RecipeParameter(
         name="quantity_unit",
         question="Should the quantity be in packs or in pieces?",
         patterns=(r"quantity is in (packs|pieces)",),
@@ -94,7 +94,7 @@ PARAMETERS = (
         criticality=0.5,
     ),
     file_for("summary_file", "the summary", r"then write `([^`]+)` in Markdown", "md", "summary.md"),
-    Parameter(
+    RecipeParameter(
         name="order_number",
         question="What is the number of this order?",
         patterns=(r"heading is Order ([A-Z]+-\d+)", r"\bOrder ([A-Z]+-\d+)"),

@@ -1,8 +1,8 @@
 """invoice-matching: load invoices, orders and receipts, apply three rules, write exceptions, payments and a note."""
 
 from lhaw_record.runners.environments.benchmarks.desk.recipe import (
-    Parameter,
     Recipe,
+    RecipeParameter,
     among,
     file_for,
     file_with,
@@ -17,7 +17,7 @@ _OLD_EXCEPTIONS = "read last month's exceptions"
 _MAIL = "read the messages"
 
 PARAMETERS = (
-    Parameter(
+    RecipeParameter(
         name="invoice_file",
         question="Which of the invoice lists should I match?",
         patterns=(r"invoices in `([^`]+)`",),
@@ -25,7 +25,7 @@ PARAMETERS = (
         guesses=seen("list the files", r"\./([\w-]*invoices[\w-]*\.csv)\b", "invoices.csv"),
         shown_by="list the files",
     ),
-    Parameter(
+    RecipeParameter(
         name="order_code",
         question="Which code do I write for an invoice without an open order?",
         patterns=(r"\b([A-Z]+-?\d+): its order number is not",),
@@ -33,7 +33,7 @@ PARAMETERS = (
         guesses=among("NO_ORDER", "E1"),
         find=looked_up(_OLD_EXCEPTIONS, r"([A-Z]+-?\d+),no open order"),
     ),
-    Parameter(
+    RecipeParameter(
         name="quantity_code",
         question="Which code do I write when more pieces are billed than were received?",
         patterns=(r"\b([A-Z]+-?\d+): it bills more pieces",),
@@ -41,7 +41,7 @@ PARAMETERS = (
         guesses=among("QUANTITY", "E2"),
         find=looked_up(_OLD_EXCEPTIONS, r"([A-Z]+-?\d+),billed more than received"),
     ),
-    Parameter(
+    RecipeParameter(
         name="price_code",
         question="Which code do I write when the unit price is too high?",
         patterns=(r"\b([A-Z]+-?\d+): its unit price is",),
@@ -49,7 +49,7 @@ PARAMETERS = (
         guesses=among("PRICE", "E3"),
         find=looked_up(_OLD_EXCEPTIONS, r"([A-Z]+-?\d+),unit price too high"),
     ),
-    Parameter(
+    RecipeParameter(
         name="tolerance_percent",
         question="How many percent may the unit price be above the order before it is an exception?",
         patterns=(r"by more than (\d+(?:\.\d+)?) percent",),
@@ -64,7 +64,7 @@ PARAMETERS = (
         "exceptions.csv",
         "exceptions_september.csv",
     ),
-    Parameter(
+    RecipeParameter(
         name="cutoff_date",
         question="Up to which due date should invoices be paid?",
         patterns=(r"due on or before (\d{4}-\d\d-\d\d)",),
@@ -73,7 +73,7 @@ PARAMETERS = (
         rule=looked_up(_MAIL, r"released for invoices due on or before (\d{4}-\d\d-\d\d)"),
     ),
     file_with("payment_file", "the payments", r"payments to `([^`]+)`", "csv", "payments.csv", "payment_run.csv"),
-    Parameter(
+    RecipeParameter(
         name="amount_unit",
         question="Should the amounts of the payments be in euros or in cents?",
         patterns=(r"amount is in (euros with two decimals|whole cents)",),
@@ -81,14 +81,14 @@ PARAMETERS = (
         guesses=among("euros with two decimals"),
         criticality=0.5,
     ),
-    Parameter(
+    RecipeParameter(
         name="pay_date",
         question="On which day should the payments be made?",
         patterns=(r"day of payment (\d{4}-\d\d-\d\d)",),
         shape=_DAY,
         guesses=among("2025-09-30", "2025-10-02"),
     ),
-    Parameter(
+    RecipeParameter(
         name="date_format",
         question="In which format should the date of payment be written?",
         patterns=(r"written as (YYYY-MM-DD|DD\.MM\.YYYY|YYYYMMDD)",),
@@ -98,7 +98,7 @@ PARAMETERS = (
         reopened_by=(r"cannot read the dates",),
     ),
     file_for("note_file", "the note", r"write `([^`]+)`, a short text", "txt", "note.txt"),
-    Parameter(
+    RecipeParameter(
         name="recipient",
         question="Who is the note for?",
         patterns=(r"inform ((?-i:[A-Z]\w+(?: [A-Z]\w+)+))",),

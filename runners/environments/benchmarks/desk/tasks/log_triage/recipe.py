@@ -1,8 +1,8 @@
 """log-triage: read a folder of logs, filter by time and level, count per service, write table and summary."""
 
 from lhaw_record.runners.environments.benchmarks.desk.recipe import (
-    Parameter,
     Recipe,
+    RecipeParameter,
     among,
     file_for,
     looked_up,
@@ -15,28 +15,28 @@ _SUMMARY = "work out the summary"
 _INSTANT = r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
 
 PARAMETERS = (
-    Parameter(
+    RecipeParameter(
         name="log_folder",
         question="In which folder are the log files that I should use?",
         patterns=(r"log files in `([^`]+)`",),
         shape=r"(logs/[\w./-]*\w)",
         guesses=seen("list the files", r"\./([\w/-]+)/[\w-]+\.log", "logs"),
     ),
-    Parameter(
+    RecipeParameter(
         name="window",
         question="Which period do you mean: from when to when, in UTC?",
         patterns=(rf"entries from {_INSTANT} to {_INSTANT}",),
         shape=rf"{_INSTANT} (?:to|until|through|and|-) {_INSTANT}",
         guesses=among("2025-06-03 00:00:00 2025-06-03 23:59:59", "2025-06-02 22:00:00 2025-06-03 06:00:00"),
     ),
-    Parameter(
+    RecipeParameter(
         name="level",
         question="From which log level on does an entry count?",
         patterns=(r"level ([A-Z]+) or worse",),
         shape=r"\b(DEBUG|INFO|WARNING|ERROR|CRITICAL)\b",
         guesses=among("ERROR", "WARNING", "CRITICAL"),
     ),
-    Parameter(
+    RecipeParameter(
         name="counting",
         question="How should I treat several entries with the same request id?",
         patterns=(r"(only the first counts|every entry counts)",),
@@ -44,7 +44,7 @@ PARAMETERS = (
         guesses=among("every entry counts"),
         criticality=0.5,
     ),
-    Parameter(
+    RecipeParameter(
         name="minimum",
         question="How many entries must a service have to be listed?",
         patterns=(r"(?:only services|every service) with (\d+) or more",),
@@ -52,14 +52,14 @@ PARAMETERS = (
         guesses=among("1", "5", "10"),
         reopened_by=(r"leave out the services with few entries",),
     ),
-    Parameter(
+    RecipeParameter(
         name="incident_file",
         question="What is the file with the table to be called?",
         patterns=(r"write `([^`]+)` as a",),
         shape=r"([\w./-]+\.(?:csv|tsv|txt))\b",
         guesses=among("incident.csv", "triage.csv"),
     ),
-    Parameter(
+    RecipeParameter(
         name="delimiter",
         question="Which delimiter should separate the columns of the table?",
         patterns=(r"\b(comma|semicolon|tab)-separated",),
@@ -67,7 +67,7 @@ PARAMETERS = (
         guesses=among("comma"),
         criticality=0.5,
     ),
-    Parameter(
+    RecipeParameter(
         name="time_format",
         question="In which format do you want the times written?",
         patterns=(rf"written as {_TIME_FORMAT}",),
@@ -76,7 +76,7 @@ PARAMETERS = (
         criticality=0.5,
     ),
     file_for("summary_file", "the summary", r"then write `([^`]+)` in Markdown", "md", "summary.md"),
-    Parameter(
+    RecipeParameter(
         name="incident_id",
         question="What is the number of the incident?",
         patterns=(r"\bIncident ([A-Z]+-\d+)",),

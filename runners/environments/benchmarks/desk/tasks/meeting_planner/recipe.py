@@ -4,8 +4,8 @@ import re
 
 from lhaw_record.runners.environments.benchmarks.desk.recipe import (
     Memory,
-    Parameter,
     Recipe,
+    RecipeParameter,
     among,
     file_for,
     looked_up,
@@ -28,7 +28,7 @@ def _everybody(memory: Memory) -> list[str]:
 
 
 PARAMETERS = (
-    Parameter(
+    RecipeParameter(
         name="title",
         question="What is the title of the meeting?",
         patterns=(r'the meeting "([^"]+)"',),
@@ -36,21 +36,21 @@ PARAMETERS = (
         guesses=among("Meeting", "Team meeting"),
         find=looked_up("read the request", r'set up "([^"]+)"'),
     ),
-    Parameter(
+    RecipeParameter(
         name="attendees",
         question="Which people should I invite?",
         patterns=(rf"invite (?-i:{_NAMES})",),
         shape=_NAMES,
         guesses=_everybody,
     ),
-    Parameter(
+    RecipeParameter(
         name="calendar_folder",
         question="In which folder are the calendars that I should go by?",
         patterns=(r"ICS files in `([^`]+)`",),
         shape=r"(calendars/[\w./-]*\w)",
         guesses=seen("list the files", r"\./([\w/-]+)/\w+\.ics", "calendars"),
     ),
-    Parameter(
+    RecipeParameter(
         name="office_clock",
         question="What is the time zone of the office?",
         patterns=(r"office time is (UTC(?:[+-]\d+)?)",),
@@ -59,35 +59,35 @@ PARAMETERS = (
         find=looked_up("read the house rules", r"Office time in \w+ is (UTC(?:[+-]\d+)?)"),
         rule=looked_up("read the house rules", r"from October on it is (UTC(?:[+-]\d+)?)"),
     ),
-    Parameter(
+    RecipeParameter(
         name="duration",
         question="How long should the meeting be?",
         patterns=(r"takes (\d+) minutes",),
         shape=r"\b(\d+) ?min",
         guesses=among("60", "30", "45"),
     ),
-    Parameter(
+    RecipeParameter(
         name="not_before",
         question="What is the earliest day for the meeting?",
         patterns=(rf"on {_DAY} or later",),
         shape=_DAY,
         guesses=among("2025-10-06", "2025-10-20"),
     ),
-    Parameter(
+    RecipeParameter(
         name="day_start",
         question="At what time of the day may the meeting start at the earliest?",
         patterns=(r"lies between (\d\d:\d\d) and",),
         shape=r"(\d\d:\d\d)",
         guesses=among("09:00", "08:00"),
     ),
-    Parameter(
+    RecipeParameter(
         name="day_end",
         question="At what time of the day must the meeting be over at the latest?",
         patterns=(r"lies between \d\d:\d\d and (\d\d:\d\d)",),
         shape=r"(\d\d:\d\d)",
         guesses=among("17:00", "18:00"),
     ),
-    Parameter(
+    RecipeParameter(
         name="buffer",
         question="How much free time do people need before and after the meeting?",
         patterns=(r"from (\d+) minutes before it until \d+ minutes after it",),
@@ -95,7 +95,7 @@ PARAMETERS = (
         guesses=among("0", "5", "15"),
         rule=looked_up("read the house rules", r"Everybody has (\d+) minutes between"),
     ),
-    Parameter(
+    RecipeParameter(
         name="equipment",
         question="Which equipment must the room have?",
         patterns=(r"`rooms\.csv` that has an? (\w+)",),
@@ -103,7 +103,7 @@ PARAMETERS = (
         guesses=among("projector", "whiteboard", "camera"),
         criticality=0.5,
     ),
-    Parameter(
+    RecipeParameter(
         name="invitation_file",
         question="What should the invitation file be called?",
         patterns=(r"invitation to `([^`]+)`",),

@@ -1,8 +1,8 @@
 """payroll-overtime: load clock times and contracts, calculate hours, overtime and pay, write workbook and note."""
 
 from lhaw_record.runners.environments.benchmarks.desk.recipe import (
-    Parameter,
     Recipe,
+    RecipeParameter,
     among,
     file_for,
     looked_up,
@@ -13,42 +13,42 @@ from lhaw_record.runners.environments.benchmarks.desk.recipe import (
 _CONTACTS = "read the contacts"
 
 PARAMETERS = (
-    Parameter(
+    RecipeParameter(
         name="department",
         question="Which department is the payroll for?",
         patterns=(r"of the department ((?-i:[A-Z]\w+(?: [A-Z]\w+)*))",),
         shape=r"\bdepartment ([A-Z]\w+(?: [A-Z]\w+)*)",
         guesses=seen("look at the contracts", r"department: ([\w ]+)", "all"),
     ),
-    Parameter(
+    RecipeParameter(
         name="clock_file",
         question="Which of the two files for week 37 should I use?",
         patterns=(r"only `([^`]+)` counts",),
         shape=r"([\w./-]+\.csv)\b",
         guesses=seen("list the files", r"\./(clock/w37\w*\.csv)\b", "clock/w37.csv"),
     ),
-    Parameter(
+    RecipeParameter(
         name="rounding",
         question="How should the working time of a day be rounded?",
         patterns=(r"(rounded (?:down to full|to the nearest) [a-z]+ (?:minutes|hours))",),
         shape=r"((?:down to full|to the nearest) [a-z]+ (?:minutes|hours))",
         guesses=among("rounded down to full quarter hours", "not rounded", "rounded to the nearest five minutes"),
     ),
-    Parameter(
+    RecipeParameter(
         name="default_hours",
         question="How many hours count on a day without clock_out?",
         patterns=(r"(\d+(?:\.\d+)?) hours count",),
         shape=r"\b(\d+(?:\.\d+)?) hours\b",
         guesses=among("8", "0"),
     ),
-    Parameter(
+    RecipeParameter(
         name="overtime_after",
         question="After how many hours in a week does overtime begin?",
         patterns=(r"beyond (\d+(?:\.\d+)?) hours in a week",),
         shape=r"(?:beyond|after|over|above|is) (\d+(?:\.\d+)?)\b",
         guesses=among("40", "38", "35"),
     ),
-    Parameter(
+    RecipeParameter(
         name="multiplier",
         question="Which rate applies to an hour of overtime?",
         patterns=(r"hourly rate times (\d+(?:\.\d+)?)",),
@@ -56,14 +56,14 @@ PARAMETERS = (
         guesses=among("1.25", "1.5"),
         rule=looked_up("read the handbook", r"paid at (\d+(?:\.\d+)?) times"),
     ),
-    Parameter(
+    RecipeParameter(
         name="payroll_file",
         question="What should the workbook be called?",
         patterns=(r"the workbook `([^`]+)`",),
         shape=r"([\w./-]+\.xlsx)\b",
         guesses=among("payroll.xlsx", "payroll_september.xlsx"),
     ),
-    Parameter(
+    RecipeParameter(
         name="sheet",
         question="What should the sheet with the payroll be called?",
         patterns=(r"a sheet called ([\w -]+?)(?: with|[.;]|$)",),
@@ -72,7 +72,7 @@ PARAMETERS = (
         criticality=0.5,
     ),
     file_for("note_file", "the note", r"write `([^`]+)` in Markdown", "md", "note.md"),
-    Parameter(
+    RecipeParameter(
         name="recipient",
         question="Who is the note for?",
         patterns=(r"inform ((?-i:[A-Z]\w+(?: \w+)* [A-Z]\w+))",),

@@ -4,8 +4,8 @@ import re
 
 from lhaw_record.runners.environments.benchmarks.desk.recipe import (
     Memory,
-    Parameter,
     Recipe,
+    RecipeParameter,
     among,
     file_for,
     file_with,
@@ -27,14 +27,14 @@ def _old_headings(memory: Memory) -> str | None:
 
 
 PARAMETERS = (
-    Parameter(
+    RecipeParameter(
         name="first_orders",
         question="Which file has the orders from January to March?",
         patterns=(r"orders in `([^`]+)`",),
         shape=r"([\w./-]+\.csv)\b",
         guesses=seen("list the files", r"\./([\w/-]*q1\w*\.csv)\b", "q1.csv"),
     ),
-    Parameter(
+    RecipeParameter(
         name="second_orders",
         question="Which of the files with orders of the second quarter should I use?",
         patterns=(r"orders in `[^`]+` and `([^`]+)`",),
@@ -42,7 +42,7 @@ PARAMETERS = (
         guesses=seen("list the files", r"\./([\w/-]*q2\w*\.csv)\b", "q2.csv"),
         shown_by="list the files",
     ),
-    Parameter(
+    RecipeParameter(
         name="price_column",
         question="Which column of the orders has the unit price?",
         patterns=(r"price (?:is|are) in (?:the column )?`?(\w+_price)\b",),
@@ -51,28 +51,28 @@ PARAMETERS = (
         usual="unit_price",
         shown_by="look at the orders",
     ),
-    Parameter(
+    RecipeParameter(
         name="channel",
         question="Which sales channel is the report about?",
         patterns=(r"orders of the channel (web|store|partner)\b",),
         shape=r"\b(web|store|partner)\b",
         guesses=among("all", "web", "store"),
     ),
-    Parameter(
+    RecipeParameter(
         name="excluded",
         question="Which order statuses should I leave out?",
         patterns=(rf"with the status ({_STATUS}(?:(?:, | or ){_STATUS})*)",),
         shape=rf"({_STATUS}(?:(?:, | or | and ){_STATUS})*)",
         guesses=among("none", "cancelled", "returned"),
     ),
-    Parameter(
+    RecipeParameter(
         name="rate_rule",
         question="Which exchange rate applies to an order?",
         patterns=(r"(the month of the order|the last month of the order's quarter)",),
         shape=r"(month of the order|last month of the (?:order's )?quarter)",
         guesses=among("the month of the order"),
     ),
-    Parameter(
+    RecipeParameter(
         name="headings",
         question="What should the headings of the three sections be?",
         patterns=(rf"headed (?-i:{_HEADINGS})",),
@@ -81,21 +81,21 @@ PARAMETERS = (
         find=_old_headings,
         criticality=0.5,
     ),
-    Parameter(
+    RecipeParameter(
         name="group_by",
         question="Should I break the revenue down by region or by category?",
         patterns=(r"the net revenue of each (region|category)",),
         shape=r"\b(region|category)\b",
         guesses=among("category", "region"),
     ),
-    Parameter(
+    RecipeParameter(
         name="top_count",
         question="How many products should the list of best sellers have?",
         patterns=(r"lists the (\d+) products",),
         shape=r"\b(\d+)\b(?: products|[.!]?$)",
         guesses=among("5", "10", "3"),
     ),
-    Parameter(
+    RecipeParameter(
         name="amount_form",
         question="How precise should the amounts be?",
         patterns=(rf"amounts are in {_AMOUNTS}",),

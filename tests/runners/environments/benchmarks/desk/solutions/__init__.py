@@ -20,8 +20,7 @@ from typing import Any
 import openpyxl
 
 from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import OfficeDeliverables
-from lhaw_record.runners.environments.benchmarks.desk.scoring import grade_desk
-from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask
+from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, grade_desk
 from lhaw_record.runners.environments.benchmarks.desk.workspace_files import write_files, write_workbook
 from lhaw_record.runners.environments.grading.grade import Grade
 

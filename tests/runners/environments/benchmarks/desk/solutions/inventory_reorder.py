@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
-from lhaw_record.runners.environments.benchmarks.desk.tasks.inventory_reorder.workspace import (
+from lhaw_record.runners.environments.benchmarks.desk.tasks.inventory_reorder.task import (
     ADD_PACKS,
     DROP_ORDER,
     ORDER_ANYWAY,

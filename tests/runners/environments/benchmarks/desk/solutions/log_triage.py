@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from datetime import datetime
 
-from lhaw_record.runners.environments.benchmarks.desk.tasks.log_triage.workspace import EVERY_ENTRY
+from lhaw_record.runners.environments.benchmarks.desk.tasks.log_triage.task import EVERY_ENTRY
 from tests.runners.environments.benchmarks.desk.solutions import another, save, write_table
 
 ALTERNATIVES = {

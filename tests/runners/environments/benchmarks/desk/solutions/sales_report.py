@@ -3,7 +3,7 @@
 from collections import Counter
 from decimal import ROUND_HALF_EVEN, Decimal
 
-from lhaw_record.runners.environments.benchmarks.desk.tasks.sales_report.workspace import RATE_OF_MONTH
+from lhaw_record.runners.environments.benchmarks.desk.tasks.sales_report.task import RATE_OF_MONTH
 from tests.runners.environments.benchmarks.desk.solutions import another, csv_rows, save, sheet_rows
 
 ALTERNATIVES = {

@@ -3,7 +3,7 @@
 import json
 from datetime import datetime
 
-from lhaw_record.runners.environments.benchmarks.desk.tasks.ticket_digest.workspace import (
+from lhaw_record.runners.environments.benchmarks.desk.tasks.ticket_digest.task import (
     BY_NAME,
     HOLD_COUNTS,
     HOLD_IS_TAKEN_OFF,

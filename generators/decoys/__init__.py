@@ -1,1 +1,0 @@
-"""Variants beyond the papers' pipeline: decoys (wrong values) and answer-contingent chains."""

@@ -1,0 +1,1 @@
+"""Where a prompt says a value, and how two prompts differ."""

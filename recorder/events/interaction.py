@@ -1,0 +1,138 @@
+"""Events of what an agent does in a trial, which questions it asks, and what it is told unasked.
+
+Actions are counted from 1: one tool call, or one assistant turn without a tool call. Questions are counted at the
+ask_user server, so the name that a client gives the tool does not matter.
+"""
+
+from typing import Literal
+
+from lhaw_record.recorder.events.values import Event, Value
+
+ActionKind = Literal["tool", "text", "malformed"]
+SandboxLimit = Literal["command_seconds", "memory_mb", "processes", "file_mb"]
+
+
+class ActionStarted(Event, frozen=True, tag="action_started"):
+    """An action is about to be executed. This event is durable before the action runs.
+
+    Behind a gateway, the agent executes its actions itself, and an action is recorded when a later request contains
+    it. ``arguments_json`` is canonical JSON for kind ``tool``, the raw text for ``malformed`` and ``{}`` for ``text``.
+    ``model_call_id`` is None if the model call that asked for the action is unknown.
+    """
+
+    action_index: int
+    kind: ActionKind
+    name: str
+    arguments_json: str
+    model_call_id: str | None
+    call_id: str | None = None
+
+
+class ActionFinished(Event, frozen=True, tag="action_finished"):
+    """An action ended with a result. ``server`` and ``server_pid`` are set if an MCP server ran the action.
+
+    The result, the error flag and the duration are None if the source of an imported trial lacks them.
+
+    ``reference_result_sha256`` is the digest of the result that a recorded reference of the task has for the same call,
+    and ``is_same_as_reference`` whether the live one is byte-identical; a difference is no error. ``limit_met`` is the
+    key under ``[limits]`` that stopped the action, and ``limits_watched`` the keys that would have been noticed: any
+    other may have been met unseen. None is nobody watched (programs, imports, older events).
+    """
+
+    action_index: int
+    is_error: bool | None
+    result: str | None
+    duration_ms: float | None
+    server: str | None = None
+    server_pid: int | None = None
+    reference_result_sha256: str | None = None
+    is_same_as_reference: bool | None = None
+    limit_met: SandboxLimit | None = None
+    limits_watched: tuple[SandboxLimit, ...] | None = None
+
+
+class RevealedSegment(Value, frozen=True):
+    """A removed segment that an answer revealed. ``is_requested`` says whether the agent had asked for it."""
+
+    segment_id: str
+    is_requested: bool
+
+
+class RejectedAnswer(Value, frozen=True):
+    """A reply of the simulated user's model that the agent did not get, and what was wrong with it.
+
+    ``problem`` is ``empty``, ``echo`` (it repeats the question), ``withheld`` or ``volunteered``.
+    """
+
+    text: str
+    problem: str
+
+
+class QuestionAsked(Event, frozen=True, tag="question_asked"):
+    """The agent called the ask_user tool. The question is recorded before it is answered."""
+
+    question_id: str
+    question: str
+    context: str = ""
+    call_id: str | None = None
+    action_index: int | None = None
+
+
+class QuestionAnswered(Event, frozen=True, tag="question_answered"):
+    """The simulated user answered a question. ``revealed`` is ``()`` if nothing was revealed, None if unknown.
+
+    ``answer`` and ``latency_ms`` are None if the source of an imported trial lacks them. ``withheld`` has the ids of
+    the removed segments that the question asks for and the answer lacks, None if unknown. ``rejected`` has the replies
+    that did not pass the checks of the ``llm`` simulator.
+    """
+
+    question_id: str
+    answer: str | None
+    simulator: str
+    latency_ms: float | None
+    revealed: tuple[RevealedSegment, ...] | None = ()
+    withheld: tuple[str, ...] | None = None
+    rejected: tuple[RejectedAnswer, ...] = ()
+
+
+class ClarificationInjected(Event, frozen=True, tag="clarification_injected"):
+    """The clarification was inserted into the conversation, or skipped.
+
+    It is inserted after action ``after_action``, at the first clean turn boundary from ``target_action`` on. Status
+    ``skipped`` means that the trial ended first, and ``reason`` says why. The target, the message and the segments are
+    None if the source of an imported trial lacks them. Source: Ask Early, section 4.
+    """
+
+    status: Literal["injected", "skipped"]
+    inject_percent: int
+    target_action: int | None
+    message: str | None
+    segment_ids: tuple[str, ...] | None
+    after_action: int | None = None
+    reason: str | None = None
+
+
+class AnchorLost(Event, frozen=True, tag="anchor_lost"):
+    """A request on the main thread no longer contains the reply that the injected message followed, its anchor.
+
+    This happens only behind a gateway: the agent restarted its conversation, with a summary or from the beginning.
+    ``model_call_id`` is the first call whose request lacks the reply to ``anchor_call_id``. ``reason`` says how that
+    request was recognised as one of the main thread.
+    """
+
+    model_call_id: str
+    thread_id: str
+    anchor_call_id: str
+    reason: str
+
+
+class InjectionReapplied(Event, frozen=True, tag="injection_reapplied"):
+    """The gateway inserts the injected message at another place from this call on, because its anchor was lost.
+
+    Until then, the gateway inserts the message at its first place in every request, because the agent's own history
+    does not contain it. These insertions are not recorded one by one.
+    """
+
+    model_call_id: str
+    thread_id: str
+    place: Literal["top"]

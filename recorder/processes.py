@@ -1,0 +1,68 @@
+"""Starts child processes in their own sessions, and keeps pandas out of our processes.
+
+Ctrl-C in the terminal does not reach such a child. Between fork and setsid it is still in our process group and has
+default signal handlers. An interrupt at that moment ends the child before it runs its program; it is started again.
+
+pyarrow loads pandas for its first array, only to check whether a list is a series. That costs 0.35 s of CPU time and
+35 MB in every process that makes an array. Only our own programs refuse pandas, never our library: pyarrow remembers
+the answer for the life of the process, which belongs to the program.
+"""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_FORKED_BUT_NOT_EXECUTED = 0x40
+"""The kernel's task flag PF_FORKNOEXEC. It can be read until the child is waited for."""
+
+
+def start(command: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
+    """Start a command as the leader of a new session."""
+    while True:
+        process = subprocess.Popen(command, start_new_session=True, **options)
+        if has_run(process.pid, process.returncode):
+            return process
+        process.communicate()
+
+
+def start_module(module: str, arguments: Sequence[str], descriptor: int) -> "subprocess.Popen[bytes]":
+    """Start a Python module as a program in a new session, with one inherited descriptor and no standard input."""
+    return start([sys.executable, "-m", module, *arguments], pass_fds=[descriptor], stdin=subprocess.DEVNULL)
+
+
+def has_run(process_id: int, returncode: int | None) -> bool:
+    """Return whether a started child process reached exec."""
+    try:
+        stat = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return returncode != -signal.SIGINT
+    flags = int(stat.rpartition(")")[2].split()[6])  # the program name before it may hold spaces
+    return not flags & _FORKED_BUT_NOT_EXECUTED
+
+
+class _Refusal:
+    """An import hook that refuses pandas and ignores all other modules."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
+        """Raise ImportError for pandas, and return None for all other modules."""
+        if name == "pandas":
+            raise ImportError("pandas is blocked to save time and memory; call allow_pandas() first")
+
+
+_REFUSAL = _Refusal()
+
+
+def refuse_pandas() -> None:
+    """Make imports of pandas fail from now on. Call it when a program starts."""
+    sys.meta_path.insert(0, _REFUSAL)
+
+
+def allow_pandas() -> None:
+    """Allow pandas to be imported again, after pyarrow made its first array."""
+    with suppress(ValueError):
+        sys.meta_path.remove(_REFUSAL)

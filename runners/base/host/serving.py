@@ -1,0 +1,56 @@
+"""A quiet HTTP server inside our own process, and work that SIGINT and SIGTERM stop, then cancel."""
+
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import uvicorn
+from starlette.types import ASGIApp
+
+from lhaw_record.runners.base.errors import ungrouped
+
+LOOPBACK = "127.0.0.1"
+
+
+class QuietServer(uvicorn.Server):
+    """A uvicorn server that leaves signals to the program around it.
+
+    Args:
+        app: The ASGI application to serve.
+        options: Further options for uvicorn.
+    """
+
+    def __init__(self, app: ASGIApp, **options: Any) -> None:
+        quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "lifespan": "off"}
+        super().__init__(uvicorn.Config(app, **{**quiet, **options}))
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals alone."""
+        yield
+
+
+def without_delay(listener: socket.socket) -> socket.socket:
+    """Make a listening TCP socket send small replies at once instead of after 40 ms, and return the socket."""
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+async def interruptibly(work: Callable[[], Awaitable[None]], stop: Callable[[], bool]) -> None:
+    """Await work. The first SIGINT or SIGTERM asks it to stop, the second one cancels it."""
+
+    async def listen() -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                if not stop():
+                    running.cancel()
+
+    with ungrouped():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listen)
+            with anyio.CancelScope() as running:
+                await work()
+            tasks.cancel_scope.cancel()

@@ -1,0 +1,166 @@
+"""The commands about attempts that ended: ``discard`` leaves them out of every table, ``note`` says what was seen."""
+
+import argparse
+from typing import get_args
+
+import anyio
+
+from lhaw_record.recorder.cli.arguments import FORMAT, STORE
+from lhaw_record.recorder.cli.command import ArgumentGroup, Command, argument, flag, repeatable
+from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.events import NoteCause, TrialsDiscarded, TrialsNoted
+from lhaw_record.recorder.sharing.address import store_name
+from lhaw_record.runners.base.errors import ExperimentError
+
+_FILTERS = ("agent", "condition", "benchmark", "task", "experiment", "run", "trial")
+_DISCARD_COLUMNS = ("experiment", "run", "benchmark", "agent", "digest", "condition", "trials", "attempts")
+_NOTE_COLUMNS = ("stream_id", "cause", "author", "note", "agent", "condition", "benchmark", "state")
+
+
+_WHICH_TRIALS = ArgumentGroup(
+    "which trials (each may be given several times; several kinds narrow the choice)",
+    tuple(
+        repeatable(f"--{name}", "ID" if name in ("run", "trial") else "NAME", f"only this {name}") for name in _FILTERS
+    ),
+)
+
+
+def discard_command(options: argparse.Namespace) -> int:
+    """Set trials aside, take them back in, or list those that are. The exit code is 1 if there is nothing to do."""
+    from lhaw_record.recorder.reading.reader import read_snapshot
+    from lhaw_record.recorder.storage.creation import create_store
+    from lhaw_record.runners.runs.discarding import chosen, grouped, read_attempts, record_decision, without_repeats
+
+    wanted = _filters(options)
+    attempts = read_attempts(read_snapshot(options.store))
+    if not wanted:
+        if options.reason or options.undo or options.rerun:
+            raise ExperimentError(f"name what is meant, by one of --{', --'.join(_FILTERS)}")
+        rows = grouped([each for each in attempts if each.discarded])
+        print_rows(rows, (*_DISCARD_COLUMNS, "is_owed", "reason"), options.format)
+        say(f"{sum(each.discarded is not None for each in attempts)} attempts are set aside")
+        return 0
+    if options.undo and options.rerun:
+        raise ExperimentError("--undo takes trials back in, and --rerun sets them aside; leave one of them out")
+    decision = TrialsDiscarded(
+        stream_ids=(), reason=options.reason or "", is_owed=options.rerun, is_undone=options.undo
+    )
+    meant = chosen(attempts, wanted)
+    if not (decision.reason.strip() or options.undo):
+        raise ExperimentError("say why with --reason TEXT: it is recorded, and readers of the store will ask")
+    changed = [each for each in meant if each.is_changed_by(decision)]
+    found = changed if options.undo or options.repeats else without_repeats(changed, attempts)
+    print_rows(grouped(found), _DISCARD_COLUMNS, options.format)
+    if len(found) < len(changed):
+        say(f"left as they are: {len(changed) - len(found)} attempts made since a --rerun; --repeats means those too")
+    trials = len({each.trial_id for each in found})
+    what = "taken back in" if options.undo else "set aside and owed again" if options.rerun else "set aside"
+    if not found:
+        say(
+            f"{store_name(options.store)}: nothing to do; what is meant is {'in use' if options.undo else what} already"
+        )
+        return 1
+    if options.dry_run:
+        say(f"{trials} trials would be {what}")
+        return 0
+    anyio.run(record_decision, create_store(options.store), found, decision)
+    undo = "" if options.undo else "; the same command with --undo takes them back in"
+    say(f"{store_name(options.store)}: {trials} trials are {what}{undo}")
+    return 0
+
+
+def note_command(options: argparse.Namespace) -> int:
+    """Note something about trials, take a note back, or list the notes. The exit code is 1 if no note is found."""
+    from lhaw_record.recorder.reading.annotations import read_notes
+    from lhaw_record.recorder.reading.reader import read_snapshot
+    from lhaw_record.recorder.storage.creation import create_store
+    from lhaw_record.runners.runs.discarding import chosen, read_attempts, record_note
+
+    wanted = _filters(options)
+    snapshot = read_snapshot(options.store)
+    meant = chosen(read_attempts(snapshot), wanted)
+    notes = read_notes(snapshot)
+    if options.text is None and not options.undo:
+        if options.by or options.cause:
+            raise ExperimentError("there is no text to note; give it after the store")
+        rows = [
+            {
+                "stream_id": each.stream_id,
+                "cause": note.cause,
+                "author": note.author,
+                "note": note.note,
+                "agent": each.started.agent,
+                "condition": each.started.condition,
+                "benchmark": each.started.benchmark,
+                "state": each.state,
+            }
+            for each in meant
+            for note in notes.get(each.stream_id, ())
+        ]
+        print_rows(rows, _NOTE_COLUMNS, options.format)
+        say(f"{len(rows)} notes; they change no number, and 'discard' leaves trials out")
+        return 0 if rows else 1
+    if not wanted:
+        raise ExperimentError(f"name what is meant, by one of --{', --'.join(_FILTERS)}")
+    if options.undo:
+        if options.text is not None:
+            raise ExperimentError("--undo takes a note back and has no text; leave one of them out")
+        meant = [each for each in meant if options.by in {note.author for note in notes.get(each.stream_id, ())}]
+        if not meant:
+            raise ExperimentError(f"{options.by or 'nobody, as --by is missing,'} has no note about these trials")
+    note = TrialsNoted(
+        stream_ids=tuple(each.stream_id for each in meant),
+        author=options.by or "",
+        note=options.text or "",
+        cause=options.cause,
+        is_undone=options.undo,
+    )
+    anyio.run(record_note, create_store(options.store), note)
+    verb = "without their note" if options.undo else "noted"
+    say(f"{store_name(options.store)}: attempts {verb}: {len(meant)}")
+    return 0
+
+
+def _filters(options: argparse.Namespace) -> dict[str, list[str]]:
+    return {key: getattr(options, key) for key in _FILTERS if getattr(options, key)}
+
+
+COMMANDS = (
+    Command(
+        name="discard",
+        help="exclude trials from every table, or include them again",
+        description="Set all ended attempts of the chosen trials aside: tables, findings, report, papers and 'compare' "
+        "are as if they had never been, and say how many there are. Nothing is deleted, and the last decision counts. "
+        "A version of an agent is NAME#DIGEST, as in tables. Without a filter, print what is set aside.",
+        example="discard stores/lab --agent mine#3f0a1c --reason 'the prompt had a typing error'",
+        arguments=(
+            STORE,
+            argument("--reason", metavar="TEXT", help="why; it is recorded"),
+            flag("--undo", "take the trials back in"),
+            flag("--rerun", "let the next run attempt them again; otherwise they are not paid for twice"),
+            flag("--repeats", "set aside also what was attempted since an earlier --rerun; it is kept otherwise"),
+            _WHICH_TRIALS,
+            flag("--dry-run", "only print what would be set aside"),
+            FORMAT,
+        ),
+        function=discard_command,
+    ),
+    Command(
+        name="note",
+        help="write a note about trials, or list the notes",
+        description="Note about all ended attempts of the chosen trials what you saw, and what is to blame for it. "
+        "'show', the report, the daemon's page and the view trial_notes tell it. No number changes: 'discard' leaves "
+        "trials out. Your last note about an attempt counts. Without TEXT, print the notes.",
+        example="note stores/lab 'the price list was empty' --trial 7f3a --cause infrastructure --by anna",
+        arguments=(
+            STORE,
+            argument("text", nargs="?", metavar="TEXT", help="what you saw"),
+            argument("--by", metavar="NAME", help="your name; it is recorded"),
+            argument("--cause", choices=get_args(NoteCause), help="what is to blame"),
+            flag("--undo", "take your note back"),
+            _WHICH_TRIALS,
+            FORMAT,
+        ),
+        function=note_command,
+    ),
+)

@@ -1,0 +1,264 @@
+"""What went over the wire: the bodies of requests and replies, seen at litellm's HTTP transports and kept by content.
+
+``with watching() as exchanges`` collects every request that is sent in that context. :class:`WireRecord` keeps the
+bodies themselves if a run asks for that. Providers of the gateway's own wire formats are called with aiohttp, which
+takes a third of the CPU that httpx takes for a call.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, partial
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+from weakref import WeakKeyDictionary
+
+import anyio.to_thread
+import msgspec
+
+from lhaw_record.recorder.events import ArtifactStored, Wire
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.runners.experiment.values import WireMode
+
+_JSON = "application/json"
+_RECORDED_ASIDE = frozenset({"headers", "added_parameters", "dropped_parameters", "dropped_tools", "deferred_tools"})
+_CONVERSATION = frozenset(
+    {"model", "messages", "system", "input", "instructions", "contents", "system_instruction", "tools"}
+)
+
+
+class Exchange(msgspec.Struct, kw_only=True):
+    """The body of one request as it was sent, and of its reply as it was received, without the content encoding.
+
+    ``http_status`` is None until a reply begins, and with a provider that is called without litellm. ``received`` is
+    None until the reply's body arrives. It is incomplete if the reply was cut off. ``joined`` is the whole reply that a
+    stream amounts to.
+    """
+
+    sent: bytes
+    sent_media_type: str = _JSON
+    http_status: int | None = None
+    received: bytes | None = None
+    received_media_type: str = _JSON
+    joined: bytes | None = None
+
+    @property
+    def reply(self) -> bytes | None:
+        """The body of the reply, as an unstreamed one has it."""
+        return self.received if self.joined is None else self.joined
+
+
+def wire_facts(
+    exchange: Exchange | None,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    first_token_ms: float | None = None,
+    notation: str | None = None,
+) -> Wire | None:
+    """Return what a call's event says of the way over the wire, or None if nothing is known.
+
+    Args:
+        exchange: The bodies, of which the digests are recorded.
+        changes: The parameters that a library changed on the way.
+        first_token_ms: When the first piece of a stream came.
+        notation: That of a tool call that was left in the reply's text.
+    """
+    if exchange is None:
+        return None if notation is None else Wire(call_in_text=notation)
+    received = None if exchange.received is None else hashlib.sha256(exchange.received).hexdigest()
+    return Wire(
+        sent_sha256=hashlib.sha256(exchange.sent).hexdigest(),
+        received_sha256=received,
+        first_token_ms=first_token_ms,
+        changes_json=canonical_json(dict(changes)).decode() if changes else None,
+        call_in_text=notation,
+    )
+
+
+def changed_parameters(recorded: Mapping[str, Any], sent: bytes) -> dict[str, Any]:
+    """Return what a library changed on the way: each parameter with the value that was sent, None if it was dropped."""
+    try:
+        body = msgspec.json.decode(sent, type=dict[str, msgspec.Raw])  # a long conversation is not read
+        got = {name: msgspec.json.decode(value) for name, value in body.items() if name not in _CONVERSATION}
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    if not got.get("stream"):
+        got.pop("stream", None)  # a reply is asked for whole unless the recorded parameters say otherwise
+    asked = {name: value for name, value in recorded.items() if name not in _RECORDED_ASIDE}
+    return {name: got.get(name) for name in sorted({*asked, *got}) if got.get(name) != asked.get(name)}
+
+
+class WireRecord:
+    """Keeps the bodies of exchanges as artifacts, if the mode is ``full``.
+
+    The redactor cleans what is kept, so the address of an artifact with a secret differs from the digest of its body.
+
+    Args:
+        mode: ``full`` to keep bodies, ``digest`` to keep none.
+        keep: Stores bytes without their secrets and returns their SHA-256 and length. It blocks.
+    """
+
+    def __init__(self, mode: WireMode = "digest", keep: Callable[[bytes], tuple[str, int]] | None = None) -> None:
+        self._keep = keep if mode == "full" else None
+
+    async def kept(self, call_id: str, exchange: Exchange | None) -> tuple[ArtifactStored, ...]:
+        """Keep the bodies of a call's exchange, and return the events to append before the call's reply or failure."""
+        if self._keep is None or exchange is None:
+            return ()
+        bodies = [("wire_request", exchange.sent, exchange.sent_media_type)]
+        if exchange.received is not None:
+            bodies.append(("wire_reply", exchange.received, exchange.received_media_type))
+        events = []
+        for role, body, media_type in bodies:
+            sha256, size = await anyio.to_thread.run_sync(self._keep, body)
+            events.append(
+                ArtifactStored(sha256=sha256, media_type=media_type, size_bytes=size, role=role, name=call_id)
+            )
+        return tuple(events)
+
+
+Handle = Callable[[Any], Awaitable[Any]]
+Sender = Callable[[Handle, Any], Awaitable[Any]]
+"""Sends a request of httpx with the help of a transport, and returns its response."""
+
+_watch: ContextVar[tuple[list[Exchange], Sender | None] | None] = ContextVar("watch", default=None)
+
+
+@contextmanager
+def watching(sender: Sender | None = None) -> Iterator[list[Exchange]]:
+    """Collect the exchanges of every request of this context, in order. Nested blocks share one list.
+
+    A sender, also of an outer block, sends litellm's requests in place of litellm's own transport.
+    """
+    outer = _watch.get()
+    exchanges, outer_sender = ([], None) if outer is None else outer
+    token = _watch.set((exchanges, sender or outer_sender))
+    try:
+        yield exchanges
+    finally:
+        _watch.reset(token)
+
+
+def watch_transports() -> None:
+    """Make litellm's HTTP transports report what they send and receive. Call it once, after litellm's import."""
+    import httpx
+    from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
+
+    transports: tuple[Any, ...] = (LiteLLMAiohttpTransport, httpx.AsyncHTTPTransport)
+    for transport in transports:
+        transport.handle_async_request = _reporting(transport.handle_async_request)
+
+
+def _reporting(handle: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
+    import aiohttp
+    import httpcore
+    import httpx
+
+    unsent = (aiohttp.ClientConnectorError, httpcore.ConnectError, httpcore.ConnectTimeout)  # there was no connection
+
+    async def handle_async_request(transport: Any, request: Any) -> Any:
+        watch = _watch.get()
+        if watch is None:
+            return await handle(transport, request)
+        exchanges, sender = watch
+        send = partial(reported, transport, exchanges)
+        return await (send(request) if sender is None else sender(send, request))
+
+    async def reported(transport: Any, exchanges: list[Exchange], request: Any) -> Any:
+        sent = await request.aread()
+        exchange = Exchange(sent=bytes(sent), sent_media_type=_media_type(request.headers))
+        exchanges.append(exchange)
+        try:
+            response = await handle(transport, request)
+        except httpx.TransportError as error:
+            if isinstance(error.__cause__, unsent):
+                exchanges.remove(exchange)
+            raise
+        exchange.http_status = response.status_code
+        exchange.received_media_type = _media_type(response.headers)
+        response.stream = _reported_stream(response, exchange)
+        response.extensions["exchange"] = exchange
+        return response
+
+    return handle_async_request
+
+
+def _media_type(headers: Any) -> str:
+    return str(headers.get("content-type", _JSON)).partition(";")[0].strip()
+
+
+def _reported_stream(response: Any, exchange: Exchange) -> Any:
+    """Return the reply's body as a stream that also collects it."""
+    import httpx
+
+    inner = response.stream
+
+    class Reported(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            chunks: list[bytes] = []
+            try:
+                async for chunk in inner:
+                    chunks.append(chunk)
+                    yield chunk
+            finally:
+                exchange.received = _decoded(b"".join(chunks), response.headers)
+
+        async def aclose(self) -> None:
+            await inner.aclose()
+
+    return Reported()
+
+
+def _decoded(body: bytes, headers: Any) -> bytes:
+    """Return a body without its content encoding, or as it came if it cannot be decoded."""
+    import httpx
+
+    encoding = headers.get("content-encoding")
+    if not encoding:
+        return body
+    try:
+        return httpx.Response(200, headers={"content-encoding": encoding}, content=body).content
+    except httpx.DecodingError:
+        return body
+
+
+_SESSIONS: "WeakKeyDictionary[asyncio.AbstractEventLoop, Any]" = WeakKeyDictionary()
+_IDLE_S = 60.0  # a choice; providers close idle connections, and a call on one that is just being closed would fail
+_CONNECT_S = 30.0  # a choice: several times the retransmissions of a lost SYN (1, 2 and 4 s, RFC 6298)
+
+
+def http_session() -> Any:
+    """Return the session of the running event loop. It has no time limits of its own, and keeps no cookies."""
+    import aiohttp
+
+    loop = asyncio.get_running_loop()
+    session = _SESSIONS.get(loop)
+    if session is None or session.closed:
+        session = _SESSIONS[loop] = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"accept-encoding": "identity"},
+            auto_decompress=True,
+        )
+    return session
+
+
+@cache
+def proxy_of(base: str) -> str | None:
+    """Return the proxy that the environment names for an address, or None.
+
+    aiohttp's own ``trust_env`` looks it up in a thread, and reads ~/.netrc in another one, before every request.
+    """
+    parts = urlsplit(base)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+
+
+async def close_http_session() -> None:
+    """Close the connections of the running event loop."""
+    session = _SESSIONS.pop(asyncio.get_running_loop(), None)
+    if session is not None:
+        await session.close()

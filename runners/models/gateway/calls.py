@@ -1,0 +1,90 @@
+"""The calls and replies of a trial at the gateway, while they are under way, and what limits them."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.clock import Interval
+from lhaw_record.runners.models.gateway.relay import StreamRelay
+from lhaw_record.runners.models.gateway.trial_state import RequestDecision
+from lhaw_record.runners.models.gateway.upstream import UpstreamAnswer
+from lhaw_record.runners.models.gateway.wires.protocol import Body
+from lhaw_record.runners.models.protocol import ModelError
+
+CLIENT_GONE = "client_gone"
+"""The error kind of a call whose client left before the reply was ready."""
+
+
+class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
+    """An action that was served but whose result no request has shown yet. ``action_index`` is its future number.
+
+    A text action has no ``call_id`` and is named ``message``. An agent without tools may execute it.
+    """
+
+    call_id: str | None
+    name: str
+    arguments_json: str
+    action_index: int
+
+
+class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of a trial: replies to its main thread, actions, and USD for all of its calls. None means no limit.
+
+    The agent executes the actions of a reply itself, so a batch can exceed the limit before a request shows it.
+    """
+
+    max_turns: int | None = None
+    max_actions: int | None = None
+    max_cost_usd: float | None = None
+
+
+class SessionReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply on its way to the agent, with the thread and the call that it answers.
+
+    ``rest`` holds the end of a stream, of which the agent has the beginning. It is None if nothing was streamed.
+    ``headers`` are those of the provider that the agent should see.
+    """
+
+    body: Body
+    thread_id: str
+    call_id: str
+    rest: bytes | None = None
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+class PendingReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A model call that is waiting for its reply. One for embeddings has no ``decision`` and no ``reply_id``.
+
+    ``failed_usage`` returns what is known of its usage if it fails.
+    """
+
+    call_id: str
+    reply_id: str = ""
+    send: Callable[[], Awaitable[UpstreamAnswer]]
+    began_ns: int
+    interval: Interval
+    failed_usage: Callable[[ModelError], Usage | None]
+    decision: RequestDecision | None = None
+    relay: StreamRelay | None = None
+
+    def took_ms(self, until_ns: int, held_s: float) -> float:
+        """Return the milliseconds of the call until some time, without those for which it waited to be sent."""
+        return round((until_ns - self.began_ns) / 1e6 - held_s * 1e3, 3)
+
+    def first_token_ms(self, held_s: float) -> float | None:
+        """The milliseconds until the first piece of the reply's text, or None if it did not come as a stream."""
+        token_ns = self.relay.first_token_ns if self.relay is not None else None
+        return None if token_ns is None else self.took_ms(token_ns, held_s)
+
+
+def at_least(usage: Usage) -> Usage:
+    """Return a lower bound of a broken stream's usage: unreported numbers count as zero.
+
+    An unknown price of tokens that were reported stays unknown.
+    """
+    known = {name: value or 0 for name, value in msgspec.structs.asdict(usage).items()}
+    if usage.input_tokens is not None and usage.output_tokens is not None:
+        known["cost_usd"] = usage.cost_usd
+    return Usage(**known)

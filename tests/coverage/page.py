@@ -1,0 +1,89 @@
+"""The page docs/coverage.md: the worst of the simulated designs, by kind and number of tasks."""
+
+from collections.abc import Iterator, Sequence
+
+from tests.coverage.simulation import HIGHEST_ERROR, LOWEST_COVERAGE, Coverage
+from tests.coverage.studies import KINDS, SETTINGS
+
+_MOST_NAMED = 20
+
+_INTRODUCTION = """# How often the intervals hold the truth
+
+`make coverage` writes this page: {studies} studies of each design of `python -m tests.coverage --grid full`.
+
+Each design is many simulated studies whose truth is known; the nominal level is 0.95. Wanted are at least {lowest},
+and at most {highest} false positives of a test at 0.05. A design whose exact 95 % interval (Clopper and Pearson) is
+not wholly on the wanted side is simulated again with four times as many new studies, which alone count. It *misses* if
+its share is then on the wrong side of the limit, and is *open* if only a part of its interval is. There are {designs}
+designs: {missed} and {is_open}. What is not promised shows where a method ends.
+
+No code of the engine draws the studies. A task has its own rate of success (beta, mean p, intraclass correlation ICC);
+1 or 3 agents and 1, 7, or 1 to 7 variants of each task draw their trials from it, or all variants of an agent copy one
+value, as under `full`. Levels are symmetric in p. Bootstraps had {draws} draws and tests {flips} permutations, fewer
+than the tables take. Floors, prior weights and room were chosen with these designs, in all of which but the last kind
+an effect is the same in every task; only 0.95 was studied, and intervals may be longer than need be. Tests draw again
+otherwise (logit-normal rates) and hold the engine against scipy and plain numpy.
+
+Below is the worst design of each kind: its coverage, or of kinds of nothing (and of one effect) its share of p-values
+below 0.05; then the same among designs with the fewest tasks (`--format csv` has all). Studies without an interval do
+not count; a design in which fewer than 5 % have one is left out.
+"""
+
+
+def page(found: Sequence[Coverage], studies: int) -> str:
+    """Render the page of some simulated designs."""
+    return "\n".join(_lines(found, studies))
+
+
+def _lines(found: Sequence[Coverage], studies: int) -> Iterator[str]:
+    judged = [each for each in found if each.is_met is not None]
+    missed = [each for each in judged if not each.is_met]
+    is_open = [each for each in judged if each.is_met and not each.is_certain]
+    yield _INTRODUCTION.format(
+        lowest=LOWEST_COVERAGE,
+        highest=HIGHEST_ERROR,
+        draws=SETTINGS.draws,
+        flips=SETTINGS.permutations,
+        studies=f"{studies:,}",
+        designs=f"{len(judged):,}",
+        missed=_counted(missed, "misses"),
+        is_open=_counted(is_open, "is open", "are open"),
+    )
+    yield "| kind | `method` | worst (tasks) | fewest tasks |"
+    yield "|---|---|---|---|"
+    for name, kind in KINDS.items():
+        cells = [each for each in (judged if kind.is_promised else found) if each.design.kind == name]
+        if cells:
+            fewest = min(each.design.tasks for each in cells)
+            first = [each for each in cells if each.design.tasks == fewest]
+            worst = _cell(cells, kind.is_test) + ("" if kind.is_promised else ", not promised")
+            yield f"| {kind.title} | {kind.method} | {worst} | {_cell(first, kind.is_test)} |"
+    if missed:
+        yield f"\nMissed{_listed(missed)}."
+    yield ""
+
+
+def _counted(found: Sequence[Coverage], one: str, several: str = "miss") -> str:
+    return f"{len(found) or 'none'} {one if len(found) < 2 else several}"
+
+
+def _listed(found: Sequence[Coverage]) -> str:
+    named = [_named(each) for each in found[:_MOST_NAMED]]
+    return (": " + "; ".join(named) if found else "") + ("; …" if len(found) > _MOST_NAMED else "")
+
+
+def _cell(found: Sequence[Coverage], is_test: bool) -> str:
+    """Return the worst share of some designs, and with how many tasks."""
+    shares = [(each.share, each.design.tasks) for each in found]
+    share, tasks = max(shares) if is_test else min(shares)
+    return f"{share:.3f} ({tasks})"
+
+
+def _named(found: Coverage) -> str:
+    design = found.design
+    agents = f", {design.agents} agents" if design.agents > 1 else ""
+    copied = ", copied" if design.is_copied else ""
+    variants = design.variants or "1 to 7"
+    place = f"{design.kind}, {design.tasks} tasks x {variants}, ICC {design.correlation}, p {design.mean}"
+    low, high = found.bounds
+    return f"{found.share:.3f} ({low:.3f} to {high:.3f}, {found.studies:,} studies) at {place}{agents}{copied}"

@@ -1,1 +1,0 @@
-"""Tests of what the papers' pipeline does not make."""
