@@ -30,10 +30,8 @@ from lhaw_record.runners.base.conversation.deltas import rebuild_requests, reply
 from lhaw_record.runners.base.conversation.messages import to_wire
 from lhaw_record.runners.cli.attempt_text import events_of, facts_of, stream_of
 
-_REPLY_FACTS = (
-    *("finish_reason", "served_model", "input_tokens", "output_tokens", "cached_input_tokens", "cost_usd"),
-    *("latency_ms", "wire"),
-)
+_REPLY_FACTS = ("finish_reason", "served_model", "latency_ms", "wire")
+_USAGE_FACTS = ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd")
 _FAILURE_FACTS = ("error_kind", "message", "http_status", "is_retried", "latency_ms", "wire")
 _SHOWN = 60
 _CALLS = ("call", "thread", "kind", "why", "messages", "reply")
@@ -70,11 +68,15 @@ def _lines(events: Sequence[AnyEvent]) -> Iterator[dict[str, Any]]:
             "failure": failure and _facts(failure, _FAILURE_FACTS),
             "reply": None
             if reply is None
-            else {"message": to_wire(reply_message(reply)), **_facts(reply, _REPLY_FACTS)},
+            else {
+                "message": to_wire(reply_message(reply)),
+                **_facts(reply, _REPLY_FACTS),
+                **_facts(reply.usage, _USAGE_FACTS),
+            },
         }
 
 
-def _facts(event: ModelResponded | ModelFailed, names: Sequence[str]) -> dict[str, Any]:
+def _facts(event: msgspec.Struct, names: Sequence[str]) -> dict[str, Any]:
     return {name: msgspec.to_builtins(getattr(event, name)) for name in names}
 
 

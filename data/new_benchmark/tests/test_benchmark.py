@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import lhaw_record
+from lhaw_record.command_line import main
 from lhaw_record.runners.environments.benchmarks.contract import problems_of
 from my_benchmark.benchmark import MyBenchmark
 
@@ -20,9 +20,9 @@ async def test_the_contract() -> None:
 def test_a_run_under_every_condition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What was left out matters: the reference fails without it, and passes once it asks or is told."""
     store = str(tmp_path / "store")
-    assert lhaw_record.main(["run", str(EXPERIMENT), "--store", store]) == 0
+    assert main(["run", str(EXPERIMENT), "--store", store]) == 0
     capsys.readouterr()
-    assert lhaw_record.main(["sql", store, "-c", RATES, "--format", "csv"]) == 0
+    assert main(["sql", store, "-c", RATES, "--format", "csv"]) == 0
     rates = dict(line.split(",") for line in capsys.readouterr().out.splitlines()[1:])
     assert {condition: float(rate) for condition, rate in rates.items()} == {
         "full": 1.0,

@@ -170,7 +170,7 @@ async def _programs(benchmark: Benchmark, task: Task, settings: EnvironmentSetti
             if not {tool.name for tool in tools} <= {tool.name for tool in environment.tools}:
                 yield "program_tools must be some of tools"
             if not sandbox.listener_url:
-                yield "the environment has a 'sandbox' that was not opened with settings.way"
+                yield "the environment has a 'sandbox' that was not opened with settings.access"
                 return
             launch = ProgramCommand(argv=("sh", "-c", "pwd"), environment={}, stdin=b"", max_seconds=_PROGRAM_SECONDS)
             end = await sandbox.run_program(launch, anyio.Event())

@@ -151,7 +151,7 @@ def command_of(spec: ServerSpec, directory: Path) -> list[str]:
         return [_node(), str(_npm_program(spec, directory)), *spec.arguments]
     python = environment_python(spec, directory)
     if spec.kind == "stand_in":
-        return [str(python), str(Path(__file__).with_name(spec.program)), *spec.arguments]
+        return [str(python), str(Path(__file__).resolve().with_name(spec.program)), *spec.arguments]
     return [str(python), str(python.parent / spec.program), *spec.arguments]
 
 

@@ -5,13 +5,14 @@ import sys
 
 import pytest
 
+from lhaw_record.generators.sources.mcp_atlas import McpAtlasSource
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas import open_mcp_atlas
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import has_bubblewrap
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.tables import GraderSpec
-from tests.cli.program import called, query
+from tests.cli.program import called
 
 KEY = "nobody-may-see-3f8"
 SERVER = """
@@ -73,13 +74,11 @@ async def test_its_tools_are_a_trials_tools(world):
 @pytest.mark.thorough
 def test_variants_are_made_of_the_very_task_that_runs(world):
     """The generator's task has the digest of the benchmark's, and it is not said that its server is unknown."""
-    options = ("--data", world / "data", "--own-servers", world / "servers.toml")
-    (place, rows), out = ("--from", world / "rows.jsonl"), ("--store", world / "store", "--name", "made")
-    done = called("generate", "mcp_atlas", place, rows, *options, *out)
-    assert done.returncode == 0, done.stderr
-    assert "cannot run here" not in done.stderr
-    (made,) = query(world / "store", "select distinct task_digest from stg_tasks_registered")
-    assert made == (opened(world, allow_unconfined=not has_bubblewrap()).tasks()[0].task_digest,)
+    source = McpAtlasSource([world / "rows.jsonl"], data=world / "data", own_servers=world / "servers.toml")
+    report = source.read()
+    assert [each.message for each in report.findings if "cannot run here" in each.message] == []
+    (made,) = report.tasks
+    assert made.task.task_digest == opened(world, allow_unconfined=not has_bubblewrap()).tasks()[0].task_digest
 
 
 @pytest.mark.thorough

@@ -231,7 +231,7 @@ def test_a_page_that_needs_too_much_memory(run):
 )
 def test_a_browser_that_is_none(run, images, monkeypatch, image, kinds, says):
     """An image that cannot be had, or that holds no browser, fails the trial; nothing is scored."""
-    monkeypatch.setattr("lhaw_record.runners.environments.benchmarks.tac.browser._CONNECT_S", 3.0)
+    monkeypatch.setattr("lhaw_record.runners.environments.benchmarks.mcp_lines._CONNECT_S", 3.0)
     more = f'[benchmark.browser]\nimage = "{image.format(**images)}"\nmemory_mb = 256'
     code, events = run([LOOK], more=more)
     (failed,) = events["TrialFailed"]
