@@ -34,7 +34,7 @@ _MODULES = {
     "views.store": ("BrokenClaim", "checks"),
     "views.parameters": ("PARAMETERS", "AnalysisParameter"),
 }
-"""The public names that are imported when they are first asked for, because every command starts with this package."""
+"""Public names that are imported on first use, because every command imports this package."""
 
 
 def __getattr__(name: str) -> object:

@@ -11,7 +11,7 @@ class AnalyticsError(Exception):
 
 
 class UnknownName(AnalyticsError):
-    """The requested table or parameter does not exist. The message lists the existing ones."""
+    """The requested table or parameter does not exist. The message lists those that do."""
 
 
 class BadParameter(AnalyticsError):

@@ -1,4 +1,4 @@
-"""A store opened in Python: its views as data frames, its tables with their notes, its figures, its papers.
+"""A store opened in Python: its views as data frames, its tables with notes, its figures and its papers.
 
 with lhaw_record.open("stores/demo") as store:
     store.trials.df()                                  # pandas; .pl() Polars, .arrow() Arrow, .rows() dictionaries
@@ -91,7 +91,7 @@ class OpenStore:
         return [*super().__dir__(), *self.views]
 
     def sql(self, query: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> "View":
-        """Return the rows of a query, with values for its ``?`` or ``$name``.
+        """Return the rows of a query, with values for its ``?`` or ``$name`` placeholders.
 
         Raises:
             AnalyticsError: DuckDB rejects the query, or it returns no rows.
@@ -111,7 +111,7 @@ class OpenStore:
         measure: str | Sequence[str] = (),
         benchmark: str | Sequence[str] = (),
     ) -> "OpenTable":
-        """Compute a reported table, and keep the rows of these agents, conditions, measures and benchmarks.
+        """Compute a reported table, filtered by agents, conditions, measures and benchmarks.
 
         Raises:
             UnknownName: There is no such table, or no row has a value.
@@ -122,7 +122,7 @@ class OpenStore:
         return OpenTable(known_filter(wanted, one.rows).table(one))
 
     def figure(self, name: str, *, agent: str | Sequence[str] = (), benchmark: str | Sequence[str] = ()) -> "Figure":
-        """Draw a figure of these agents and benchmarks.
+        """Draw a figure, filtered by agents and benchmarks.
 
         Raises:
             UnknownName: There is no such figure, or no row has a value.
@@ -141,7 +141,7 @@ class OpenStore:
         measure: str | Sequence[str] = (),
         benchmark: str | Sequence[str] = (),
     ) -> Paper:
-        """Make the tables and figures of a paper from a file or a preset. It reads the store again.
+        """Make the tables and figures of a paper from a file or a preset. This reads the store again.
 
         Raises:
             AnalyticsError: The file cannot be read or does not fit the store.
@@ -152,14 +152,14 @@ class OpenStore:
 
 
 class View:
-    """Rows of a view or a query, computed when they are read. A notebook shows the first of them."""
+    """The rows of a view or query, computed when they are read. A notebook shows the first rows."""
 
     def __init__(self, relation: "duckdb.DuckDBPyRelation") -> None:
         self._relation = relation
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns. A repeated one has a number."""
+        """The column names. Repeated names get a number."""
         with _translated():
             return distinct(self._relation.columns)
 
@@ -219,7 +219,7 @@ class OpenTable:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is read with the table."""
+        """The notes of the table."""
         return self.table.notes
 
     def rows(self) -> list[Row]:
@@ -269,11 +269,7 @@ class OpenTable:
 
 
 class Figure:
-    """A figure. A notebook shows it.
-
-    Attributes:
-        svg: The figure as SVG.
-    """
+    """A figure as SVG. A notebook shows it."""
 
     def __init__(self, svg: str) -> None:
         self.svg = svg
@@ -289,7 +285,7 @@ def _check_polars() -> None:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Raise what DuckDB raises as an error of this package."""
+    """Convert DuckDB errors to errors of this package."""
     import duckdb
 
     try:
@@ -301,13 +297,13 @@ def _translated() -> Iterator[None]:
 
 
 def _wanted(**values: str | Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the wanted values by key; a text is one value."""
+    """Return the wanted values by key. A string is one value."""
     chosen = {key: (each,) if isinstance(each, str) else tuple(each) for key, each in values.items()}
     return {key: each for key, each in chosen.items() if each}
 
 
 def _html(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return a table. Its cells have their own style, because a notebook's style sheet has rules for cells."""
+    """Return an HTML table with inline cell styles, because notebook style sheets have rules for cells."""
     is_number = [any(isinstance(value, int | float) for value in column) for column in zip(*rows, strict=True)]
     styles = [f"white-space: nowrap; text-align: {'right' if each else 'left'}" for each in is_number]
     styles = styles or ["text-align: left"] * len(columns)

@@ -1,6 +1,6 @@
-"""An analysis in cells: run it whole (``python examples/analysis.py stores/demo``), or cell by cell in an editor.
+"""An analysis in cells: run all of it (``python examples/analysis.py stores/demo``), or cell by cell in an editor.
 
-It needs nothing that lhaw-record does not bring. A notebook shows views, tables and figures as they are.
+It needs only lhaw-record. A notebook displays views, tables and figures directly.
 """
 
 # ruff: noqa: INP001, T201 - a script that prints
@@ -28,7 +28,7 @@ print(
 table = store.table("overall", measure=["pass_at_k"])
 print(table)
 
-# %% The notes that it should not be shown without.
+# %% The notes to show with it.
 print("\n".join(table.notes))
 
 # %% What asking changes for each variant: pairs of arms, one row per variant and agent.
@@ -43,13 +43,13 @@ pairs = store.sql("""
 """)
 print(pairs)
 
-# %% An Arrow table, for numpy, pyarrow and whatever else reads Arrow.
+# %% An Arrow table for numpy, pyarrow and other libraries that read Arrow.
 progress = store.sql("select agent, checkpoint_progress from trials where trial_state = 'valid'").arrow()
 print(progress.group_by("agent").aggregate([("checkpoint_progress", "mean"), ("checkpoint_progress", "stddev")]))
 
-# %% Another reading of a definition is another connection: intervals for pass@1 in place of pass@3.
+# %% To change a parameter, open the store again: intervals for pass@1 instead of pass@3.
 with lhaw_record.open(STORE, {"k": 1}) as single:
     print(single.sql("select agent, condition, value, low, high from overall where measure = 'pass_at_k' order by all"))
 
-# %% Done: a store is closed before the program ends.
+# %% Close the store before the program ends.
 store.close()

@@ -1,4 +1,4 @@
--- One cell of each table that the others are cut from, recomputed from the raw events of the demo store, with no view or function of ours in between:
+-- Recomputes one cell of each base table from the raw events of the demo store, without our views or functions:
 --     make demo && lhaw-record sql stores/demo < examples/by_hand.sql
 -- A test runs the demo (without some of its injections) and compares each with the cell that it names. Events: docs/log-format.md.
 
@@ -109,7 +109,7 @@ from (
 );
 
 -- cell=wasted/agent=balanced/condition=inject_90/measure=wasted_pct
--- Of the actions before the injection, those that no `full` trial of the same agent and task does: for each action (tool and arguments), as many are excused as occur in the `full` trial that does it most often.
+-- The share of actions before the injection that no `full` trial of the same agent and task performs: for each action (tool and arguments), as many are excused as occur in the `full` trial that does it most often.
 with trials as (
     select stream_id, trial_started as trial
     from events
@@ -154,7 +154,7 @@ select 100 * avg(share) as "wasted, balanced, inject_90, wasted_pct"
 from (select avg(share) as share from per_trial group by variant_id);
 
 -- cell=natural_ask/agent=balanced/task_id=all/measure=ask_pct
--- The share of valid trials under `ask_user` that asked at least one question, in per cent.
+-- The share of valid trials under `ask_user` that asked at least one question, in percent.
 select 100 * avg((questions > 0)::int) as "natural_ask, balanced, all, ask_pct"
 from (
     select started.stream_id, count(asked.stream_id) as questions

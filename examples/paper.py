@@ -1,4 +1,4 @@
-"""A table and a figure of a paper: ``python examples/paper.py stores/demo paper`` writes them to the folder paper."""
+"""A table and a figure for a paper: ``python examples/paper.py stores/demo paper`` writes them to the folder paper."""
 
 # ruff: noqa: INP001, T201 - a script that prints
 

@@ -1,6 +1,6 @@
 """Record what agents do with underspecified tasks, and measure it.
 
-:func:`open` gives a store's views, tables and figures, and :func:`run` runs an experiment. The command line is
+:func:`open` returns a store's views, tables and figures, and :func:`run` runs an experiment. The command line is
 :mod:`lhaw_record.command_line`.
 """
 
@@ -42,14 +42,14 @@ def open(path: str | Path, parameters: "Mapping[str, Setting] | None" = None) ->
 
 
 def run(experiment: str | Path, store: str | Path | None = None, arguments: Sequence[str] = ()) -> None:
-    """Run an experiment in a process of its own and show its progress. Finished trials are not run again.
+    """Run an experiment in a separate process and show its progress. Finished trials are not run again.
 
-    A notebook shows the progress in one place, everything else a line every few seconds.
+    A notebook updates the progress in place; otherwise a line is printed every few seconds.
 
     Args:
         experiment: The experiment file.
-        store: Where events go. None for the store that ``lhaw-record run`` takes.
-        arguments: More arguments of ``lhaw-record run``.
+        store: The store to record to. None means the default of ``lhaw-record run``.
+        arguments: Further arguments for ``lhaw-record run``.
 
     Raises:
         RunnerError: The run failed. Its messages are printed.
@@ -72,7 +72,7 @@ def run(experiment: str | Path, store: str | Path | None = None, arguments: Sequ
 
 
 def _notebook_line() -> "Callable[[str], bool]":
-    """Return a function that shows a line of progress in place of the one before; False for any other line."""
+    """Return a function that replaces the displayed progress line, and returns False for any other line."""
     from IPython.display import display  # only where a notebook's kernel runs
 
     shown = None

@@ -65,9 +65,9 @@ _SECTIONS = {
     "benchmarks and agents of others": ("harbor", "mcp-atlas", "new-benchmark", "wrap", "ask-user"),
     "maintenance": ("log", "completion"),
 }
-"""The commands as the help lists them: sections, and the commands in each, both with the most used first."""
+"""The sections of the help and the commands in each, most used first."""
 _UVX_FOLDER = "archive-v0"
-"""In whose cache uvx makes its environments."""
+"""The cache folder in which uvx creates environments."""
 _SUCCESSES = (
     "select agent, condition, count(*) as trials, avg(is_success::int) as success, avg(action_count) as actions "
     "from trials group by all order by all"
@@ -144,7 +144,7 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
 
 
 def _completion(options: argparse.Namespace) -> int:
-    """Print the lines that a shell has to read."""
+    """Print the completion script for a shell."""
     from argcomplete.shell_integration import shellcode
 
     print(shellcode([PROGRAM], shell=options.shell))
@@ -176,8 +176,8 @@ def _program() -> list[str]:
     """Return the words that start this program in a shell.
 
     They are ``lhaw-record`` if the shell finds this program under that name, otherwise the path of the script. If the
-    program was not started as ``lhaw-record``, they are ``python -m lhaw_record``. Under uvx they are that of uvx: only
-    this process has its environment on the PATH.
+    program was not started as ``lhaw-record``, they are ``python -m lhaw_record``. Under uvx they are the uvx command,
+    because only this process has the environment on its PATH.
     """
     if "UV" in os.environ and _UVX_FOLDER in Path(sys.prefix).parts:
         origin = importlib.metadata.distribution("lhaw-record").read_text("direct_url.json")
@@ -192,7 +192,7 @@ def _program() -> list[str]:
 
 
 def _planned_study(path: Path) -> power_commands.PlannedStudy:
-    """Return what an experiment file plans for the agent with the most trials with and without questions."""
+    """Return the plan in an experiment file for the agent with the most trials with and without questions."""
     from lhaw_record.recorder.reading.trial_index import TrialIndex
     from lhaw_record.runners.runs.planning.plan_table import expected_per_trial_usd
     from lhaw_record.runners.runs.preparation import prepare
@@ -217,14 +217,14 @@ def _planned_study(path: Path) -> power_commands.PlannedStudy:
 
 
 def _report(store: Path, experiment: str | None) -> bytes:
-    """Build the HTML report page for the daemon. The daemon's layer must not import analytics itself."""
+    """Build the HTML report page for the daemon, whose layer must not import analytics."""
     from lhaw_record.analytics.report import build
 
     return build(store, settings=[f"experiment={experiment}"] if experiment else []).html.encode()
 
 
 def _reviewing(daemon: "Daemon") -> "AbstractAsyncContextManager[Extension]":
-    """Open the review workbench for the daemon. The daemon's layer must not import generators itself."""
+    """Open the review workbench for the daemon, whose layer must not import generators."""
     from lhaw_record.generators.reviewing.web import review_extension
 
     return review_extension(daemon)
@@ -234,12 +234,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code.
 
     Args:
-        arguments: The command-line arguments; None for those of the process.
+        arguments: The command-line arguments. None means ``sys.argv``.
     """
     if arguments is None:
         _tune_process()
     parser = build_parser()
-    if "_ARGCOMPLETE" in os.environ:  # a shell asks
+    if "_ARGCOMPLETE" in os.environ:  # a shell requests completion
         import argcomplete
 
         argcomplete.autocomplete(parser)
@@ -262,11 +262,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tune_process() -> None:
-    """Save CPU that libraries take before they do anything, a tenth of all tables of a small store."""
+    """Save CPU time that libraries use at startup, a tenth of the time for all tables of a small store."""
     refuse_pandas()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # idle threads of numpy's spin, and no matrix here is large
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's idle threads spin, and our matrices are small
     gc.freeze()
-    gc.set_threshold(20_000)  # imports make no garbage
+    gc.set_threshold(20_000)  # imports create no garbage
 
 
 def _complain(error: Exception, exit_code: int) -> int:

@@ -1,1 +1,1 @@
-"""The recorder: events, the store that holds them, and everything that keeps them intact."""
+"""The recorder: events, the store that holds them, and the code that keeps both intact."""

@@ -1,11 +1,11 @@
 """Starts child processes in their own sessions, and keeps pandas out of our processes.
 
-Ctrl-C in the terminal does not reach such a child. Between fork and setsid it is still in our process group and has
-default signal handlers. An interrupt at that moment ends the child before it runs its program; it is started again.
+Ctrl-C in the terminal does not reach such a child. Between fork and setsid, however, the child is still in our process
+group and has default signal handlers. An interrupt at that moment kills it before exec, so it is started again.
 
-pyarrow loads pandas for its first array, only to check whether a list is a series. That costs 0.35 s of CPU time and
-35 MB in every process that makes an array. Only our own programs refuse pandas, never our library: pyarrow remembers
-the answer for the life of the process, which belongs to the program.
+pyarrow imports pandas for its first array, only to check whether a list is a Series. This costs 0.35 s of CPU time and
+35 MB per process. Only our own programs block pandas, never the library, because pyarrow caches the result for the life
+of the process.
 """
 
 import signal
@@ -41,12 +41,12 @@ def has_run(process_id: int, returncode: int | None) -> bool:
         stat = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return returncode != -signal.SIGINT
-    flags = int(stat.rpartition(")")[2].split()[6])  # the program name before it may hold spaces
+    flags = int(stat.rpartition(")")[2].split()[6])  # the program name before it may contain spaces
     return not flags & _FORKED_BUT_NOT_EXECUTED
 
 
 class _Refusal:
-    """An import hook that refuses pandas and ignores all other modules."""
+    """An import hook that blocks pandas and ignores all other modules."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
         """Raise ImportError for pandas, and return None for all other modules."""
@@ -58,11 +58,11 @@ _REFUSAL = _Refusal()
 
 
 def refuse_pandas() -> None:
-    """Make imports of pandas fail from now on. Call it when a program starts."""
+    """Make imports of pandas fail from now on."""
     sys.meta_path.insert(0, _REFUSAL)
 
 
 def allow_pandas() -> None:
-    """Allow pandas to be imported again, after pyarrow made its first array."""
+    """Allow pandas to be imported again."""
     with suppress(ValueError):
         sys.meta_path.remove(_REFUSAL)

@@ -1,4 +1,4 @@
-"""Finds bundled files, inside an installed wheel or at the top of a checkout."""
+"""Finds bundled files in an installed wheel or at the top of a checkout."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Words that tables, pages and messages share."""
+"""Wording shared by tables, pages and messages."""
 
 from collections.abc import Iterable
 
@@ -16,8 +16,8 @@ CONDITION_LABELS = {
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean 'overall'?`` with the nearest known word, or nothing if none is near."""
-    from difflib import get_close_matches  # 10 ms that only a wrong word costs
+    """Return ``; did you mean 'overall'?`` with the closest known word, or an empty string if none is close."""
+    from difflib import get_close_matches  # 10 ms, needed only for a misspelled word
 
     near = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""

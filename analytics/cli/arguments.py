@@ -33,10 +33,7 @@ def wanted(options: argparse.Namespace, keys: tuple[str, ...] = FILTER_KEYS) -> 
 
 
 def names_in_store(column: str, view: str = "int_trials_evaluated") -> Callable[..., list[str]]:
-    """Return a function that completes an option with the names in a column of a view of the given store.
-
-    Shared stores are not fetched for it.
-    """
+    """Return a function that completes an option with the names in a column of a view. It fetches no shared store."""
 
     def names(parsed_args: argparse.Namespace, **_: object) -> list[str]:
         from lhaw_record.analytics.views.store import open as open_store

@@ -26,12 +26,12 @@ _HELP = {
     "duckdb": "every mart and table as one DuckDB file, for DataGrip, Metabase or Evidence",
 }
 _SUFFIXES = {"trials": ".json", "trajectories": ".json", "duckdb": ".duckdb", "otlp": ".jsonl"}
-"""The endings of exports that are files; the others are folders."""
+"""The extensions of exports that are files. The others are folders."""
 _EXAMPLES = {"harbor": "--tasks my-dataset "}
 
 
 def export_command(export_format: str, options: argparse.Namespace) -> int:
-    """Write one export and return the exit code, which is 1 if there is nothing to export."""
+    """Write one export and return the exit code: 1 if there is nothing to export."""
     from lhaw_record.analytics.exports import EXPORTS, ExportFolder
 
     with clear_errors("export", options.store):
@@ -48,7 +48,7 @@ def export_command(export_format: str, options: argparse.Namespace) -> int:
 
 
 def database_command(options: argparse.Namespace) -> int:
-    """Write the DuckDB file and return the exit code, which is 1 if the store has no trials."""
+    """Write the DuckDB file and return the exit code: 1 if the store has no trials."""
     from lhaw_record.analytics.exports import database_file
 
     with clear_errors("export", options.store), tempfile.TemporaryDirectory(prefix="lhaw-record-") as scratch:
@@ -61,7 +61,7 @@ def database_command(options: argparse.Namespace) -> int:
 
 
 def harbor_command(options: argparse.Namespace) -> int:
-    """Write the task folders and return the exit code, which is 1 if the store has no variant of the dataset."""
+    """Write the task folders and return the exit code: 1 if the store has no variant of the dataset."""
     from lhaw_record.analytics.exports import harbor_folders, write_harbor_folders
 
     with clear_errors("export", options.store):
@@ -74,7 +74,7 @@ def harbor_command(options: argparse.Namespace) -> int:
 
 
 def otlp_command(options: argparse.Namespace) -> int:
-    """Write a line for each attempt that was recorded here. The exit code is 1 if there is none."""
+    """Write one line per attempt recorded in this store and return the exit code: 1 if there is none."""
     from lhaw_record.recorder.storage.store import Store
     from lhaw_record.recorder.transfer.otlp import is_timed_trial, trace_of
     from lhaw_record.recorder.transfer.whole_streams import StreamSelection, whole_streams

@@ -1,4 +1,4 @@
-"""The commands ``figures``, ``report`` and ``paper``, which write what people read about a store."""
+"""The commands ``figures``, ``report`` and ``paper``, which turn a store into figures, a report or a paper."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ from lhaw_record.recorder.cli.output import say
 
 
 def figures_command(options: argparse.Namespace) -> int:
-    """Draw figures into files and print the paths of the files."""
+    """Draw figures into files and print their paths."""
     from lhaw_record.analytics.figures import FIGURES, draw, read, spec_of, to_bytes
     from lhaw_record.analytics.tables.filters import known_filter
     from lhaw_record.analytics.views.parameters import parse_settings
@@ -37,7 +37,7 @@ def figures_command(options: argparse.Namespace) -> int:
 
 
 def report_command(options: argparse.Namespace) -> int:
-    """Write the report and return the exit code, which is 1 if a claim about the store does not hold."""
+    """Write the report and return the exit code: 1 if a claim about the store does not hold."""
     from lhaw_record.analytics.report import build
 
     begun = time.monotonic()
@@ -55,7 +55,7 @@ def report_command(options: argparse.Namespace) -> int:
 
 
 def paper_command(options: argparse.Namespace) -> int:
-    """Write the files and print their paths. Return 1 if a claim about the store fails, or all is left out."""
+    """Write the files and print their paths. Return 1 if a claim about the store fails or everything is left out."""
     from lhaw_record.analytics.paper import make, spec_and_text
     from lhaw_record.analytics.paper.paper import write_notebooks
     from lhaw_record.analytics.tables.filters import Filter

@@ -1,4 +1,4 @@
-"""The command ``power``: which design would see a gain from asking, and what it costs."""
+"""The command ``power``: which design would detect a gain from asking, and what it costs."""
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,7 @@ and ($agent is null or agent = $agent)
 
 
 class PlannedStudy(NamedTuple):
-    """What an experiment file plans for one agent under underspecified and ask_user; the cost is None if unknown."""
+    """What an experiment file plans for one agent under underspecified and ask_user. The cost is None if unknown."""
 
     tasks: int
     variants: int
@@ -53,7 +53,7 @@ class PlannedStudy(NamedTuple):
 
 
 def power_command(options: argparse.Namespace, planned_by: Callable[[Path], PlannedStudy]) -> int:
-    """Print the power of every design. Return exit code 1 if none reaches the wanted power."""
+    """Print the power of every design. Return exit code 1 if no design reaches the wanted power."""
     from lhaw_record.analytics.errors import BadParameter
     from lhaw_record.analytics.statistics.power import StudyDesign, SuccessRates, power, rates_of
 
@@ -101,9 +101,9 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
 
 
 def _advice(rows: Sequence[Row], simulated: "Callable[[StudyDesign], Row]", wanted: float) -> Iterator[str]:
-    """Say which design is the cheapest, and what as many trials of fewer tasks would see.
+    """Name the cheapest sufficient design, and the power of fewer tasks with at least as many trials.
 
-    If none is enough, the tasks of the best one are doubled until they are.
+    If no design is sufficient, double the tasks of the best one until it is.
     """
     from lhaw_record.analytics.statistics.power import StudyDesign
 

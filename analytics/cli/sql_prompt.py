@@ -1,4 +1,4 @@
-"""``lhaw-record sql``: run one query, or open an interactive prompt, over the views of a store."""
+"""``lhaw-record sql``: run one query over the views of a store, or open an interactive prompt."""
 
 import io
 import os
@@ -39,14 +39,14 @@ HELP = """\
 
 MODES = ("table", "lines", "csv", "json")
 _MOST_ROWS = 100
-"""How many rows a terminal gets, unless it asks for more. Files and pipes get all."""
+"""How many rows a terminal shows by default. Files and pipes get all rows."""
 _HISTORY_LINES = 2_000
 
 
 def run_query(store: Path, query: str, form: str, out: TextIO) -> None:
-    """Print the rows of one query. For the query ``.views``, print the same list as at the prompt.
+    """Print the rows of one query. The query ``.views`` prints the same list as at the prompt.
 
-    A table on a terminal has the first rows only.
+    On a terminal, a table shows only the first rows.
     """
     word, _, rest = query.strip().partition(" ")
     if word.startswith(".") and word != ".views":
@@ -62,7 +62,7 @@ def run_query(store: Path, query: str, form: str, out: TextIO) -> None:
 def print_query(
     connection: duckdb.DuckDBPyConnection, query: str, form: str, out: TextIO, most_rows: int | None = None
 ) -> None:
-    """Run a statement and print the rows that it returns, or the first of them. One without a result prints nothing."""
+    """Run a statement and print its rows, or only the first ones. A statement without a result prints nothing."""
     try:
         result = connection.execute(query)
         columns = [column[0] for column in result.description or ()]
@@ -84,7 +84,7 @@ def print_query(
 
 
 def _print_lines(rows: Sequence[Mapping[str, Any]], names: Sequence[str], out: TextIO) -> None:
-    """Print a line per column, with an empty line between two rows."""
+    """Print one line per column, with an empty line between rows."""
     heads = [visible(name, out) for name in names]
     longest = max(map(len, heads))
     width = terminal_width(out)
@@ -138,7 +138,7 @@ class SqlPrompt:
         return 0
 
     def _open_history(self) -> None:
-        """Give input() a line editor, the statements of earlier sessions, and names to complete with the tab key."""
+        """Set up line editing, the history of earlier sessions, and tab completion for input()."""
         import atexit
         import readline
 
@@ -237,18 +237,17 @@ class SqlPrompt:
 
 
 class _Screen(io.StringIO):
-    """Collects what a terminal is to show, and shows what is longer than it in the pager of ``PAGER``, or less."""
+    """Buffer terminal output, and show output longer than the terminal in ``$PAGER`` (default: less)."""
 
     def __init__(self, out: TextIO) -> None:
         super().__init__()
         self._out = out
 
     def isatty(self) -> bool:
-        """Return whether this goes to a terminal: yes."""
+        """Return True, because the text is shown on a terminal."""
         return True
 
     def show(self) -> None:
-        """Print the text."""
         text = self.getvalue()
         pager = os.environ.get("PAGER") or "less"
         is_long = text.count("\n") >= shutil.get_terminal_size((80, 24)).lines
@@ -261,7 +260,7 @@ class _Screen(io.StringIO):
 
 
 def history_path() -> Path:
-    """Return the file of the statements that were typed at the prompt, in the folder for state of this user."""
+    """Return the path of the prompt's history file, in the user's state folder."""
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "lhaw-record" / "sql_history"
 

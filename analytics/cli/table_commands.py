@@ -15,7 +15,7 @@ from lhaw_record.recorder.cli.command import Command, ExclusiveArguments, argume
 from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
 
 FINDING_KEYS = ("agent", "condition", "benchmark")
-"""The keys that findings are filtered by. Their measure is one for all."""
+"""The keys that findings are filtered by. All findings share one measure."""
 
 
 def tables_command(options: argparse.Namespace) -> int:
@@ -52,7 +52,7 @@ def tables_command(options: argparse.Namespace) -> int:
 
 
 def findings_command(options: argparse.Namespace) -> int:
-    """Print what the tables of a store show, in sentences. Return 1 if a claim about the store does not hold."""
+    """Print findings: what the tables of a store show. Return 1 if a claim about the store does not hold."""
     from lhaw_record.analytics.cli.table_output import print_findings
 
     return print_findings(
@@ -95,7 +95,7 @@ def compare_command(options: argparse.Namespace) -> int:
 def sensitivity_command(options: argparse.Namespace) -> int:
     """Print which table cells change under other parameter values.
 
-    Progress, and the parameter values that change nothing, go to standard error.
+    Progress and the parameter values without any effect go to standard error.
     """
     from lhaw_record.analytics.cli.table_output import known_tables
     from lhaw_record.analytics.comparison.sensitivity import ParameterOverride, TableChange, sensitivity
@@ -118,7 +118,7 @@ def sensitivity_command(options: argparse.Namespace) -> int:
 
 
 def _table_names(**_: object) -> tuple[str, ...]:
-    """Return the names of the tables, for the tab key."""
+    """Return the table names for tab completion."""
     from lhaw_record.analytics.tables.tables import TABLES
 
     return TABLES

@@ -1,4 +1,4 @@
-"""``lhaw-record tables`` and ``findings``: compute the tables of a store, and print them or what they show."""
+"""``lhaw-record tables`` and ``findings``: compute the tables of a store, and print them or the findings."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +78,7 @@ def print_tables(
 def known_tables(names: Sequence[str]) -> list[str]:
     """Check that the named tables exist and return their names without repeats.
 
-    Without names, return the names of all tables that are queries.
+    If ``names`` is empty, return the names of all tables that are queries.
     """
     known = (*TABLES, *COMPUTED_TABLES)
     unknown = [name for name in names if name not in known]
@@ -92,7 +92,7 @@ def compute(
     store: Path, names: Sequence[str], parameters: Mapping[str, Setting]
 ) -> tuple[list[Table], tuple[BrokenClaim, ...]]:
     """Compute tables of a store and check its claims. Return the tables and the claims that do not hold."""
-    Thread(target=import_module, args=("scipy.special",)).start()  # it takes 0.2 s, and no view needs it
+    Thread(target=import_module, args=("scipy.special",)).start()  # the import takes 0.2 s, and no view needs it
     are_all_queries = not set(names) & set(COMPUTED_TABLES)
     only = {*inputs_of([*names, *claims()]), READ_BY_NOTES} if are_all_queries else None
     with open_store(store, parameters=parameters, only=only) as connection:
@@ -100,7 +100,7 @@ def compute(
 
 
 def print_list(form: str, out: TextIO) -> None:
-    """Print the name and the meaning of every table and every parameter."""
+    """Print the name and meaning of every table and parameter."""
     if form not in FORMATS:
         raise BadParameter(f"the list comes as {', '.join(FORMATS)}; choose one of them with --format")
     grains = {each.view: each.grain for each in headers() if each.layer == "tables"}
@@ -125,7 +125,7 @@ def print_list(form: str, out: TextIO) -> None:
 
 
 def print_other_tables(shown: Sequence[str], out: TextIO) -> None:
-    """Name the tables that are not shown, in their groups."""
+    """Print the names of the tables that are not shown, by group."""
     width = terminal_width(out) or 132
     out.write("\nOther tables, by name or with --all:\n")
     for group, names in GROUPS.items():
@@ -135,7 +135,7 @@ def print_other_tables(shown: Sequence[str], out: TextIO) -> None:
 
 
 def _write(tables: Sequence[Table], folder: Path, out: TextIO) -> None:
-    """Write every table in every file format. A file appears under its final name only when it is complete."""
+    """Write every table in every file format, each file atomically."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -187,7 +187,7 @@ def print_findings(
 
 
 def _text(found: Sequence[Finding], notes: Sequence[str], width: int) -> str:
-    """Return the findings by question, those without a known answer last in each, then the notes on all of them."""
+    """Return the findings by question, then the notes. Within a question, unknown answers come last."""
     lines, has_several = [], len({each.benchmark for each in found} - {"all"}) > 1
     for question, size, answers in by_question(found):
         lines.append(f"{question} ({size} per agent)" if size else question)

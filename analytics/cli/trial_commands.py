@@ -1,4 +1,4 @@
-"""The command ``trials``, which lists the trials of a store."""
+"""The command ``trials``: list the trials of a store."""
 
 import argparse
 import sys
@@ -20,7 +20,7 @@ _FILTERS = {
     "state": "trial_state",
 }
 _ID_LETTERS = 12
-"""How many letters of an id a terminal shows; 'show' takes any beginning that is unique."""
+"""How many characters of an id a terminal shows. 'show' accepts any unique prefix."""
 _OUTCOMES = {"success": "is_success", "failure": "not is_success"}
 COLUMNS = (
     *("stream_id", "benchmark", "task_id", "variant_id", "agent", "condition", "trial_index", "trial_state"),
@@ -29,7 +29,7 @@ COLUMNS = (
 
 
 def trials_command(options: argparse.Namespace) -> int:
-    """Print one row per trial. Return exit code 1 if there is none."""
+    """Print one row per trial. Return exit code 1 if there is no trial."""
     from lhaw_record.analytics.errors import UnknownName
     from lhaw_record.analytics.views.rows import rows_of
     from lhaw_record.analytics.views.store import open as open_store
@@ -65,7 +65,7 @@ def trials_command(options: argparse.Namespace) -> int:
 
 
 def _short(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a terminal shows of a trial."""
+    """Return the columns of a trial that a terminal shows."""
     outcome = {True: "success", False: "failure"}.get(row["is_success"], "-")
     return {
         "stream": row["stream_id"] and row["stream_id"][:_ID_LETTERS],

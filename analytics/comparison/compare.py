@@ -1,7 +1,7 @@
 """``lhaw-record compare``: the difference between two groups of trials.
 
-It is paired over the units that both groups have. Two groups that have no task in common are compared by their means,
-and whole tasks are exchanged between them.
+The difference is paired over the units that both groups have. Groups without common tasks are compared by their means,
+and the test exchanges whole tasks between them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -183,15 +183,16 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Compute the mean difference a - b over the units that both groups have.
 
-    The first row covers all units. With ``by``, one row per part follows; their ``p_holm`` corrects for their number.
-    Several agents in one row are averaged within tasks, then tasks (parameter ``pooled``). The units are normally
-    variants. They are tasks if both groups use the full prompt, which all variants of a task share, and in benchmarks
-    where one of the agents ran no variants. If the groups have tasks in common and no unit, tasks are paired, each with
-    the mean of its units in either group; such rows have ``is_by_task``. p-value and interval come from the sign flips
-    of whole clusters (tasks); where tasks are paired, or variants share the full prompt of one group, they are those of
-    a loss. If no cluster has units of both groups (``is_unpaired``), the difference is that of their means, and p-value
-    and interval come from the permutation of whole clusters between the groups, and from the two groups' own intervals
-    too.
+    The first row covers all units. With ``by``, one row per part follows, and ``p_holm`` corrects for the number of
+    parts. Several agents in one row are averaged within tasks, then tasks (parameter ``pooled``). The units are
+    normally variants. They are tasks if both groups use the full prompt, which all variants of a task share, and in
+    benchmarks in which one of the agents ran no variants. If the groups share tasks but no units, tasks are paired,
+    each with the mean of its units in either group (``is_by_task``).
+
+    P-value and interval come from sign flips of whole clusters (tasks). If tasks are paired, or variants share the full
+    prompt of one group, the inference is that of a loss. If no cluster has units of both groups (``is_unpaired``), the
+    row has the difference of their means, and the inference uses the permutation of whole clusters between the groups
+    and the two groups' own intervals.
     """
     query = "select distinct agent, condition from int_arm_values order by agent, condition"
     check_groups(a, b, by, connection.execute(query).fetchall(), _left_out(connection))
@@ -241,7 +242,7 @@ def print_comparison(
     form: str,
     out: TextIO,
 ) -> None:
-    """Print a comparison of two groups, followed by notes on standard error, such as what was left out."""
+    """Print a comparison of two groups, and notes on standard error, such as what was left out."""
     a, b = (parse_group(text) for text in arms)
     with open_store(store, parameters=settings, only=VIEWS) as connection:
         found = compare(connection, a, b, measure=measure, by=by)
@@ -272,7 +273,7 @@ def _left_out(connection: "duckdb.DuckDBPyConnection") -> dict[str, str]:
 
 
 def _by_variant(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group, values: Mapping[str, Any]) -> list[str]:
-    """Return the benchmarks to compare variant by variant. All others are compared task by task.
+    """Return the benchmarks to compare by variant. All others are compared by task.
 
     A benchmark is compared by task if both groups use the full prompt, which belongs to the task, or if one of the
     two agents ran no variants.

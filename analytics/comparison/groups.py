@@ -1,9 +1,9 @@
 """The two groups of a comparison: parse their names, and check that they can be compared.
 
-The command line calls a group an arm. A group is written ``AGENT:CONDITION``, or as an agent alone, or as a condition
-alone. The form ``agent=NAME,condition=NAME`` means the same. Both groups must name the same keys. Units are paired
-within each value of the key that is not named: ``ask_user`` against ``underspecified`` pairs the variants of each
-agent, and ``balanced`` against ``hasty`` pairs the variants under each condition.
+The command line calls a group an arm. A group is written ``AGENT:CONDITION``, as an agent alone, or as a condition
+alone. ``agent=NAME,condition=NAME`` is equivalent. Both groups must name the same keys. Units are paired within each
+value of the unnamed key: ``ask_user`` against ``underspecified`` pairs the variants of each agent, and ``balanced``
+against ``hasty`` pairs the variants under each condition.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ SPLITS: Mapping[str, str] = {
     "agent": "agent",
     "condition": "condition",
 }
-"""Maps what the rows can be split by to its SQL expression. The first row is always ``all``."""
+"""The SQL expressions of the available splits. The first row is always ``all``."""
 
 
 class Group(NamedTuple):
@@ -38,7 +38,7 @@ class Group(NamedTuple):
 
 
 def parse_group(text: str) -> Group:
-    """Parse a group from its command-line form, which the module's docstring describes."""
+    """Parse a group from its command-line form, which the module docstring describes."""
     if "=" in text:
         named = [part.partition("=") for part in text.split(",")]
         found = {name.strip(): value.strip() for name, _, value in named}
@@ -79,14 +79,14 @@ def check_groups(
 
 
 def _meant(arm: Group, known: Sequence[tuple[str, str]]) -> str:
-    """Return "did you mean ...?" with the known agent of the most similar name, or an empty text."""
+    """Return "did you mean ...?" with the most similar known agent, or an empty text."""
     names = {agent.lower(): agent for agent, _ in known}
     near = get_close_matches((arm.agent or "").lower(), names, n=1)
     return f"; did you mean {names[near[0]]}?" if near and names[near[0]] != arm.agent else ""
 
 
 def _listed(known: Sequence[tuple[str, str]]) -> str:
-    """List every agent with its conditions. Agents that have the same conditions share an entry."""
+    """List every agent with its conditions, merging agents with the same conditions."""
     agents: dict[tuple[str, ...], list[str]] = {}
     for agent in dict.fromkeys(agent for agent, _ in known):
         agents.setdefault(tuple(name for each, name in known if each == agent), []).append(agent)

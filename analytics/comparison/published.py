@@ -1,4 +1,4 @@
-"""Read the numbers that the papers print from data/published/, and set each beside the cell of our tables."""
+"""Compare our tables with the numbers that the papers print, which are in data/published/."""
 
 import csv
 import re
@@ -29,7 +29,7 @@ class PrintedFileMapping(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 
 class PrintedIndex(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The contents of index.toml: ``files`` by name, and in ``models`` the other names of each printed model."""
+    """The contents of index.toml: ``files`` by name, and ``models`` with other names of each printed model."""
 
     files: dict[str, PrintedFileMapping]
     models: dict[str, list[str]]
@@ -57,7 +57,7 @@ def index() -> PrintedIndex:
 
 @cache
 def printed_cells(table: str) -> tuple[PrintedCell, ...]:
-    """Return the printed values that correspond to cells of the named table, in the order of their files."""
+    """Return the printed values that correspond to cells of the named table, in file order."""
     return tuple(
         cell
         for name, file in index().files.items()
@@ -68,7 +68,7 @@ def printed_cells(table: str) -> tuple[PrintedCell, ...]:
 
 
 def read_file(name: str) -> list[dict[str, str]]:
-    """Read a CSV file with printed numbers. All values stay texts."""
+    """Read a CSV file with printed numbers. All values remain texts."""
     with data_path("published", f"{name}.csv").open(encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
 
@@ -133,7 +133,7 @@ _SLACK = 1e-6
 
 
 def comparison(tables: Sequence[Table], printed_as: Sequence[str] = ()) -> Table:
-    """Return a table with one row for each of our cells that the papers print, too.
+    """Return a table with one row for each of our cells that the papers also print.
 
     Our values are converted to the unit that the paper prints.
     """
@@ -155,7 +155,7 @@ def comparison(tables: Sequence[Table], printed_as: Sequence[str] = ()) -> Table
 def _compared(table: Table, cell: PrintedCell, models: Mapping[str, str]) -> Iterator[Row]:
     found = [row for row in table.rows if _is_meant(row, cell, models)]
     if found and not set(cell.keys["benchmark"]) <= {row.get("benchmark") for row in table.rows}:
-        return  # a sum over benchmarks that are not all here is another number
+        return  # a sum over fewer benchmarks is not comparable
     if found and (cell.column.startswith("n_") or any(len(values) > 1 for values in cell.keys.values())):
         total = sum(row[cell.column] or 0 for row in found)
         keys = {key: " + ".join(values) for key, values in cell.keys.items()}
@@ -205,7 +205,7 @@ def _is_meant(row: Row, cell: PrintedCell, models: Mapping[str, str]) -> bool:
 
 
 def _names(row: Row, key: str, models: Mapping[str, str]) -> tuple[str | None, ...]:
-    """Return the names under which the papers may print a row's agent: its own name and the name of its model."""
+    """Return the names that the papers may use for a row's agent: its own name and the name of its model."""
     own = models.get(row[key], row[key])
     return (own, printed_model(row["model"])) if key == "agent" and row.get("model") else (own,)
 
@@ -215,7 +215,7 @@ def _times(value: float | None, factor: float) -> float | None:
 
 
 def _number(text: str) -> tuple[float | None, int]:
-    """Parse a printed number. Return its value, or None if nothing is printed, and its number of decimals."""
+    """Parse a printed number. Return its value, None if nothing is printed, and its number of decimals."""
     digits = text.removeprefix("<")
     return (float(digits), len(digits.partition(".")[2])) if digits else (None, 0)
 

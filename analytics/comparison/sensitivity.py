@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import duckdb
 
 STATED: Mapping[str, tuple[Setting, ...]] = {
-    "k": (1, 2),  # pass@1 is what single trials are worth
+    "k": (1, 2),  # pass@1 is the success rate of single trials
     "over_clarifier_pct": (30.0, 50.0),  # the one printed over-clarifier asks in 52 %
     "under_clarifier_pct": (5.0, 25.0),  # the one printed balanced agent asks in 23 %
     "selection_progress_pct": (25.0, 75.0),
@@ -57,10 +57,10 @@ class ParameterOverride(msgspec.Struct, frozen=True):
 class TableChange(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of one reading on one table column, within one measure.
 
-    ``n_cells`` counts the cells that exist before or after the change. ``n_changed`` counts the cells whose value
-    differs, ``n_appeared`` the cells that have a value only after the change, and ``n_vanished`` the cells that had one
-    only before. ``mean_difference`` and ``largest_difference`` are absolute differences over the cells with numbers on
-    both sides. The largest difference is in the cell ``at``, where ``was`` becomes ``becomes``. Text columns have no
+    ``n_cells`` counts the cells that exist before or after the change, ``n_changed`` those whose value differs,
+    ``n_appeared`` those with a value only after the change, and ``n_vanished`` those with a value only before.
+    ``mean_difference`` and ``largest_difference`` are absolute differences over the cells with numbers on both sides.
+    The largest difference is in the cell ``at``, whose value changes from ``was`` to ``becomes``. Text columns have no
     differences.
     """
 
@@ -83,8 +83,8 @@ class TableChange(msgspec.Struct, frozen=True, kw_only=True):
 def readings(connection: "duckdb.DuckDBPyConnection", chosen: Mapping[str, Setting]) -> list[ParameterOverride]:
     """List every alternative reading to try.
 
-    These are the other values of parameters with a closed list of values, the values in ``STATED``, and names from the
-    store: if it has several classifiers, judges or agents with full trials, each one alone is a reading.
+    These are the other values of parameters with a closed list, the values in ``STATED``, and, if the store has several
+    classifiers, judges or agents with full trials, each one of them alone.
     """
     found = []
     for parameter in PARAMETERS:
@@ -105,7 +105,7 @@ def sensitivity(
 ) -> tuple[list[TableChange], list[ParameterOverride]]:
     """Compute the tables under every alternative reading. Return all changes, and the readings that were tried.
 
-    For each reading, only the tables that depend on its parameter are computed again.
+    For each reading, only the tables that depend on its parameter are recomputed.
     """
     before, tried = _opened(snapshot, names, chosen, lambda connection: readings(connection, chosen))
     plain = {view.name for view in all_views()}
@@ -124,7 +124,7 @@ def sensitivity(
 
 
 def _depending(reading: ParameterOverride) -> set[str]:
-    """Return the views that a parameter changes. ``reading`` changes those of the parameters that it sets."""
+    """Return the views that a parameter changes. ``reading`` changes the views of every parameter that it sets."""
     names = READINGS[str(reading.value)] if reading.parameter == "reading" else (reading.parameter,)
     return {view for name in names for view in that_depend_on(name)}
 

@@ -1,6 +1,6 @@
-"""The export ``atif``: a document of Harbor's interchange format for every valid trial, in a folder.
+"""The export ``atif``: a folder with one document in Harbor's interchange format for every valid trial.
 
-Source: harbor 0.25.0, ``harbor.models.trajectories``. Every number is that of the marts.
+Source: harbor 0.25.0, ``harbor.models.trajectories``. Every number comes from the marts.
 """
 
 import json
@@ -16,7 +16,7 @@ from lhaw_record.analytics.views.rows import rows_by_stream, rows_of
 from lhaw_record.analytics.views.store import open as open_store
 
 VERSION = "ATIF-v1.7"
-"""The latest version only adds sounds, which no trial has."""
+"""The latest version adds only audio, which no trial has."""
 
 _TRIALS = """
     select trials.*, starts.trial_started.origin as origin
@@ -57,7 +57,7 @@ _KEPT = (
     "inject_percent",
     "injected_after_action",
 )
-"""What a document says of its trial in ``extra``, since the format has no place for a result."""
+"""What ``extra`` contains about the trial, because the format has no field for results."""
 
 
 def atif_documents(store: Path, experiment: str | None = None) -> ExportFolder:
@@ -86,7 +86,7 @@ def atif_documents(store: Path, experiment: str | None = None) -> ExportFolder:
 def _document(
     trial: Mapping[str, Any], calls: Sequence[Mapping[str, Any]], actions: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any] | None:
-    """Return the document of a trial, None if it has no step. A sub-agent's turns are a document inside of it."""
+    """Return the document of a trial, None if it has no step. Sub-agents are nested documents."""
     acted = {each["model_call_id"] for each in actions}
     apart = {each["thread_id"] for each in calls if each["call_kind"] == "sub_agent" and each["call_id"] not in acted}
     own = [each for each in calls if each["call_kind"] == "main" or each["call_id"] in acted]
@@ -118,7 +118,7 @@ def _document(
 def _agents(
     trial: Mapping[str, Any], calls: Sequence[Mapping[str, Any]], steps: Sequence[dict[str, Any]], name: str
 ) -> dict[str, Any]:
-    """Return what every document has: its agent with the tools that it began with, and its steps, numbered."""
+    """Return the common part of a document: its agent with the initial tools, and its numbered steps."""
     tools = next((each["tools_json"] for each in calls if each["tools_json"]), None)
     agent = {
         "name": trial["agent_name"],
@@ -133,11 +133,11 @@ def _agents(
 def _steps(
     calls: Sequence[Mapping[str, Any]], actions: Sequence[Mapping[str, Any]], *, is_timed: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the steps of one thread: the messages that are new in each request, and the reply with its results.
+    """Yield the steps of one thread: the new messages of each request, and the reply with its results.
 
-    A request that does not continue its parent whole, as after a compaction, repeats context: its messages are copies.
-    An action without a model call is a step of its own, after the actions before it. If the trial has model calls, the
-    agent did it without asking its model.
+    If a request does not extend its parent, for example after a compaction, it repeats context, and its messages are
+    copies. An action without a model call is a separate step after the preceding actions. If the trial has other model
+    calls, the agent acted without asking its model.
     """
     served: defaultdict[str | None, list[Mapping[str, Any]]] = defaultdict(list)
     results = {each["action_index"]: each["result"] for each in actions}
@@ -187,7 +187,7 @@ def _reply(call: Mapping[str, Any], actions: Sequence[Mapping[str, Any]], *, is_
 
 
 def _acts(actions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the tool calls of a step with their results. A turn of text has neither."""
+    """Return the tool calls of a step with their results. Text turns have neither."""
     tools = [each for each in actions if each["kind"] != "text"]
     if not tools:
         return {}
@@ -204,7 +204,7 @@ def _acts(actions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _call(action: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool call. Arguments that are no object, which the format cannot hold, are kept as text in ``extra``."""
+    """Return a tool call. Arguments that are not an object do not fit the format and are kept as text in ``extra``."""
     is_object = action["kind"] == "tool"
     return {
         "tool_call_id": _call_id(action),

@@ -32,7 +32,7 @@ def actions(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, A
 
 
 def without_attempt(connection: duckdb.DuckDBPyConnection, experiment: str | None) -> tuple[str, ...]:
-    """Say how many trials (of an experiment) have no valid attempt and are therefore left out; nothing if none."""
+    """Say how many trials (of an experiment) are left out because they have no valid attempt, if any."""
     ((missing,),) = connection.execute(
         "select count(*) from trials where trial_state <> 'valid' and (?::varchar is null or experiment_id = ?)",
         [experiment, experiment],
@@ -69,7 +69,7 @@ _EVENTS = """
 
 
 class Said(NamedTuple):
-    """One message of a conversation. ``call_id`` and ``reasoning`` are those of a reply in its place, else None."""
+    """One message of a conversation. ``call_id`` and ``reasoning`` are None except for replies."""
 
     message: dict[str, Any]
     call_id: str | None = None
@@ -83,10 +83,7 @@ def conversations(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Said]
 
 
 def _rebuilt(events: Iterable[Mapping[str, Any]]) -> list[Said]:
-    """Rebuild the messages of the main thread up to its last reply.
-
-    Calls of other threads, which a gateway also records, are left out.
-    """
+    """Rebuild the messages of the main thread up to its last reply, without the calls of other threads."""
     messages: dict[str, list[Said]] = {}
     results: dict[int, str] = {}
     main = last = None
@@ -108,7 +105,7 @@ def _rebuilt(events: Iterable[Mapping[str, Any]]) -> list[Said]:
 
 
 def _filled(message: dict[str, Any], results: Mapping[int, str]) -> dict[str, Any]:
-    """Fill in the text of a message that contains the result of an action, which is recorded with the action."""
+    """Fill in the text of a message that contains an action's result, which is recorded with the action."""
     if "result_of_action" not in message:
         return message
     rest = {key: value for key, value in message.items() if key not in ("role", "result_of_action")}

@@ -1,4 +1,4 @@
-"""The export ``duckdb``: one file with the rows of every mart and table, commented, for programs that read DuckDB."""
+"""The export ``duckdb``: one file with the commented rows of every mart and table, for programs that read DuckDB."""
 
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from lhaw_record.analytics.views.store import open as open_store
 
 
 def database_file(store: Path, target: Path) -> int:
-    """Write a new DuckDB file and return how many tables it has, 0 if the store has no trials.
+    """Write a new DuckDB file and return its number of tables, 0 if the store has no trials.
 
-    The tables hold results, so the file is read without our views and macros.
+    The tables hold results, so the file can be read without our views and macros.
     """
     chosen = [each for each in headers() if each.layer == "marts" or each.view in TABLES]
     with open_store(store, only={each.view for each in chosen}) as connection:
@@ -23,7 +23,7 @@ def database_file(store: Path, target: Path) -> int:
 
 
 def _copy(connection: duckdb.DuckDBPyConnection, header: ViewHeader) -> int:
-    """Copy the rows of a view with its comments, and return how many there are."""
+    """Copy the rows of a view with its comments, and return their number."""
     place = f"written.main.{header.view}"
     query = f"create table {place} as select * from main.{header.view}"  # noqa: S608 - the name of one of our files
     ((count,),) = connection.execute(query).fetchall()

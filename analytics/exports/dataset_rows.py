@@ -87,14 +87,14 @@ def dataset_folder(store: Path, experiment: str | None = None, *, selection: str
 
 
 def chosen_variants(store: Path, selection: str, benchmark: str) -> frozenset[str]:
-    """Return the digests of the variants that a selection chose of a benchmark."""
+    """Return the digests of a benchmark's variants in a selection."""
     with open_store(store, only={"selections"}) as connection:
         selections = rows_of(connection, _SELECTIONS)
     return frozenset(_chosen([row for row in selections if row["benchmark"] == benchmark], selection))
 
 
 def _chosen(selections: Sequence[Mapping[str, Any]], name: str) -> dict[str, tuple[str, str]]:
-    """Map the digest of each selected variant to its class and the classifier that assigned the class."""
+    """Map the digest of each selected variant to its class and the classifier that assigned it."""
     found = [row for row in selections if row["selection"] == name]
     if not found:
         there = ", ".join(dict.fromkeys(row["selection"] for row in selections)) or "none"
@@ -103,7 +103,7 @@ def _chosen(selections: Sequence[Mapping[str, Any]], name: str) -> dict[str, tup
 
 
 def _candidate(event: VariantGenerated, registrations: Registrations, experiment: str | None) -> _Candidate:
-    """Build the candidate for a variant. Its terminal states come from its latest registration that has any."""
+    """Build the candidate for a variant. Its terminal states come from the latest registration with any."""
     digest = event.variant_digest
     task = registrations.task_of(digest, experiment)
     states = [each.event.terminal_states for each in registrations.of_variant(digest) if each.event.terminal_states]
@@ -147,8 +147,8 @@ def _exported(
 def _states(rows: Iterable[Mapping[str, Any]], givers: Mapping[str, str | None]) -> dict[str, list[tuple[float, ...]]]:
     """Return the distinct terminal states of each variant by its digest, sorted.
 
-    If the variant has trials of a classifier, only those count. If some of them are by the agent that assigned the
-    class, only the trials of that agent count.
+    If the variant has trials of a classifier, only those count; if the agent that assigned the class has any, only its
+    trials count.
     """
     by_rank: dict[str, dict[int, set[tuple[float, ...]]]] = defaultdict(lambda: defaultdict(set))
     for row in rows:

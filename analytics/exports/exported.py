@@ -1,4 +1,4 @@
-"""The result of an export: a JSON document or a folder of files, with what was left out; and the card of a dataset."""
+"""The result of an export: a JSON document or a folder of files, with what was left out, and a dataset card."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ import yaml
 class ExportDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One exported document.
 
-    ``count`` is the number of items, and ``what`` is the word for them. ``left_out`` says what is missing and why.
+    ``count`` is the number of items, and ``what`` is their name. ``left_out`` says what is missing and why.
     """
 
     document: Any
@@ -25,10 +25,7 @@ class ExportDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """One exported folder. ``files`` has its files by name, the others are as in :class:`ExportDocument`.
-
-    ``notes`` says what else a reader of the folder has to know.
-    """
+    """One exported folder. ``files`` maps names to contents. ``notes`` is for readers of the folder."""
 
     files: Mapping[str, bytes]
     count: int
@@ -38,7 +35,7 @@ class ExportFolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Features = Mapping[str, Any]
-"""Columns by name: the name of a type, a mapping for an object, or a list of one of these for a list."""
+"""Columns by name: a type name, a mapping for an object, or a list of one of these for a list."""
 
 
 def card(title: str, text: str, features: Features, files: Mapping[str, str]) -> bytes:

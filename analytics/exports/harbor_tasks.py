@@ -1,6 +1,6 @@
 """The export ``harbor``: variants as task folders in Harbor's format, which run without this program.
 
-A folder is a copy of its task's folder with another ``instruction.md``: that of the first step, if there are several.
+A folder is a copy of its task's folder with another ``instruction.md`` (of the first step, if there are several).
 The format is that of harbor 0.25.
 """
 
@@ -28,10 +28,10 @@ _STRING = re.compile("|".join(_STRINGS), re.DOTALL)
 
 
 class HarborFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """One folder to write: a copy of ``source``, as it is for a task, or with the prompt of ``variant``.
+    """One folder to write: a copy of ``source``, unchanged for a task, or with the prompt of ``variant``.
 
-    ``instruction`` is the file with the prompt, relative to ``source``; ``prefix`` is the text before the prompt
-    there, which is canary lines.
+    ``instruction`` is the prompt file, relative to ``source``; ``prefix`` is the text before the prompt, for example
+    canary lines.
     """
 
     name: str
@@ -51,7 +51,7 @@ class HarborFolders(msgspec.Struct, frozen=True, kw_only=True):
 def harbor_folders(
     store: Path, tasks: Path, experiment: str | None = None, *, selection: str | None = None
 ) -> HarborFolders:
-    """Return the folders of all variants that a store has of the tasks of a dataset, each task before its variants."""
+    """Return the folders of a dataset's tasks and of their variants in a store, each task before its variants."""
     sources = {path.name: path for path in ([tasks] if _is_task(tasks) else sorted(filter(_is_task, _entries(tasks))))}
     if not sources:
         raise UnknownName(f"no folder in {tasks} has a {CONFIG}; name the dataset that the variants were made of")
@@ -87,10 +87,10 @@ def harbor_folders(
 
 
 def write_harbor_folders(folders: tuple[HarborFolder, ...], target: Path) -> None:
-    """Write folders and ``variants.json``, which says what each lacks, into an empty folder.
+    """Write folders, and ``variants.json`` with what each lacks, into an empty folder.
 
-    A variant's folder has no ``variants.toml``, which would tell what is missing, and its own name in ``task.toml``,
-    because Harbor groups trials by that name.
+    A variant's folder has no ``variants.toml``, which would reveal what is missing. It has its own name in
+    ``task.toml``, because Harbor groups trials by that name.
     """
     for folder in folders:
         copied = target / folder.name
@@ -108,9 +108,9 @@ def write_harbor_folders(folders: tuple[HarborFolder, ...], target: Path) -> Non
 
 
 def renamed(config: str, suffix: str, place: str) -> str:
-    """Return the text of a ``task.toml`` with a suffix at ``[task].name``; unchanged if it has none.
+    """Return the text of a ``task.toml`` with a suffix on ``[task].name``; unchanged if it has no name.
 
-    The suffix stands in the one string that makes this the only change, however TOML lets the key be written.
+    TOML allows many spellings of the key, so the suffix goes into the one string for which nothing else changes.
     """
     try:
         wanted = tomllib.loads(config)
@@ -153,7 +153,7 @@ def _described(name: str, variant: Variant) -> Mapping[str, object]:
 
 
 def _name_of(variant: Variant, taken: set[str]) -> str:
-    """Return a folder name that Harbor takes and that no other has."""
+    """Return a unique folder name that Harbor accepts."""
     own = _UNSAFE.sub("-", variant.variant_id.removeprefix(f"{variant.task_id}/")).strip(".-") or "variant"
     name, number = f"{variant.task_id}--{own}", 1
     while name in taken:
@@ -167,7 +167,7 @@ def _is_task(path: Path) -> bool:
 
 
 def _instruction_of(task: Path) -> Path:
-    """Return where a task's prompt is, relative to its folder. A broken ``task.toml`` is reported by ``renamed``."""
+    """Return the path of a task's prompt in its folder. A broken ``task.toml`` is reported by ``renamed``."""
     try:
         steps = tomllib.loads(_text(task / CONFIG)).get("steps")
     except tomllib.TOMLDecodeError:
@@ -183,5 +183,5 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _text(path: Path) -> str:
-    """Return a file's text with its line ends as they are; empty if there is no such file."""
+    """Return a file's text with unchanged line endings, empty if there is no such file."""
     return path.read_bytes().decode(errors="replace") if path.is_file() else ""

@@ -1,6 +1,6 @@
-"""The export ``inspect``: a log of inspect_ai in the .eval format for each experiment, benchmark, agent and condition.
+"""The export ``inspect``: an inspect_ai log (.eval) for each experiment, benchmark, agent and condition.
 
-A log is a zip archive of JSON files, so inspect_ai itself is not needed. Every number is that of the marts.
+A log is a zip archive of JSON files, so inspect_ai is not needed. Every number comes from the marts.
 
 Source: inspect_ai 0.3, ``inspect_ai.log.EvalLog`` and its recorder of .eval files.
 """
@@ -58,11 +58,11 @@ _KEPT = (
     "inject_percent",
     "settings_digest",
 )
-"""What a sample says of its trial in ``metadata``, since the format has no place for it."""
+"""What ``metadata`` contains about the trial, because the format has no field for it."""
 
 
 def inspect_logs(store: Path, experiment: str | None = None) -> ExportFolder:
-    """Return the logs. A sample is a valid trial, its epoch is its place among those of the same task or variant."""
+    """Return the logs. A sample is a valid trial; its epoch is its number within the same task or variant."""
     views = {"trials", "tasks", "variants", "checkpoints", "questions", "stg_trials_finished"}
     with open_store(store, only=views) as connection:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
@@ -119,7 +119,7 @@ def _sample(
 
 
 def _message(said: Said, message_id: str) -> dict[str, Any]:
-    """Return a chat message as inspect_ai has it. Reasoning is a part of the content."""
+    """Return a chat message in inspect_ai's form. Reasoning is a part of the content."""
     message = said.message
     text = message.get("content")
     content: Any = text if isinstance(text, str) else "" if text is None else json.dumps(text)
@@ -135,7 +135,7 @@ def _message(said: Said, message_id: str) -> dict[str, Any]:
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool call. Arguments that are no JSON object stay in ``parse_error``, as inspect_ai keeps them."""
+    """Return a tool call. Arguments that are not a JSON object go to ``parse_error``, as in inspect_ai."""
     given = call["function"]["arguments"]
     try:
         arguments = json.loads(given)
@@ -157,7 +157,7 @@ def _output(trial: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scores(trial: Mapping[str, Any], checkpoints: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return success first, which is the headline, then progress and each checkpoint as a share of its points."""
+    """Return success first, as the headline, then progress and each checkpoint as a share of its points."""
     points = {each["checkpoint_id"]: each["score"] / each["total"] for each in checkpoints if each["total"]}
     return {
         "success": {"value": float(trial["is_success"]), "answer": trial["final_answer"] or None},
@@ -167,7 +167,7 @@ def _scores(trial: Mapping[str, Any], checkpoints: Sequence[Mapping[str, Any]]) 
 
 
 def _usage(trial: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tokens of the agent, nothing if they are unknown: the format has no unknown count."""
+    """Return the agent's tokens, or nothing if they are unknown, because the format cannot express that."""
     sent, received = trial["agent_input_tokens"], trial["agent_output_tokens"]
     if sent is None or received is None:
         return {}
@@ -180,7 +180,7 @@ def _usage(trial: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _total_usage(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the sums of the tokens of samples by model, nothing if those of one sample are unknown."""
+    """Return the sums of the samples' tokens by model, or nothing if any sample's tokens are unknown."""
     used = [each["model_usage"] for each in samples]
     if not all(used):
         return {}
@@ -200,7 +200,7 @@ def _sum_known(counts: Sequence[int | None]) -> int | None:
 
 
 def _completed_at(sample: Mapping[str, Any]) -> str:
-    """Return when a sample ended; when it began if its duration is unknown."""
+    """Return when a sample ended, or when it began if its duration is unknown."""
     return (datetime.fromisoformat(sample["started_at"]) + timedelta(seconds=sample["total_time"] or 0)).isoformat()
 
 

@@ -1,6 +1,6 @@
 """The export ``training``: every valid trial as chat messages with tool calls, with rewards per trial and per step.
 
-A reward that is not defined for a trial is null with its reason, never 0. docs/exports.md defines them.
+An undefined reward is null with its reason, never 0. docs/exports.md defines the rewards.
 
 Source: docs/metrics.md 1, 3 and 4; Ask-F1: HiL-Bench (arXiv 2604.09408), ``compute_hil_metrics`` of its code.
 """
@@ -22,7 +22,7 @@ from lhaw_record.analytics.views.store import open as open_store
 
 REWARDS = ("success", "progress", "net_value", "question_precision", "question_recall", "ask_f1", "timing")
 STEPPED = ("success", "progress", "net_value", "ask_f1", "timing")
-"""The rewards whose steps add up to that of the trial."""
+"""The rewards whose steps add up to the reward of the trial."""
 
 PERCENTAGES = (10, 30, 50, 70, 90)
 FEATURES = {
@@ -118,9 +118,9 @@ _Curve = tuple[float, ...] | str
 
 
 class AskedQuestion(msgspec.Struct, frozen=True):
-    """A question: the model call that asked it, and the segments that its answer gave because it asked for them.
+    """A question: the model call that asked it, and the requested segments that its answer gave.
 
-    ``sequence`` is its place among the events of the attempt.
+    ``sequence`` is its position among the events of the attempt.
     """
 
     call_id: str | None
@@ -129,10 +129,10 @@ class AskedQuestion(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """When a trial asked first, in % of its unit's budget, and what the curve says about it.
+    """When a trial first asked, in % of its unit's budget, and how that compares with the curve.
 
-    ``reward`` is the value of an injection at that time less the highest on the curve. ``verdict`` is early, late or
-    in_time.
+    ``reward`` is the value of an injection at that time minus the highest value of the curve. ``verdict`` is early,
+    late or in_time.
     """
 
     first_ask_pct: float | None = None
@@ -150,7 +150,7 @@ def training_rows(
 
 
 def training_of(connection: duckdb.DuckDBPyConnection, *, test_share: float, question_cost_pp: float) -> ExportFolder:
-    """Do the same with an open store that has ``TRAINING_VIEWS``."""
+    """Return the same as :func:`training_rows`, from an open store that has ``TRAINING_VIEWS``."""
     trials = rows_of(connection, _TRIALS)
     curves, questions, said = _curves(connection), _questions(connection), conversations(connection)
     replies, places, tools = _calls(connection)
@@ -208,16 +208,17 @@ def training_of(connection: duckdb.DuckDBPyConnection, *, test_share: float, que
 def split_of(benchmark: str, task_id: str, test_share: float) -> str:
     """Return the split of a task: ``test`` if its hash, a number from 0 to 1, is below the share.
 
-    It depends on nothing else, so all variants, versions and trials of a task are in one split, in every export.
+    All variants, versions and trials of a task are therefore in one split, in every export.
     """
     number = int.from_bytes(sha256(f"{benchmark}/{task_id}".encode()).digest()[:8], "big") / 2**64
     return "test" if number < test_share else "train"
 
 
 def ask_f1(question_count: int, requested_count: int, removed_count: int) -> float:
-    """Return Ask-F1 of HiL-Bench: blockers found / questions, blockers found / blockers, their harmonic mean.
+    """Return Ask-F1 of HiL-Bench: the harmonic mean of blockers found / questions and blockers found / blockers.
 
-    Without a question it is 0. There an answer resolves one blocker; where one reveals more, precision is at most 1.
+    It is 0 if no question was asked. In HiL-Bench an answer resolves one blocker; here it may reveal more, so precision
+    is capped at 1.
     """
     precision = min(1.0, requested_count / question_count) if question_count else 0.0
     recall = requested_count / removed_count
@@ -225,10 +226,11 @@ def ask_f1(question_count: int, requested_count: int, removed_count: int) -> flo
 
 
 def first_ask(trial: Mapping[str, Any], curves: Iterable[_Curve], window_pp: float) -> Timing:
-    """Place the first question of a trial on the curve of its variant: the mean of those of its dimensions.
+    """Locate the first question of a trial on the curve of its variant, the mean curve of the variant's dimensions.
 
-    What an answer is worth at a time is the value of the last injection up to then (before 10 %: that of 10 %). It came
-    late if an earlier injection is worth more, by over ``window_pp`` percentage points, and early if a later one is.
+    The value of an answer is the value of the last injection up to that time (before 10 %, the value at 10 %). A
+    question is late if an earlier injection is worth more by over ``window_pp`` percentage points, and early if a later
+    one is.
     """
     if trial["condition"] != "ask_user":
         return Timing(reason="not_ask_user")
@@ -258,10 +260,10 @@ def _curve_keys(trial: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _curves(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, ...], _Curve]:
-    """Return the curve of each agent, under each of its settings, and dimension.
+    """Return the curve of each agent, settings and dimension.
 
-    Trials that asked have another arm than injected ones where the store has several simulators or injection templates,
-    but the same agent and settings. Under several templates no curve is theirs alone.
+    If the store has several simulators or injection templates, trials that asked and injected trials have different
+    arms, but the same agent and settings. With several templates, no single curve applies.
     """
     points: defaultdict[tuple[str, ...], dict[str, float | None]] = defaultdict(dict)
     gaps: dict[tuple[str, ...], bool | None] = {}
@@ -296,7 +298,7 @@ def _questions(connection: duckdb.DuckDBPyConnection) -> defaultdict[str, list[A
 def _calls(
     connection: duckdb.DuckDBPyConnection,
 ) -> tuple[defaultdict[str, set[str]], defaultdict[str, dict[str, int]], dict[str, str]]:
-    """Return the ids of the replies of each attempt, where its calls were made, and the tools that it began with."""
+    """Return the reply ids of each attempt, where its calls were made, and its initial tools."""
     replies: defaultdict[str, set[str]] = defaultdict(set)
     places: defaultdict[str, dict[str, int]] = defaultdict(dict)
     tools: dict[str, str] = {}
@@ -314,8 +316,8 @@ def _asked(
 ) -> defaultdict[str, list[AskedQuestion]]:
     """Return the questions of each reply.
 
-    A question that no reply of the conversation asked, as that of a sub-agent, or of which it is unknown who asked it,
-    belongs to the first reply that was requested after it, or else to the last.
+    A question without a known reply in the conversation, for example from a sub-agent, belongs to the first reply that
+    was requested after it, or else to the last reply.
     """
     replies = [each.call_id for each in said if each.call_id is not None]
     asked: defaultdict[str, list[AskedQuestion]] = defaultdict(list)
@@ -362,7 +364,7 @@ def _message(said: Said) -> dict[str, Any]:
 def _rewards(
     trial: Mapping[str, Any], timing: Timing, question_cost: float
 ) -> tuple[dict[str, float | None], dict[str, str | None]]:
-    """Return the rewards of a trial, and why those that are null are."""
+    """Return the rewards of a trial, and the reasons for null rewards."""
     rewards: dict[str, float | None] = dict.fromkeys(REWARDS)
     reasons: dict[str, str | None] = dict.fromkeys(REWARDS)
     rewards["success"] = float(trial["is_success"])
@@ -396,10 +398,10 @@ def _steps(
     rewards: Mapping[str, float | None],
     question_cost: float,
 ) -> list[dict[str, Any]]:
-    """Return a step for each reply of the agent. The rewards of its steps add up to that of the trial.
+    """Return a step for each reply of the agent. The rewards of the steps add up to the reward of the trial.
 
-    ``ask_f1`` of a step is its change by the step's questions, ``timing`` belongs to the step of the first question,
-    each question costs where it is asked, and the rest comes with the last step.
+    ``ask_f1`` of a step is the change by its questions, ``timing`` belongs to the step of the first question, each
+    question costs where it is asked, and the rest is in the last step.
     """
     places = [place for place, each in enumerate(said) if each.call_id is not None]
     steps: list[dict[str, Any]] = []

@@ -1,6 +1,6 @@
 """The exports ``trials``, in the format of the timing paper, and ``trajectories``: the actions of successful trials.
 
-The fields of the paper come first. We add agent, benchmark, task_id, oracle_scope, trial_index and seed.
+The paper's fields come first, then agent, benchmark, task_id, oracle_scope, trial_index and seed.
 
 Source: Ask Early, A.12.
 """

@@ -26,7 +26,7 @@ _MOST_TASKS = 60
 
 
 def first_asks(spec: FigureSpec, rows: Rows) -> "Figure":
-    """Draw a histogram of the times of first questions for each benchmark and agent, with the mean as a line."""
+    """Draw a histogram of first question times for each benchmark and agent, with the mean as a line."""
     asked = pick(rows["first_asks"], condition="ask_user")
     sessions = pick(rows["natural_ask"], task_id="all")
     if not sessions:

@@ -1,4 +1,4 @@
-"""The catalogue of all figures, and a function that draws one of them from a store."""
+"""The catalogue of all figures, and functions that draw one from a store."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -108,7 +108,6 @@ FIGURES: tuple[str, ...] = tuple(_BY_NAME)
 
 
 def spec_of(name: str) -> FigureSpec:
-    """Return the specification of the named figure."""
     if name not in _BY_NAME:
         raise UnknownName(f"there is no figure {name!r}{did_you_mean(name, FIGURES)}; known: {', '.join(FIGURES)}")
     return _BY_NAME[name]
@@ -117,7 +116,7 @@ def spec_of(name: str) -> FigureSpec:
 def draw(
     connection: "duckdb.DuckDBPyConnection", name: str, shown: Callable[[list[Row]], list[Row]] = list
 ) -> "Figure":
-    """Draw a figure from a store. If there is nothing to draw, the figure says why."""
+    """Draw a figure from a store. If there is no data, the figure says why."""
     try:
         return paint(connection, name, shown=shown)
     except NothingToDraw as reason:
@@ -132,7 +131,7 @@ def paint(
     title: str | None = None,
     shown: Callable[[list[Row]], list[Row]] = list,
 ) -> "Figure":
-    """Draw a figure from a store. The arguments are those of :func:`draw`, and a title in place of its own."""
+    """Draw a figure from a store as :func:`draw` does, but with another title."""
     spec = spec_of(name)
     rows = {view: read(connection, view) for view in spec.reads}
     about_agents = [view for view, found in rows.items() if any(row.get("agent") != "all" for row in found)]

@@ -1,4 +1,4 @@
-"""What all figures share: their style, their specification, and functions to pick rows and draw values with intervals.
+"""What all figures share: their style and specification, and functions that select rows and draw values with intervals.
 
 Equal stores give equal bytes with the same version of matplotlib.
 """
@@ -24,7 +24,7 @@ SERIES = ("#0072b2", "#d55e00", "#009e73", "#b0578d", "#8a6d00", "#3d8fc4", "#5b
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 _TEXT_POINTS = 8.5
-"""The size of all text but the title of a figure."""
+"""The size of all text except figure titles."""
 
 _SETTINGS: Any = {
     "axes.edgecolor": QUIET,
@@ -41,7 +41,7 @@ _SETTINGS: Any = {
     "figure.facecolor": PAPER,
     "figure.titlesize": 10.5,
     "figure.titleweight": "bold",
-    "font.family": ["DejaVu Sans"],  # comes with matplotlib, so every machine measures texts alike
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib, so text widths are the same on every machine
     "font.size": _TEXT_POINTS,
     "grid.color": LINE,
     "grid.linewidth": 0.6,
@@ -50,9 +50,9 @@ _SETTINGS: Any = {
     "legend.handlelength": 2.8,
     "lines.linewidth": 1.6,
     "lines.markersize": 5,
-    "pdf.fonttype": 42,  # whole TrueType fonts: what publishers ask for
+    "pdf.fonttype": 42,  # publishers require whole TrueType fonts
     "savefig.dpi": 160,
-    "svg.fonttype": "none",  # texts stay texts: searched, read aloud, coloured with the page
+    "svg.fonttype": "none",  # keep text as text, for search, screen readers and page colours
     "svg.hashsalt": "lhaw-record",  # else element ids are random
     "text.color": INK,
     "text.parse_math": False,  # a name with two dollars is a name
@@ -98,7 +98,7 @@ def canvas(rows: int, columns: int, *, title: str, size: tuple[float, float]) ->
 
 
 def named(text: object, longest: int = _LONGEST_NAME) -> str:
-    """Shorten a name to one line that does not start with ``_``, because matplotlib hides such names in legends."""
+    """Shorten a name to one line without a leading ``_``, because matplotlib hides such names in legends."""
     clean = _UNPRINTABLE.sub(" ", str(text)).strip() or "(no name)"
     short = clean if len(clean) <= longest else clean[: longest - 1] + "…"
     return f"\N{ZERO WIDTH SPACE}{short}" if short.startswith("_") else short
@@ -138,7 +138,7 @@ _METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-# Where DejaVu Sans is not installed, Verdana is as wide.
+# If DejaVu Sans is not installed, Verdana has the same width.
 _FONT, _FONTS = b"font-family: 'DejaVu Sans'", b"font-family: 'DejaVu Sans', Verdana, sans-serif"
 
 
@@ -158,15 +158,15 @@ Rows = Mapping[str, Sequence[Row]]
 
 
 class NothingToDraw(Exception):
-    """The tables have no rows for the figure. The figure shows this message instead."""
+    """The tables have no rows for the figure, which shows this message instead."""
 
 
 class FigureSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The specification of one figure.
 
     ``reads`` names the views that the figure needs. ``draw`` receives a mapping from each of these names to the rows of
-    the view; under ``pooled_<view>`` are those of the agent ``all``, which no choice of agents filters. Its key
-    ``parameters`` holds one row with the analysis parameters.
+    the view. ``pooled_<view>`` holds the rows of the agent ``all``, which agent filters do not remove, and
+    ``parameters`` one row with the analysis parameters.
     """
 
     name: str
@@ -193,7 +193,7 @@ CLASSES = ("outcome-critical", "divergent", "benign")
 
 
 def pick(rows: Iterable[Row], **wanted: object) -> list[Row]:
-    """Return the rows that have the given value in each of the given columns."""
+    """Return the rows that have the given values in the given columns."""
     return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 
 
@@ -209,10 +209,7 @@ def has_value(row: Row) -> bool:
 
 
 def bounds(rows: Sequence[Row], scale: float = 1.0) -> list[list[float]]:
-    """Return how far each interval extends below and above its value, as matplotlib expects it for error bars.
-
-    The distances are 0 if a row has no interval.
-    """
+    """Return how far each interval extends below and above its value (matplotlib's error bars), 0 if there is none."""
     below = [0.0 if row["low"] is None else max(0.0, row["value"] - row["low"]) * scale for row in rows]
     above = [0.0 if row["high"] is None else max(0.0, row["high"] - row["value"]) * scale for row in rows]
     return [below, above]
@@ -231,6 +228,6 @@ def pass_name(rows: Rows) -> str:
 
 
 def span(counts: Iterable[int]) -> str:
-    """Return the range of the counts as text: one number if all are equal, else ``smallest to largest``."""
+    """Format the range of the counts: one number if all are equal, else ``smallest to largest``."""
     found = sorted(set(counts))
     return "0" if not found else str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"

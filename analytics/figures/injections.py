@@ -1,4 +1,4 @@
-"""Figures by injection time: the work wasted before it, the latest one that still helps, and how agents agree on it."""
+"""Figures by injection time: work wasted before it, the latest useful one, and how agents agree on it."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +72,7 @@ _BAR = 0.26
 def point_of_no_return(spec: FigureSpec, rows: Rows) -> "Figure":
     """Draw the points of no return by dimension and class, and the gain at each injection time.
 
-    Filled markers mean that a gain is significant.
+    Filled markers are significant gains.
     """
     gains = [row for row in pick(rows["point_of_no_return"], measure="injection_gain") if has_value(row)]
     points = pick(rows["point_of_no_return"], measure="point_of_no_return_pct")
@@ -143,10 +143,7 @@ _STRONGEST = 0.55
 
 
 def kendall(spec: FigureSpec, rows: Rows) -> "Figure":
-    """Draw one heat map of Kendall's tau-b per benchmark, with the numbers in the cells.
-
-    If the table pools the benchmarks, a heat map over all of them is added.
-    """
+    """Draw one heat map of Kendall's tau-b per benchmark, and one over all benchmarks if the table pools them."""
     found = rows["kendall"]
     if not found:
         raise NothingToDraw("no two agents with injected trials in this store")

@@ -1,4 +1,4 @@
-"""The figure of ``lhaw-record power``: power over tasks, and over what the trials cost."""
+"""The figure of ``lhaw-record power``: power by number of tasks and by cost."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -15,9 +15,9 @@ _MOST_TICKS = 8
 
 
 def power_curve(rows: Sequence[Mapping[str, Any]], *, wanted: float, assumed: str) -> "Figure":
-    """Draw power over tasks, one line for each number of variants and trials, and the same over cost.
+    """Draw power by tasks, one line for each number of variants and trials, and the same by cost.
 
-    Where the cost of a trial is unknown, the second panel counts trials instead. Bars are two standard errors of the
+    If the cost of a trial is unknown, the second panel counts trials instead. Error bars are two standard errors of the
     simulation.
     """
     with styled():
@@ -64,7 +64,7 @@ def power_curve(rows: Sequence[Mapping[str, Any]], *, wanted: float, assumed: st
 
 
 def _axis(axes: "Axes", places: Sequence[float], label: str, wanted: float) -> None:
-    """Scale an axis by factors, with a tick at each place where there is room, and draw the wanted power."""
+    """Scale an axis logarithmically, add a tick at each place if there is room, and draw the wanted power."""
     from matplotlib.ticker import FuncFormatter, NullLocator
 
     axes.axhline(wanted, color=INK, linestyle="--", linewidth=1.0)

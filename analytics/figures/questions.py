@@ -35,8 +35,8 @@ _FLAG_BAR = 0.26
 def failure_modes(spec: FigureSpec, rows: Rows) -> "Figure":
     """Draw one panel per benchmark and agent, with a bar per flag and ambiguity class.
 
-    A flag marks one failure mode. Flags without any value are left out, and counted below the panels' titles. Where
-    one has a value only for others, the reason takes the place of its bars.
+    A flag marks one failure mode. Flags without any value are left out, and counted below the panel titles. If a flag
+    has no value in a panel, the reason replaces its bars.
     """
     found = [row for row in rows["failure_modes_by_class"] if row["measure"] != "any_flag" and row["agent"] != "all"]
     if not any(row["n_units"] or row["n_dropped"] for row in found):
@@ -159,7 +159,7 @@ _PANELS = (
 def value_scatter(spec: FigureSpec, rows: Rows) -> "Figure":
     """Draw the value under ask_user against the gain per question, with one point per agent and benchmark.
 
-    A measure without such a point has no panel.
+    Measures without points have no panel.
     """
     found = [row for row in pick(rows["overall"], condition="ask_user") if row["agent"] != "all"]
     if not found:
@@ -192,7 +192,7 @@ def value_scatter(spec: FigureSpec, rows: Rows) -> "Figure":
 
 
 def _points(found: list[Row], value: str, gain: str) -> list[tuple[Row, Row]]:
-    """Return the rows of two measures, for each agent and benchmark that has a value of both."""
+    """Return the rows of two measures for each agent and benchmark that has both values."""
     gains = {(row["agent"], row["benchmark"]): row for row in pick(found, measure=gain) if has_value(row)}
     values = [row for row in pick(found, measure=value) if has_value(row)]
     return [(row, gains[key]) for row in values if (key := (row["agent"], row["benchmark"])) in gains]
@@ -203,10 +203,7 @@ def _look(agent: int, benchmark: int) -> dict[str, Any]:
 
 
 def _handles(axes: "Axes", agents: list[str], benchmarks: list[str], found: list[Row]) -> list[Any]:
-    """Return the legend handles: a colour per agent with its number of units, and a shape per benchmark if several.
-
-    ``found`` are the rows of one measure.
-    """
+    """Return the legend handles: a colour per agent with its number of units, and a shape per benchmark if several."""
     handles: list[Any] = []
     for place, agent in enumerate(agents):
         units = sum(row["n_units"] for row in pick(found, agent=agent))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 0.8
 _SETS = ("selected", "evaluated", "registered")
-"""The possible sets of variants, of which the first one that is not empty is drawn.
+"""The possible sets of variants. The first one that is not empty is drawn.
 
 ``selected`` comes from a dataset card, not from the table.
 """
@@ -65,7 +65,7 @@ def benchmark_distribution(spec: FigureSpec, rows: Rows) -> "Figure":
 def _bars(
     axes: "Axes", rows: Sequence[Row], column: str, groups: Sequence[str], benchmarks: Sequence[str]
 ) -> list[object]:
-    """Draw one group of bars per value of a column. Each group has a bar per benchmark, labelled with its number."""
+    """Draw one group of bars per value of a column, with one labelled bar per benchmark."""
     width = min(0.5, _WIDTH / len(benchmarks))
     handles = []
     for place, benchmark in enumerate(benchmarks):

@@ -1,4 +1,4 @@
-"""Figures of the value of information by injection time, alone and with the times of the agents' first questions."""
+"""Figures of the value of information by injection time, with or without the times of first questions."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,7 @@ def voi(spec: FigureSpec, rows: Rows) -> "Figure":
 
 
 def ask_timing(spec: FigureSpec, rows: Rows) -> "Figure":
-    """Draw the pooled curves, with a line at the mean first question of each agent, and shade the optimal window."""
+    """Draw the pooled curves with a line at the mean first question of each agent, and shade the optimal window."""
     found = injected(_pooled(rows))
     asks = [row for row in pick(rows["natural_ask"], task_id="all", measure="first_ask_mean_pct") if has_value(row)]
     agents = values_of(asks, "agent")
@@ -69,7 +69,7 @@ def _panels(
     draw: Callable[["Axes", dict[str, str], dict[str, Any]], None],
     xlabel: str,
 ) -> "Figure":
-    """Draw one panel per benchmark and dimension, and a common legend.
+    """Draw one panel per benchmark and dimension, and a shared legend.
 
     For each panel, ``draw`` receives the axes, the benchmark and dimension, and a mapping to which it adds legend
     handles.
@@ -92,12 +92,12 @@ def _panels(
 
 
 def _measure(rows: Rows) -> str:
-    """Return the measure that the timing tables are about."""
+    """Return the measure of the timing tables."""
     return str(rows["parameters"][0]["timing_measure"])
 
 
 def _pooled(rows: Rows) -> list[Row]:
-    """Return the rows of all agents pooled, whichever agents are drawn."""
+    """Return the rows of all agents pooled, regardless of the agent filter."""
     return pick(rows["pooled_voi"], measure=_measure(rows))
 
 
@@ -107,7 +107,7 @@ def _benchmarks(rows: Sequence[Row]) -> list[str]:
 
 
 def injected(rows: Sequence[Row]) -> list[Row]:
-    """Check that at least one injection has a value, and return the rows as a list."""
+    """Return the rows as a list after checking that at least one injection has a value."""
     if not any(has_value(row) and row["condition"].startswith("inject_") for row in rows):
         planned = any(row["condition"].startswith("inject_") and row["n_dropped"] for row in rows)
         raise NothingToDraw(

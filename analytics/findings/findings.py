@@ -1,8 +1,8 @@
-"""Say what a store shows, in sentences. Every number in a sentence is a cell of a table, rounded; shares in per cent.
+"""Find what a store shows, and say it in sentences. Every number in a sentence is a rounded table cell.
 
-A sentence claims a difference only if the interval of its row excludes 0, and a gain or a loss only if its p-value,
-corrected by Holm's method, is below the level of the intervals. Everything else is said to be not shown, or not known
-with the reason. Levels and amounts are measured: their sentence is their value.
+A sentence claims a difference only if the interval of its row excludes 0, and a gain or loss only if its Holm-corrected
+p-value is below the level of the intervals. Everything else is reported as not shown, or as not known, with the reason.
+Levels and amounts are reported as measured.
 """
 
 import math
@@ -32,7 +32,7 @@ NEEDED = (
     "net_value",
     "question_quality",
 )
-"""The tables that findings are made of."""
+"""The tables that findings are made from."""
 
 _COST = "What did missing information cost?"
 _GAIN = "What did asking gain, and for whom?"
@@ -42,18 +42,16 @@ _TOO_MUCH = "Who asks too much, and what for?"
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One sentence, and the row of a table that carries it.
+    """One sentence, and the table row that supports it.
 
     Attributes:
-        question: The question that it answers.
         benchmark: The benchmark; ``all`` pools several.
-        agent: The agent that it is about, or nothing.
+        agent: The agent, or nothing.
         verdict: Whether a difference is shown. ``measured`` is a level or an amount.
-        wording: The sentence without its size, with ``{agent}`` for the agent and ``{s}`` for the s of its verbs.
-        size: How many tasks and trials the numbers come from, or nothing.
-        settled_by: What would settle it, where a command or a number of tasks can be named; else empty.
-        table: The table.
-        keys: The keys of the row in it.
+        wording: The sentence without its sample size, with ``{agent}`` for the agent and ``{s}`` for the verb's s.
+        size: The sample size: how many tasks and trials the numbers come from, or nothing.
+        settled_by: The command or number of tasks that would settle the question; empty if unknown.
+        keys: The keys of the row in the table.
     """
 
     question: str
@@ -73,16 +71,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether it says something of the agents, and not only what is not known."""
+        """Whether the finding says something about the agents, not only what is unknown."""
         return self.verdict != "not known"
 
 
 class GroupedFinding(NamedTuple):
-    """A sentence about all agents of which it is true.
+    """A sentence about all agents for which it is true.
 
     Attributes:
-        findings: What it says, for each agent.
-        sentence: The sentence, with its size unless :attr:`Answers.size` is the same.
+        findings: The finding for each agent.
+        sentence: The sentence, with its sample size unless that equals :attr:`QuestionFindings.size`.
     """
 
     findings: tuple[Finding, ...]
@@ -90,7 +88,7 @@ class GroupedFinding(NamedTuple):
 
 
 class QuestionFindings(NamedTuple):
-    """The answers to a question, and the size that most of those about agents share; empty if no two do."""
+    """The answers to a question, and the sample size that most of them share; empty if no two agree."""
 
     question: str
     size: str
@@ -98,7 +96,7 @@ class QuestionFindings(NamedTuple):
 
 
 def by_question(found: Iterable[Finding]) -> list[QuestionFindings]:
-    """Return findings by question. Those that differ only in their agent are one sentence, and a shared size is one."""
+    """Group findings by question. Findings that differ only in their agent become one sentence."""
     grouped = []
     for question, of_question in groupby(found, key=lambda each: each.question):
         equal: dict[tuple[str, ...], list[Finding]] = {}
@@ -126,9 +124,9 @@ def _worded(wording: str, agents: Sequence[str], size: str) -> str:
 
 
 class _Difference(NamedTuple):
-    """The sentence about a difference of one agent, by verdict and sign; ``subject`` begins one without an interval.
+    """The sentence about a difference of one agent, by verdict and sign.
 
-    Words of a row stand in braces.
+    ``subject`` begins the sentence if there is no interval. Values of the row are inserted for names in braces.
     """
 
     question: str
@@ -214,17 +212,16 @@ _REMEDIES = {
     "unknown_segments": "variants whose removed segments are recorded",
     "unknown_tokens": "trials whose tokens were all reported",
 }
-"""What gives a value or an interval that is missing, by the reason in its row."""
+"""How to obtain a missing value or interval, by the reason in its row."""
 
 
 class _Said(NamedTuple):
-    """What all sentences depend on.
+    """The input of all sentences.
 
     Attributes:
-        tables: The tables, by name.
-        measure: Which success is meant.
-        timing_measure: Which success the point of no return is about.
-        confidence: The level of the intervals.
+        measure: The success measure.
+        timing_measure: The success measure for the point of no return.
+        confidence: The confidence level of the intervals.
     """
 
     tables: Mapping[str, Table]
@@ -241,16 +238,15 @@ class _Said(NamedTuple):
         ]
 
     def agents(self) -> list[tuple[str, str]]:
-        """Return every benchmark and agent that any of the tables has."""
+        """Return every pair of benchmark and agent in any of the tables."""
         return sorted({(row["benchmark"], row["agent"]) for name in NEEDED for row in self.rows(name, {})})
 
     def absent(self, rows: Iterable[Row]) -> list[tuple[str, str]]:
-        """Return the benchmarks and agents without a row, or none if nobody has one."""
+        """Return the benchmarks and agents without a row, or none if no agent has a row."""
         present = {(row["benchmark"], row["agent"]) for row in rows}
         return [each for each in self.agents() if present and each not in present]
 
     def finding(self, question: str, table: str, row: Row, verdict: Verdict, wording: str) -> Finding:
-        """Return a finding about a row."""
         return Finding(
             question=question,
             benchmark=row["benchmark"],
@@ -277,7 +273,7 @@ class _Said(NamedTuple):
 
 
 def findings(tables: Mapping[str, Table], measure: str, timing_measure: str, confidence: float) -> tuple[Finding, ...]:
-    """Say what tables show."""
+    """Return everything that the tables show."""
     said = _Said(tables, measure, timing_measure, confidence)
     return (
         *_differences(said, _COST_OF_MISSING, f"{measure}_loss"),
@@ -295,7 +291,7 @@ def findings(tables: Mapping[str, Table], measure: str, timing_measure: str, con
 def _differences(
     said: _Said, what: _Difference, measure: str, when: str = "", benchmark: str | None = None
 ) -> Iterator[Finding]:
-    """Say one difference of every agent, or that no agent has it. With a benchmark, only of its agents."""
+    """Yield one difference for every agent (of a benchmark, if given), or report that no agent has it."""
     rows = said.rows(what.table, {**what.where, "measure": measure})
     if not rows:
         yield _nothing(what.question, what.table, what.where.get("condition"))
@@ -334,7 +330,7 @@ def _verdict(row: Row, confidence: float) -> Literal["shown", "not shown", "not 
 
 
 def _break_even(said: _Said) -> Iterator[Finding]:
-    """Say what a question may cost, for agents whose gain is shown."""
+    """Yield the break-even cost of a question, for agents with a shown gain."""
     helped = {
         (row["benchmark"], row["agent"])
         for row in said.rows("gain_tests", {"split": "overall", "measure": f"{said.measure}_gain"})
@@ -355,7 +351,7 @@ def _break_even(said: _Said) -> Iterator[Finding]:
 
 
 def _latest(said: _Said) -> dict[str, str]:
-    """Return the condition of the latest injection of every benchmark that has one."""
+    """Return the condition of the latest injection for every benchmark that has injections."""
     latest: dict[str, str] = {}
     for row in (*said.rows("losses", {}), *said.rows("wasted", {})):
         condition = row["condition"]
@@ -365,7 +361,7 @@ def _latest(said: _Said) -> dict[str, str]:
 
 
 def _too_late(said: _Said) -> Iterator[Finding]:
-    """Say what is lost at the latest injection of each benchmark."""
+    """Yield the loss at the latest injection of each benchmark."""
     latest = _latest(said)
     if not latest:
         yield _nothing(_LATE, "voi", None)
@@ -379,7 +375,7 @@ def _too_late(said: _Said) -> Iterator[Finding]:
 
 
 def _point_of_no_return(said: _Said) -> Iterator[Finding]:
-    """Say up to which injection information still gains something, for every dimension and class."""
+    """Yield the latest injection at which information still helps, for every dimension and class."""
     measure = _MEASURES_SHOWN[said.timing_measure]
     for row in said.tables["point_of_no_return"].rows:
         if row["measure"] != "point_of_no_return_pct":
@@ -397,7 +393,7 @@ def _point_of_no_return(said: _Said) -> Iterator[Finding]:
 
 
 def _wasted(said: _Said) -> Iterator[Finding]:
-    """Say what an agent did before the latest message, and how much of it no informed trial does."""
+    """Yield how much an agent did before the latest message, and how much of that no informed trial does."""
     rows, latest = said.rows("wasted", {}), _latest(said)
     if not rows:
         yield _nothing(_WASTE, "wasted", None)
@@ -433,7 +429,7 @@ def _wasted(said: _Said) -> Iterator[Finding]:
 
 
 def _asked_in_vain(said: _Said) -> Iterator[Finding]:
-    """Say who asks where nothing is missing, and what it changes."""
+    """Yield which agents ask when nothing is missing, and what asking changes."""
     asking = said.rows("over_asking", {"measure": "ask_pct"})
     if not asking:
         yield _nothing(_TOO_MUCH, "over_asking", "full_ask_user")
@@ -463,7 +459,7 @@ def _asked_in_vain(said: _Said) -> Iterator[Finding]:
 
 
 def _precision(said: _Said) -> Iterator[Finding]:
-    """Say how many questions ask for what was removed, for each simulated user if there are several."""
+    """Yield how many questions ask for removed information, per simulated user if there are several."""
     rows = said.rows("question_quality", {"measure": "precision_micro"})
     if not rows:
         yield _nothing(_TOO_MUCH, "question_quality", "ask_user")
@@ -484,14 +480,14 @@ def _precision(said: _Said) -> Iterator[Finding]:
 def _not_injected(
     said: _Said, benchmark: str, question: str, table: str, unknown: str, only: str | None = None
 ) -> Iterator[Finding]:
-    """Say of the agents of a benchmark without any injection that something about late messages is not known."""
+    """Yield that effects of late messages are unknown for the agents of a benchmark without injections."""
     for where, agent in said.agents():
         if where == benchmark and only in (None, agent):
             yield _absent(question, table, benchmark, agent, unknown.replace("{when}", "late"), None)
 
 
 def _absent(question: str, table: str, benchmark: str, agent: str, wording: str, condition: str | None) -> Finding:
-    """Say of an agent that has no row where others have one that something is not known."""
+    """Return the finding that something is unknown for an agent that lacks a row which others have."""
     also = ", and under full, of the same tasks" if table == "losses" else ""
     return Finding(
         question=question,
@@ -507,7 +503,7 @@ def _absent(question: str, table: str, benchmark: str, agent: str, wording: str,
 
 
 def _nothing(question: str, table: str, condition: str | None) -> Finding:
-    """Say that no trial answers a question."""
+    """Return the finding that no trial answers a question."""
     under = f" under {condition}" if condition else ""
     return Finding(
         question=question,
@@ -527,7 +523,7 @@ def _when(condition: str) -> str:
 
 
 def _estimate(row: Row, *, is_bare: bool = False) -> str:
-    """Return a value with its interval, or with the remark that it has none, and its unit unless it is bare."""
+    """Format a value with its unit (unless ``is_bare``) and its interval, or a remark that there is none."""
     if row["value"] is None or row["low"] is None:
         return _bare(row, is_bare=is_bare) + " (no interval)" * (row["value"] is not None)
     value, low, high = (number_in_unit(row["measure"], row[name]) for name in ("value", "low", "high"))

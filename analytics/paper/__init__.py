@@ -1,4 +1,4 @@
-"""Tables and figures as a paper prints them, made from a store by a small file that names them."""
+"""Tables and figures in the form that papers print, made from a store and a small specification file."""
 
 from lhaw_record.analytics.paper.paper import Paper, make
 from lhaw_record.analytics.paper.spec import PRESETS, PaperSpec, read_spec, spec_and_text

@@ -1,4 +1,4 @@
-"""Notebooks that make a paper's tables and figures again from the store: one for Jupyter, one for marimo."""
+"""Notebooks that reproduce a paper's tables and figures from the store: one for Jupyter, one for marimo."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ _WRITE = 'paper.write(".")'
 def notebook(
     store: str, tables: Iterable[str], figures: Iterable[str], only: Filter, settings: Mapping[str, Setting]
 ) -> str:
-    """Return a Jupyter notebook in the folder of the paper."""
+    """Return a Jupyter notebook for the paper's folder."""
     cells = [("markdown", _INTRODUCTION), ("code", _opening(store, only, settings))]
     cells += [("code", f"paper.tables[{name!r}]") for name in tables]
     cells += [("code", f"paper.figures[{name!r}]") for name in figures]

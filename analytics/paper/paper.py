@@ -39,9 +39,7 @@ class PaperTable(msgspec.Struct, frozen=True):
 
     @property
     def latex(self) -> str:
-        """The table as a float; see :func:`lhaw_record.analytics.paper.render.to_latex` for the packages that
-        it needs.
-        """
+        """The table as a float; :func:`lhaw_record.analytics.paper.render.to_latex` lists the needed packages."""
         return to_latex(self.pivot)
 
     @property
@@ -54,7 +52,7 @@ class PaperTable(msgspec.Struct, frozen=True):
 
 
 class PaperFigure(msgspec.Struct, frozen=True):
-    """A figure of a paper: its caption and its files. A notebook shows it."""
+    """A figure of a paper: its caption and files. A notebook shows it."""
 
     name: str
     caption: str
@@ -69,10 +67,8 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     """The tables and figures of a paper, by name.
 
     Attributes:
-        title: The title of the document that shows them all.
-        tables: The tables.
-        figures: The figures.
-        left_out: Why others are left out, by name.
+        title: The title of the document.
+        left_out: The reason for each table or figure that is left out, by name.
         notes: What the specification names and the store lacks.
         broken_claims: Claims about the store that do not hold.
     """
@@ -172,7 +168,7 @@ def make(
 
 
 def _unused(names: Mapping[str, str], rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each name of nothing in the tables, which may be a mistake of typing."""
+    """Yield a line for each name that matches nothing in the tables, which may be a typo."""
     known = {str(value) for row in rows for key, value in row.items() if isinstance(value, str) and key != "reason"}
     known |= {value for values in ORDERS.values() for value in values}
     for name in names:
@@ -181,7 +177,7 @@ def _unused(names: Mapping[str, str], rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _check_kept(choice: FigureChoice, rows: Sequence[Row]) -> None:
-    """Raise an error if a figure keeps an agent or benchmark that its rows lack; no rows lack nothing."""
+    """Raise an error if a figure keeps an agent or benchmark that its rows lack. Empty rows pass."""
     try:
         known_filter(choice.keep if rows else {}, rows)
     except UnknownName as error:
@@ -189,7 +185,7 @@ def _check_kept(choice: FigureChoice, rows: Sequence[Row]) -> None:
 
 
 class _Shown(msgspec.Struct, frozen=True):
-    """Picks the rows that a figure draws, and calls agents and benchmarks by their names."""
+    """Pick the rows that a figure draws, and rename agents and benchmarks for display."""
 
     choice: FigureChoice
     only: Filter
@@ -208,10 +204,10 @@ class _Shown(msgspec.Struct, frozen=True):
 def write_notebooks(
     store: Path, spec_text: str, folder: Path, paper: Paper, only: Filter, settings: Mapping[str, Setting]
 ) -> tuple[list[Path], list[Path]]:
-    """Write a Jupyter notebook and a marimo notebook that make all of a paper again, and the specification.
+    """Write a Jupyter notebook and a marimo notebook that reproduce the whole paper, and the specification.
 
-    A file that is not as it was last written here is left alone, because somebody worked in it: ``.written.json``
-    has the digests. Notebooks read ``paper.toml``, so they stay with one that is left alone.
+    A file that was edited since it was last written is kept; ``.written.json`` holds the digests to detect this. The
+    notebooks read ``paper.toml``, so they are also kept if it was edited.
     """
     place = store_name(store)
     source = place if ":" in place.partition("/")[0] else os.path.relpath(store, folder)
@@ -226,7 +222,7 @@ def write_notebooks(
     for name, text in made.items():
         path, content = folder / name, text.encode()
         there = path.read_bytes() if path.exists() else None
-        if there == content:  # its digest stays: an edited paper.toml that is the specification is edited still
+        if there == content:  # keep its digest: an edited paper.toml still counts as edited
             written.append(path)
         elif folder / "paper.toml" in kept or (there is not None and digests.get(name) != _digest(there)):
             kept.append(path)
@@ -239,7 +235,7 @@ def write_notebooks(
 
 
 def _digests(path: Path) -> dict[str, str]:
-    """Return the digests of the files as they were written. What cannot be read knows of none."""
+    """Return the digests of the files as they were written, or none if they cannot be read."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):

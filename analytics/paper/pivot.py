@@ -1,4 +1,4 @@
-"""A table of a store with agents in rows and conditions or measures in columns, ready to be printed."""
+"""A printable table of a store with agents in rows and conditions or measures in columns."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,15 +20,13 @@ _TASKS_UNDER_FULL = ("overall", "generality", "by_dimension_pass", "by_dimension
 
 
 class PivotCell(msgspec.Struct, frozen=True):
-    """The texts of a cell. A value that is not defined is empty, and its mark leads to the reason.
+    """The texts of a cell. Undefined values are empty, with a mark that refers to the reason.
 
     Attributes:
         value: The value in the unit of its measure, as in ``47.0``.
-        interval: As in ``[30.1, 63.9]``. Empty without one.
+        interval: As in ``[30.1, 63.9]``, or empty.
         mark: The letter of the note that says why a value or an interval is missing.
-        gain: The gain, as in ``+31.0``; None if the cell has none at all.
-        gain_interval: As ``interval``.
-        gain_mark: As ``mark``.
+        gain: The gain, as in ``+31.0``; None if the cell can have none.
         is_best: Whether the value is shown to be the best of its column.
         is_there: Whether the table has a row for this cell.
     """
@@ -44,7 +42,7 @@ class PivotCell(msgspec.Struct, frozen=True):
 
 
 class PivotLine(msgspec.Struct, frozen=True):
-    """A line of the table: the heading above it if the line above has another, its name and its cells."""
+    """A line of the table: its heading if it differs from that of the previous line, its name and its cells."""
 
     heading: str
     name: str
@@ -56,16 +54,13 @@ class Pivot(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The name of its file and its label.
-        title: What it shows.
         facts: Further sentences of the caption: what all cells share, units, n, the reading.
-        corner: The head of the first column.
-        heads: The heads of the columns, one tuple from the outermost to the innermost each.
-        lines: The lines.
+        corner: The heading of the first column.
+        heads: The column headings, one tuple per column from the outermost to the innermost.
         reasons: Why values are missing, by mark.
-        remarks: The rule of bold values, and what else is read below the table.
+        remarks: The rule for bold values, and other remarks below the table.
         cautions: The notes of the store's table.
         absent: Kept values that no row of the table has, as in ``condition inject_50``.
-        has_intervals: Whether intervals are printed.
     """
 
     name: str
@@ -81,12 +76,12 @@ class Pivot(msgspec.Struct, frozen=True, kw_only=True):
     has_intervals: bool
 
     def has_gain(self, place: int) -> bool:
-        """Return whether a column has gains behind its values."""
+        """Return whether a column shows gains after its values."""
         return any(line.cells[place].gain is not None for line in self.lines)
 
     @property
     def has_gains(self) -> bool:
-        """Whether any column has gains behind its values."""
+        """Whether any column shows gains after its values."""
         return any(map(self.has_gain, range(len(self.heads))))
 
     @property
@@ -96,11 +91,11 @@ class Pivot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Empty(Exception):
-    """A table has no rows to print; the message says why."""
+    """A table has no rows to print. The message says why."""
 
 
 class _Names(NamedTuple):
-    """What values are called: by the specification, else by this program."""
+    """Display names of values: from the specification, else the defaults."""
 
     own: Mapping[str, str]
     k: Setting
@@ -183,7 +178,7 @@ def pivot(
 
 
 def _kept(table: Table, whole: Table, choice: TableChoice) -> list[Row]:
-    """Return the rows that are printed as cells of their own. Gains are not, if they stand behind their values."""
+    """Return the rows that are printed as cells. Gains are excluded if they are printed after their values."""
     if not whole.rows:
         raise Empty(next((note for note in table.notes if note.startswith("no rows")), "no rows"))
     wanted = dict(choice.keep)
@@ -199,7 +194,7 @@ def _kept(table: Table, whole: Table, choice: TableChoice) -> list[Row]:
 
 
 def _absent(whole: Table, choice: TableChoice, named: _Names) -> tuple[str, ...]:
-    """Name the kept values that the table has no row of, beside the other kept values."""
+    """Name the kept values for which the table has no row with the other kept values."""
     rows = Filter(choice.keep).rows(whole.rows)
     return tuple(
         f"{key_label(key)} {value}" + (f" ({shown})" if (shown := named(key, value)) != value else "")
@@ -210,7 +205,7 @@ def _absent(whole: Table, choice: TableChoice, named: _Names) -> tuple[str, ...]
 
 
 def _without_shared_mark(grid: Sequence[PivotLine], reasons: Mapping[str, str]) -> tuple[list[PivotLine], list[str]]:
-    """Say a reason once, in the caption, if every cell has it; return the lines, and what the caption says."""
+    """Move a reason that every cell shares into the caption. Return the lines and the sentence for the caption."""
     cells = [cell for line in grid for cell in line.cells if cell.is_there]
     marked = {cell.mark for cell in cells} | {cell.gain_mark for cell in cells if cell.gain is not None}
     if len(marked) > 1 or marked == {""} or any(not cell.value or cell.gain == "" for cell in cells):
@@ -233,7 +228,7 @@ def _part(row: Row, keys: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _places(rows: Sequence[Row], keys: Sequence[str], choice: TableChoice) -> list[tuple[Any, ...]]:
-    """Return the combinations of values that occur, in the order of ``keep``, then of the catalogue."""
+    """Return the existing combinations of values, in the order of ``keep``, then of the catalogue."""
 
     def place(combination: tuple[Any, ...]) -> list[Any]:
         parts = []
@@ -246,7 +241,7 @@ def _places(rows: Sequence[Row], keys: Sequence[str], choice: TableChoice) -> li
 
 
 def _shown_levels(columns: Sequence[tuple[Any, ...]]) -> list[int]:
-    """Return which keys of the columns have several values; the last one if none has."""
+    """Return which keys of the columns have several values, or the last key if none has."""
     return [n for n in range(len(columns[0])) if len({column[n] for column in columns}) > 1] or [-1]
 
 
@@ -257,7 +252,7 @@ def _heading(choice: TableChoice, line: tuple[Any, ...], lines: Sequence[tuple[A
 
 
 class _Marks:
-    """Gives each reason for a missing value or interval a letter, in the order of their appearance."""
+    """Assign a letter to each reason for a missing value or interval, in order of appearance."""
 
     def __init__(self) -> None:
         self._letters: dict[str, str] = {}
@@ -319,9 +314,9 @@ def _interval(row: Row, *, is_signed: bool = False) -> str:
 
 
 def _best(rows: Sequence[Row], choice: TableChoice, unequal: set[str]) -> set[int]:
-    """Return the ids of the rows whose value is the best among agents, and whose interval overlaps no other.
+    """Return the ids of the rows with the best value among agents, if no other interval overlaps theirs.
 
-    Agents are compared over the same number of units, and only if each of them has an interval.
+    Agents are compared only over the same number of units, and only if each of them has an interval.
     """
     groups: dict[tuple[Any, ...], list[Row]] = {}
     others = [key for key in (*choice.rows, *choice.columns) if key != "agent"]

@@ -1,4 +1,4 @@
-"""Print pivoted tables and figures for LaTeX, Markdown and HTML, with the same numbers in each."""
+"""Render pivoted tables and figures for LaTeX, Markdown and HTML, with the same numbers in each."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -13,11 +13,11 @@ FIT = (
     r"\providecommand{\fitline}[1]{\sbox0{#1}\ifdim\wd0>\linewidth"
     r"\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi}"
 )
-"""Shrinks what is wider than the line. Needs graphicx."""
+"""Shrinks content that is wider than the line. Needs graphicx."""
 _HEAD_LETTERS = 14
 _NAME_LETTERS = 26
 _MOST_ABREAST = 10
-"""Values and gains that fit side by side; where there are more, gains stand below their values."""
+"""How many values and gains fit side by side. If there are more, gains are printed below their values."""
 _PAGE_LINES = 48
 _CONTINUED = "Continued."
 _PUNCTUATION = "\u2013\u2014\u2018\u2019\u201c\u201d\u2022\u2026\u20ac"
@@ -38,9 +38,9 @@ LATEX_PAGE = r"""% {title}: made by lhaw-record. Tables and figures are files fo
 
 
 def to_latex(table: Pivot) -> str:
-    """Return a table as a float, or as several where it is longer than a page.
+    """Return a table as a float, or as several floats if it is longer than a page.
 
-    Needs booktabs, graphicx and, for quotes, fontenc (T1) and textcomp.
+    It needs booktabs, graphicx and, for quotes, fontenc (T1) and textcomp.
     """
     caption = rf"\caption{{{_tex(table.caption)}}}\label{{tab:{table.name}}}"
     floats = [
@@ -87,13 +87,13 @@ def _float(table: Pivot, lines: Sequence[PivotLine], caption: str) -> list[str]:
 
 
 def _widths(table: Pivot) -> list[int]:
-    """Return how many columns of LaTeX each column takes: 2 where gains stand beside their values."""
+    """Return how many LaTeX columns each column takes: 2 if gains are printed next to their values."""
     abreast = [2 if table.has_gain(place) else 1 for place in range(len(table.heads))]
     return abreast if sum(abreast) <= _MOST_ABREAST else [1] * len(abreast)
 
 
 def to_markdown(table: Pivot) -> str:
-    """Return a table in Markdown, below its caption, with all notes."""
+    """Return a table in Markdown, with its caption above it and all notes."""
     head = [table.corner, *(", ".join(parts) for parts in table.heads)]
     has_heading = any(line.heading for line in table.lines)
     rows = [[line.name, *(_markdown(cell) for cell in line.cells)] for line in table.lines]
@@ -135,7 +135,7 @@ def to_html(table: Pivot) -> str:
 
 
 def latex_figure(name: str, caption: str) -> str:
-    """Return a float with a figure of the folder ``figures``. Needs graphicx."""
+    """Return a float with a figure from the folder ``figures``. Needs graphicx."""
     return "\n".join(
         [
             FIT,
@@ -150,7 +150,7 @@ def latex_figure(name: str, caption: str) -> str:
 
 
 def _spans(table: Pivot, level: int) -> list[tuple[str, int]]:
-    """Return the heads of a level, each with the number of columns that share it and all heads above it."""
+    """Return the headings of a level, each with the number of columns that share it and all headings above it."""
     groups = groupby(table.heads, key=lambda head: head[: level + 1])
     return [(head[-1], sum(1 for _ in members)) for head, members in groups]
 
@@ -189,7 +189,7 @@ def _latex_lines(lines: Sequence[PivotLine], widths: Sequence[int]) -> Iterable[
 
 
 def _broken(text: str, width: int) -> list[str]:
-    """Break a text at blanks, and a word longer than a line behind a hyphen, underscore or slash, or anywhere."""
+    """Break a text at spaces, and too long words after a hyphen, underscore or slash, or anywhere."""
     lines = []
     for words in wrap(text, width, break_long_words=False, break_on_hyphens=False):
         rest = words
@@ -202,7 +202,7 @@ def _broken(text: str, width: int) -> list[str]:
 
 
 def _latex_rows(line: PivotLine, widths: Sequence[int]) -> list[list[str]]:
-    """Return the rows of LaTeX of a line: values, and below them intervals, then gains that have no column."""
+    """Return the LaTeX rows of a line: values, then intervals, then gains without a column of their own."""
     rows: list[list[str]] = [[], [], [], []]
     for cell, width in zip(line.cells, widths, strict=True):
         value = _number(cell.value) if cell.value else "---" if cell.is_there else ""
@@ -227,7 +227,7 @@ def _small(interval: str) -> str:
 
 
 def _number(text: str) -> str:
-    """Write signs and comparisons of numbers in mathematical type."""
+    """Typeset signs and comparisons of numbers in math mode."""
     signs = {"-": "$-$", "+": "$+$", "<": "$<$", ">": "$>$", "[": "{[}", "]": "{]}"}
     return "".join(signs.get(letter, letter) for letter in text)
 
@@ -241,7 +241,7 @@ def _latex_notes(table: Pivot) -> list[str]:
 
 
 def _tex(text: str) -> str:
-    """Escape text for LaTeX. What the usual fonts lack is shown by its code point."""
+    """Escape text for LaTeX. Characters that common fonts lack are shown as code points."""
     return "".join(
         tex_text(letter) if ord(letter) < 0x180 or letter in _PUNCTUATION else rf"{{\small U+{ord(letter):04X}}}"
         for letter in text.replace("\n", " ")

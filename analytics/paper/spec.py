@@ -1,4 +1,4 @@
-"""What a paper's tables and figures are: a small typed file in TOML. An error names the file, the line and the key."""
+"""The specification of a paper's tables and figures: a small typed TOML file. Errors name the file, line and key."""
 
 import re
 import tomllib
@@ -23,18 +23,17 @@ _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.\-\"]+)\s*\]")
 
 
 class TableChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the paper, made of a table of the store.
+    """A table of the paper, made from a table of the store.
 
     Attributes:
-        table: The table of the store; ``lhaw-record tables STORE list`` names them.
-        name: The name of its file, and of its label after ``tab:``. If empty, that of the table.
-        caption: What it shows. Units, n, intervals and the reading are added. If empty, the title of the table.
-        rows: The keys whose values are in rows, the outermost first.
-        columns: The keys whose values are in columns, the outermost first.
-        keep: By key, the values that are shown, in this order. Any other value is left out.
-        gains: Print the gain of a measure behind its value in brackets, instead of in a column of its own.
-        intervals: Print intervals below the values.
-        bold: Print the best value of a column in bold where no interval of another agent overlaps its own.
+        table: The table of the store; ``lhaw-record tables STORE list`` lists them.
+        name: The name of its file, and of its label after ``tab:``. If empty, the name of the store's table.
+        caption: What it shows. Units, n, intervals and the reading are added. If empty, the title of the store's table.
+        rows: The row keys, the outermost first.
+        columns: The column keys, the outermost first.
+        keep: The shown values by key, in this order. All other values are left out.
+        gains: Print the gain of a measure after its value in brackets, instead of in its own column.
+        bold: Print the best value of a column in bold if its interval overlaps that of no other agent.
     """
 
     table: str
@@ -57,10 +56,10 @@ class FigureChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A figure of the paper.
 
     Attributes:
-        figure: The figure; ``lhaw-record figures STORE list`` names them.
-        name: The name of its files, and of its label after ``fig:``. If empty, that of the figure.
-        caption: What it shows. If empty, the title of the figure.
-        keep: By key, the values that are drawn.
+        figure: The figure; ``lhaw-record figures STORE list`` lists them.
+        name: The name of its files, and of its label after ``fig:``. If empty, the name of the store's figure.
+        caption: What it shows. If empty, the title of the store's figure.
+        keep: The drawn values by key.
     """
 
     figure: str
@@ -78,11 +77,9 @@ class PaperSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Tables and figures of a paper.
 
     Attributes:
-        title: The title of the document that shows them all.
+        title: The title of the document.
         settings: Analysis parameters by name.
-        names: What agents, benchmarks, conditions and measures are called, if not by the names of this program.
-        tables: The tables.
-        figures: The figures.
+        names: Display names of agents, benchmarks, conditions and measures that differ from the defaults.
     """
 
     title: str = "Tables and figures"
@@ -107,7 +104,6 @@ def spec_and_text(name: Path | str) -> tuple[PaperSpec, str]:
 
 
 def read_spec(text: str, path: Path | str = "the specification") -> PaperSpec:
-    """Decode a specification."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -122,7 +118,7 @@ def read_spec(text: str, path: Path | str = "the specification") -> PaperSpec:
 
 
 def _problems(spec: PaperSpec) -> Iterator[tuple[list[Any], str]]:
-    """Yield the path of every key with a problem, and the problem."""
+    """Yield the path of every invalid key, and the problem."""
     for name, value in spec.settings.items():
         try:
             check(name, value)
@@ -175,7 +171,7 @@ def _table_problems(choice: TableChoice) -> Iterator[tuple[list[str], str]]:
 
 
 def _decoding_problem(error: msgspec.ValidationError, text: str) -> str:
-    """Return what msgspec complains about, with the line and the key of the path that it names."""
+    """Return msgspec's message, with the line and key of the path that it names."""
     message, _, path = str(error).partition(" - at `$")
     keys: list[Any] = [
         int(index) if index else name for name, index in re.findall(r"\.?([A-Za-z_]\w*)|\[(\d+)\]", path.rstrip("`"))
@@ -189,14 +185,14 @@ def _decoding_problem(error: msgspec.ValidationError, text: str) -> str:
 
 
 def _where(text: str, keys: list[Any]) -> str:
-    """Return the line and the key of a path, as in ``:12: tables[0].rows``, or the line of the nearest key above."""
+    """Return the line and key of a path, as in ``:12: tables[0].rows``, or the line of the nearest key above."""
     name = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
     line = _line(text.splitlines(), keys)
     return "".join([f":{line}" if line else "", f": {name}" if name else ""])
 
 
 def _line(lines: list[str], keys: list[Any]) -> int | None:
-    """Return the number of the line that sets a key, or of the header above it. None without a key."""
+    """Return the number of the line that sets a key, or of the header above it, or None if there are no keys."""
     if not keys:
         return None
     names = [key for key in keys if isinstance(key, str)]

@@ -1,4 +1,4 @@
-"""Write the report, one self-contained HTML page about a store."""
+"""Write the report: one self-contained HTML page about a store."""
 
 from lhaw_record.analytics.report.build import Page, build, page_of
 

@@ -1,4 +1,4 @@
-"""Build the report: tables, figures, cautions, missing data and trials in one HTML file that loads nothing else."""
+"""Build the report: tables, figures, cautions, missing data and trials in one self-contained HTML file."""
 
 import base64
 import hashlib
@@ -49,7 +49,7 @@ _ESTIMATE = ("value", "low", "high")
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """The finished report, with the number of trials that it lists and the claims that do not hold for the store."""
+    """The finished report, the number of trials that it lists, and the claims that do not hold for the store."""
 
     html: str
     trial_count: int
@@ -115,13 +115,13 @@ def _left_out(count: int, listed: int) -> str:
 
 
 def _groups(computed: Mapping[str, Table]) -> list[tuple[str, list[Table], list[Table]]]:
-    """Return the groups of tables with their titles: first the tables with rows, then those without."""
+    """Return the groups of tables with their titles: tables with rows, then tables without."""
     chosen = [(title, [computed[name] for name in names if name in computed]) for title, names in GROUPS.items()]
     return [(title, [one for one in each if one.rows], [one for one in each if not one.rows]) for title, each in chosen]
 
 
 def _interval(said: Finding, computed: Mapping[str, Table]) -> tuple[float, float, float] | None:
-    """Return (low, value, high) of a finding in per cent of the way from -1 to 1; None unless it is a difference."""
+    """Return (low, value, high) of a difference, in per cent of an axis from -1 to 1; None for other findings."""
     known = measure_of(said.keys.get("measure", ""))
     if (known.unit, known.scale) != ("pp", 100):
         return None
@@ -134,7 +134,7 @@ def _interval(said: Finding, computed: Mapping[str, Table]) -> tuple[float, floa
 
 
 def _measures(computed: Mapping[str, Table], k: object) -> dict[str, tuple[str, str, int | None]]:
-    """Return the label, the meaning and, for shares, the whole (1 or 100) of every measure of the tables."""
+    """Return label and meaning of every measure of the tables and, for shares, the whole (1 or 100)."""
     names = {str(row["measure"]) for each in computed.values() for row in each.rows if "measure" in row}
     shares = {name: 100 // each.scale for name in names if (each := measure_of(name)).unit == "%"}
     return {
@@ -159,15 +159,15 @@ def _encoded(each: Table) -> dict[str, object]:
 
 
 def _texts(row: Mapping[str, Any]) -> list[str | None]:
-    """Return an estimate and its ends as a reader reads them, in the unit of the measure."""
+    """Format an estimate and its bounds in the unit of the measure."""
     values = (row.get(name) for name in _ESTIMATE)
     return [None if value is None else number_in_unit(str(row["measure"]), value) for value in values]
 
 
 def policy(*, style: str, script: str) -> str:
-    """Return the content security policy of the page, which allows only our own script and style sheet.
+    """Return the content security policy of the page: only our own script and style sheet, and no requests.
 
-    The page may load nothing. Style attributes are allowed because the figures contain some.
+    Style attributes are allowed because the figures contain some.
     """
     rules = (
         "default-src 'none'",

@@ -1,4 +1,4 @@
-"""Cautions: known problems with the numbers. Each one is counted in the store, or reported as absent."""
+"""Cautions: known problems with the numbers, each counted in the store or reported as absent."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Caution(msgspec.Struct, frozen=True, kw_only=True):
-    """One caution. ``found`` has a line per occurrence, and is empty if the caution does not apply."""
+    """One caution. ``found`` has one line per occurrence."""
 
     title: str
     meaning: str
@@ -110,7 +110,7 @@ _COUNTED = {
 def cautions(
     connection: "duckdb.DuckDBPyConnection", tables: Mapping[str, Table], broken: Sequence[BrokenClaim]
 ) -> tuple[Caution, ...]:
-    """Return all cautions. Those that apply to this store come first."""
+    """Return all cautions, starting with those that apply to this store."""
     rows = connection.execute("select kind, benchmark, n from exclusions order by kind, benchmark").fetchall()
     counted = [
         Caution(

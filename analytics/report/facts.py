@@ -70,7 +70,7 @@ _TRIALS_COLUMNS = {
     "wall s": "wall_seconds",
 }
 
-# The reason is that of the latest attempt. A trial that a run planned and never started has no row anywhere.
+# The reason comes from the latest attempt. Planned trials that never started have no row in any view.
 _REASONS = """
 with reasons as (
     select
@@ -110,11 +110,11 @@ _MOST_CELLS = 200
 _NUMBER = re.compile(r"-|-?[\d,]+(\.\d+)?")
 
 GridCell = tuple[str, bool]
-"""A text, and whether it is a number. Numbers are aligned right."""
+"""A text, and whether it is a number. Numbers are right-aligned."""
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
-    """A table as the page shows it: a caption, the column headings and the rows."""
+    """A table of the page."""
 
     caption: str
     head: tuple[GridCell, ...]
@@ -129,7 +129,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MissingTrials(msgspec.Struct, frozen=True, kw_only=True):
-    """Tables of missing trials by boundary and by cell, with the text above them and the text below them."""
+    """Tables of missing trials by boundary and by cell, with the text above and below them."""
 
     note: str
     grids: tuple[Grid, ...] = ()
@@ -183,7 +183,7 @@ def missing(connection: "duckdb.DuckDBPyConnection") -> MissingTrials:
 
 
 def grid(head: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str) -> Grid:
-    """Build a table. If a column contains a number, its heading is aligned right, too."""
+    """Build a table. The heading of a column with numbers is right-aligned, too."""
     lines = [tuple(_cell(value) for value in row) for row in rows]
     numeric = [any(is_number for _, is_number in column) for column in zip(*lines, strict=True)] or [False] * len(head)
     return Grid(caption=caption, head=tuple(zip(head, numeric, strict=True)), rows=tuple(lines))
@@ -196,10 +196,7 @@ def _cell(value: Any) -> GridCell:
 
 
 def _trials(connection: "duckdb.DuckDBPyConnection") -> list[list[Any]]:
-    """Return the counts and costs per benchmark, agent and role, summed over conditions and purposes.
-
-    If there are several such rows, their total comes last.
-    """
+    """Return the counts and costs per benchmark, agent and role, and a total if there are several rows."""
     found = rows_of(connection, _TRIALS)
     keys = [(row["benchmark"], row["agent"], row["role"]) for row in found]
     parts = sorted((key, row) for key, row in zip(keys, found, strict=True) if "all" not in key)

@@ -1,4 +1,4 @@
-"""Prepare the figures of the report as inline SVG, with the page's colours and with ids that are unique on the page."""
+"""Prepare the figures of the report as inline SVG, with the page's colours and unique ids."""
 
 import re
 from typing import TYPE_CHECKING
@@ -26,9 +26,9 @@ _COLOURS = {
 
 
 class Graphic(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure of the report. ``reads`` names the views that it is drawn from; ``picture`` is inline SVG.
+    """One figure of the report. ``reads`` names its views; ``picture`` is inline SVG.
 
-    Without a picture, ``reason`` says why there is nothing to draw.
+    If there is no picture, ``reason`` says why.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Graphic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def graphics(connection: "duckdb.DuckDBPyConnection") -> list[Graphic]:
-    """Draw every figure that has something to draw as inline SVG."""
+    """Draw every figure that has data as inline SVG."""
     return [_graphic(connection, name) for name in FIGURES]
 
 
@@ -55,12 +55,12 @@ def _graphic(connection: "duckdb.DuckDBPyConnection", name: str) -> Graphic:
 
 
 def inline(svg: bytes, name: str, title: str) -> Markup:
-    """Adapt an SVG picture to the page: add a label for screen readers, use the page's colours, and make ids unique.
+    """Adapt an SVG picture to the page: add a screen reader label, use the page's colours, and make ids unique.
 
     ``--width`` is its width in points. The style sheet scales all pictures by one factor, so that text has one size.
     """
     ET.register_namespace("", _SVG.strip("{}"))
-    root = ET.fromstring(svg)  # noqa: S314 - written by ourselves a moment ago
+    root = ET.fromstring(svg)  # noqa: S314 - our own output
     used = set(re.findall(rb"#(m?[0-9a-zA-Z_.-]+)", svg))
     for parent in root.iter():
         for child in [child for child in parent if child.tag in _DROPPED]:

@@ -117,7 +117,7 @@ _TEXTS = {
 
 
 def timelines(connection: "duckdb.DuckDBPyConnection", length: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield chunks of ``CHUNK_TRIALS`` timelines in the order of the trial list. Empty parts are left out."""
+    """Yield chunks of ``CHUNK_TRIALS`` timelines in the order of the trial list, without empty parts."""
     texts = {name: cut_sql(column, length) for name, column in _TEXTS.items()}
     (row,) = connection.execute("select count(*) from shown_trials").fetchall()
     parts = {name: _entries(connection, query.format(**texts)) for name, query in _PARTS.items()}
@@ -143,15 +143,15 @@ def _entries(connection: "duckdb.DuckDBPyConnection", query: str) -> Iterator[tu
 
 
 def request_texts(connection: "duckdb.DuckDBPyConnection", length: int) -> list[str]:
-    """Return the texts that several requests have, by the numbers under which timelines name them; cut like theirs."""
+    """Return the texts that several requests share, truncated, by the numbers that timelines refer to."""
     query = f"select {cut_sql('text', length)} from request_texts order by number"  # noqa: S608 - numbers of ours
     return [text for (text,) in connection.execute(query).fetchall()]
 
 
 def prompts(connection: "duckdb.DuckDBPyConnection", length: int) -> dict[str, Any]:
-    """Return the prompts of the shown tasks and variants by digest.
+    """Return the prompts of the shown tasks and variants by digest, truncated to ``length`` characters.
 
-    Each variant also has its removed segments and its severity. Prompts are cut after ``length`` characters.
+    Variants also have their removed segments and severity.
     """
     tasks = connection.execute(
         f"""

@@ -1,4 +1,4 @@
-"""Choose which trials the page lists, after how many characters texts are cut, and how data is packed into the page."""
+"""Choose which trials the page lists and where texts are truncated, and pack the data into the page."""
 
 import base64
 import gzip
@@ -44,16 +44,18 @@ COLUMNS = (
     "experiment_id",
     "noted",
 )
-"""The columns of the list. ``arms`` are the agents of the tables under which the trial counts, one per line, where they
-have another name than ``agent``; ``is_used`` says whether means of the tables contain the trial; ``noted`` is what
-people blame in their notes about it."""
+"""The columns of the list.
+
+``arms`` are the agents under which the tables count the trial, one per line, if they differ from ``agent``. ``is_used``
+says whether means of the tables include the trial. ``noted`` lists the causes that its notes name.
+"""
 
 MOST_TRIALS = 20_000
-"""The largest number of trials on a page. For a larger store, each cell lists equally many of its first trials."""
+"""The largest number of trials on a page. In a larger store, each cell lists the same number of its first trials."""
 
 LENGTHS = (20_000, 8_000, 4_000, 2_000, 1_000, 500, 300, 200, 120, 60)
 BUDGET_CHARACTERS = 32_000_000
-"""The limit in characters for the texts of all trials together. They compress to about a quarter of that."""
+"""The limit in characters for the texts of all trials together. They compress to about a quarter of it."""
 
 # A trial is shown by the attempt that counts, or by its latest one if none counts.
 _SHOWN = """
@@ -85,7 +87,7 @@ from chosen as trials
 inner join int_trials as kept on trials.trial_id = kept.trial_id
 """
 
-# What is new in each request of a shown attempt.
+# The new content of each request of a shown attempt.
 _REQUEST_MESSAGES = """
 create or replace temporary table request_messages as
 with sent as (
@@ -113,7 +115,7 @@ select
 from sent, unnest(sent.messages) with ordinality as told(message, position)
 """
 
-# Tools, parameters and what several requests contain: system prompts and the like, which the page has once.
+# Tools, parameters and texts that several requests share, such as system prompts, which the page stores once.
 _REQUEST_TEXTS = """
 create or replace temporary table request_texts as
 with used as (
@@ -129,7 +131,7 @@ group by text
 having count(*) > 1 or bool_or(is_shared)
 """
 
-# What a trial used is that of the attempt that counts, or of all its failed ones; it is not shown while a trial runs.
+# Usage comes from the attempt that counts, or from all failed attempts. It is not shown while a trial runs.
 _LIST = """
 with used as (
     select trial_id, string_agg(distinct agent, chr(10) order by agent) as arms, bool_or(is_measured) as is_measured
@@ -214,14 +216,14 @@ def trial_list(connection: "duckdb.DuckDBPyConnection") -> dict[str, Any]:
 
 
 class TextTruncation(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of characters after which texts are cut, and the total number of characters before and after."""
+    """The length to which texts are truncated, and the total number of characters before and after."""
 
     length: int
     characters: int
     kept_characters: int
 
     def __str__(self) -> str:
-        """Return the sentence with which the page explains the cut."""
+        """Return the sentence that explains the truncation on the page."""
         if self.kept_characters == self.characters:
             return "Every text is complete."
         return (
@@ -231,10 +233,7 @@ class TextTruncation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_length(connection: "duckdb.DuckDBPyConnection", budget: int = BUDGET_CHARACTERS) -> TextTruncation:
-    """Choose the longest of ``LENGTHS`` with which the texts of the shown attempts stay within a budget.
-
-    If even the shortest length exceeds the budget, the shortest is chosen.
-    """
+    """Choose the longest of ``LENGTHS`` that keeps the shown attempts' texts within a budget, else the shortest."""
     sums = ", ".join(f"sum(least(n, {length}))" for length in LENGTHS)
     query = f"""
         with lengths as (
@@ -258,7 +257,7 @@ def choose_length(connection: "duckdb.DuckDBPyConnection", budget: int = BUDGET_
 
 
 def cut_sql(column: str, length: int) -> str:
-    """Return an SQL expression that cuts a text column. A cut text ends in ``…`` and its full length."""
+    """Return an SQL expression that truncates a text column. Truncated texts end in ``…`` and their full length."""
     return (
         f"case when length({column}) > {length} then left({column}, {length}) || ' … (' || length({column}) "
         f"|| ' characters)' else {column} end"

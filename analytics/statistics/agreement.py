@@ -1,7 +1,7 @@
 """Agreement with intervals: weighted kappa of two graders, Kendall's tau-b of two rankings, F1 of two ratios.
 
-All intervals are expanded percentile intervals of the bootstrap over clusters (:mod:`statistics.bootstrap`),
-at least those of the jackknife, with room for one more cluster.
+Intervals are expanded percentile intervals of the bootstrap over clusters (:mod:`statistics.bootstrap`), at least as
+wide as the jackknife intervals, with room for one more cluster.
 """
 
 import math
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from lhaw_record.analytics.statistics.bootstrap import Floats, Statistic
 
 _SAME_DIGITS = 9
-"""Scores are rounded to this many decimals, so that scores that differ only after them form one category."""
+"""Scores are rounded to this many decimals, so that rounding errors do not create categories."""
 
 
 _FEWEST_CELLS = 3
 _FEWEST_CLUSTERS = 15
-"""With fewer clusters Kendall's tau has no interval: in tests/coverage it held the truth in 0.92 with 13."""
+"""With fewer clusters Kendall's tau has no interval: in tests/coverage its coverage was 0.92 with 13."""
 
 _LARGEST_TAU = 0.9999
-"""tau of 1 has no finite atanh."""
+"""The largest tau before atanh, because atanh(1) is infinite."""
 
 
 class RankAgreement(NamedTuple):
@@ -82,8 +82,7 @@ def weighted_kappa(
 def rank_agreement(left: Sequence[float], right: Sequence[float]) -> RankAgreement:
     """Compute Kendall's tau-b of two agents over the cells that both have.
 
-    The p-value comes from the normal approximation of the score with the variance under ties, without a continuity
-    correction.
+    The p-value uses the normal approximation with the variance under ties, without a continuity correction.
 
     Source: M. G. Kendall, The treatment of ties in ranking problems, Biometrika 33 (1945).
     """
@@ -146,11 +145,11 @@ def rank_correlation(
 
 
 def tau_by_chance(cells: "Floats") -> float:
-    """Compute the standard error that tau-b has over tasks if the two agents have nothing in common.
+    """Compute the standard error of tau-b over tasks if the two agents are unrelated.
 
-    Where nearly all values are ties, a few tasks decide tau, and neither a bootstrap nor a jackknife of one study sees
-    how much it could differ in another. This error comes from all pairings of one agent's tasks with the other's. It is
-    that of the task as a whole, whatever its number of cells is.
+    If nearly all values are ties, a few tasks decide tau, and neither a bootstrap nor a jackknife of one study shows
+    how much it could differ in another. This error comes from all pairings of one agent's tasks with the other's. It
+    treats each task as a whole, whatever its number of cells.
 
     Source: H. E. Daniels, The relation between measures of correlation in the universe of sample permutations,
     Biometrika 33 (1944).
@@ -176,13 +175,12 @@ def tau_by_chance(cells: "Floats") -> float:
 def _jackknifed(
     statistic: "Statistic", sizes: "Floats", settings: InferenceSettings, *, least: float = -1.0, by_chance: float = 0.0
 ) -> Estimate:
-    """Lengthen the bootstrap's interval to that of the jackknife over clusters, with its correction of the bias.
+    """Widen the bootstrap interval to at least the bias-corrected jackknife interval over clusters.
 
-    The jackknife is that of the statistic's atanh, after its range has become -1 to 1. Pairs of cells of one cluster
-    are ordered alike less often than pairs of two. With few clusters they are many and
-    pull tau, and every bootstrap draw even more, towards 0. The largest p-value counts, so that it
-    still agrees with the interval. Room for one more cluster, in perfect agreement or disagreement, is added on either
-    side of an interval, but not beyond 0 where the p-value excludes it.
+    The jackknife uses atanh of the statistic, scaled to -1 to 1. Pairs of cells in the same cluster are concordant less
+    often than pairs across clusters. With few clusters they make up many of the pairs and bias tau, and every bootstrap
+    draw even more, towards 0. The largest p-value counts, so that it still agrees with the interval. Room for one more
+    cluster, in perfect agreement or disagreement, widens both sides, but not beyond 0 if the p-value excludes 0.
     """
     import numpy as np
     from scipy.special import stdtr, stdtrit
@@ -250,7 +248,7 @@ def f1(hits: Units, found: Units, settings: InferenceSettings) -> Estimate:
 
 
 def _tabulated(codes: "NDArray[np.int64]", size: int, clusters: "NDArray[np.int64]") -> "Floats":
-    """Count the codes of each cluster: one row per cluster, in an order that does not depend on the clusters' names."""
+    """Count the codes of each cluster: one row per cluster, in an order independent of the clusters' names."""
     import numpy as np
 
     names, index = np.unique(clusters, return_inverse=True)

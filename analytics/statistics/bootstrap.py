@@ -1,7 +1,7 @@
-"""The bootstrap over clusters: studentised where a variance is at hand, else the expanded percentile interval.
+"""The bootstrap over clusters: studentised if a variance is available, else the expanded percentile interval.
 
-Clusters are drawn with replacement, each with all of its units. All cells of as many clusters share one weight matrix
-that is drawn once from the seed: row d says how often each cluster is in draw d.
+Clusters are drawn with replacement, each with all of its units. All cells with the same number of clusters share one
+weight matrix that is drawn once from the seed: row d says how often each cluster is in draw d.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _DIGITS = 6
 _LEAST_VARIANCE = 1e-12
-"""As a share of the squared estimate: less than this may be rounding, of which the three sums leave about 1e-16."""
+"""A share of the squared estimate. A smaller variance may be rounding error, which is about 1e-16 here."""
 
 
 def studentised(above: "Floats", below: "Floats", draws: int, seed: int) -> tuple[float, "Floats"] | None:
-    """Draw sum(above) / sum(below), each draw less the estimate over its own linearised standard error.
+    """Draw sum(above) / sum(below), each draw minus the estimate and divided by its own linearised standard error.
 
     Source: B. Efron and R. J. Tibshirani, An introduction to the bootstrap (1993), 12.5.
     """
@@ -52,11 +52,11 @@ def studentised(above: "Floats", below: "Floats", draws: int, seed: int) -> tupl
 def expanded_percentile(
     statistic: "Statistic", count: int, effective: float, confidence: float, draws: int, seed: int
 ) -> tuple[float, float, float] | None:
-    """Compute the percentile interval at tails that make up for few clusters.
+    """Compute the percentile interval with tails that correct for few clusters.
 
-    The plain percentile interval is too narrow with few clusters, because the spread of the draws is sqrt((G - 1) / G)
-    of what it should be, and because it has the tails of a normal, not of a t. The tails are those for which the
-    interval of a mean of normal values is the t interval.
+    With few clusters the plain percentile interval is too narrow, because the spread of the draws is too small by the
+    factor sqrt((G - 1) / G), and because its tails are normal instead of t. The tails used here turn the interval of a
+    mean of normal values into the t interval.
 
     Source: T. C. Hesterberg, What teachers should know about the bootstrap, The American Statistician 69 (2015), 4.2.
     """

@@ -3,12 +3,12 @@
 The model is fitted by generalized estimating equations with exchangeable correlation inside clusters, which are the
 tasks (docs/metrics.md 5). Every cell of condition and dimension has its own parameter. The effect of a cell is its log
 odds ratio to ``underspecified`` in the same dimension. Every trial counts once, in the dimension of the first removed
-segment of its variant. Trials with a task's full prompt have no variant and are left out, and so are those
-of controls and of requests with a fault. Intervals and p-values use
-the robust covariance, corrected for few clusters, and t of G - 1 degrees; G is the smaller number of clusters of the
-two cells. Where success is rare and few tasks decide, that p-value is too small (by the coverage study below 0.05 in up
-to 0.15 of the studies without an effect). So it is at least that of sign flips of whole clusters, each with its
-deviation from the share of success that both cells would have without an effect.
+segment of its variant. Excluded are trials with a task's full prompt, which have no variant, trials of controls, and
+trials of requests with a fault. Intervals and p-values use the robust covariance, corrected for few clusters, and
+t with G - 1 degrees of freedom; G is the smaller number of clusters of the two cells. If success is rare and few tasks
+decide, that p-value is too small (in the coverage study, below 0.05 in up to 0.15 of the studies without an effect).
+So it is at least the p-value of sign flips of whole clusters, each with its deviation from the success rate that both
+cells would share without an effect.
 
 Source: K.-Y. Liang and S. L. Zeger, Biometrika 73 (1986); L. A. Mancl and T. A. DeRouen, A covariance estimator for GEE
 with improved small-sample properties, Biometrics 57 (2001); W. Pan and M. M. Wall, Statistics in Medicine 21 (2002).
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 FEWEST_CLUSTERS = 8
-"""With fewer clusters an effect has neither an interval nor a p-value: simulated with 6, it held the truth in 0.90."""
+"""With fewer clusters an effect has neither an interval nor a p-value: with 6, simulated coverage was 0.90."""
 
 BASELINE = "underspecified"
 
@@ -147,7 +147,7 @@ def _schema() -> "pa.Schema":
 
 
 def _corrected(rows: Sequence[Row]) -> list[Row]:
-    """Add Holm's p-values: effects are one family, tests of one effect for all dimensions another."""
+    """Add Holm's p-values. Effects are one family; tests of equal effects across dimensions are another."""
     from statsmodels.stats.multitest import multipletests
 
     families: dict[str, list[Row]] = {}
@@ -225,7 +225,7 @@ def _n_clusters(cells: Mapping[EffectCell, Sequence[Trial]], *pair: EffectCell) 
 def _effect(
     cell: EffectCell, cells: Mapping[EffectCell, Sequence[Trial]], fit: Fit | None, settings: InferenceSettings
 ) -> Row:
-    """Compute the log odds ratio of a cell to the baseline of its dimension, or give the reason why it has none."""
+    """Compute the log odds ratio of a cell to the baseline of its dimension, or the reason why it is undefined."""
     from scipy.special import stdtr, stdtrit
 
     pair = (cell, (cell[0], BASELINE))
@@ -253,7 +253,7 @@ def _effect(
 
 
 def _flipped(plus: Sequence[Trial], minus: Sequence[Trial], settings: InferenceSettings) -> float:
-    """Test two cells for equal shares of success, by the signs of whole clusters."""
+    """Test two cells for equal success rates by flipping the signs of whole clusters."""
     import numpy as np
 
     names = sorted({trial.cluster for trial in (*plus, *minus)})
@@ -285,7 +285,7 @@ def _homogeneity(rows: Sequence[Row], fit: Fit | None) -> Row:
     shift, spread = differences @ fit.log_odds, differences @ fit.covariance @ differences.T
     statistic = float(shift @ np.linalg.solve(spread, shift))
     degrees, count = keys["n_clusters"] - 1, len(differences)
-    scale = (degrees - count + 1) / (degrees * count)  # as Hotelling's: the covariance is estimated, too
+    scale = (degrees - count + 1) / (degrees * count)  # as in Hotelling's test: estimated covariance
     p_value = float(fdtrc(count, degrees - count + 1, scale * statistic))
     return {**keys, "value": round(statistic, 6), "reason": "test_statistic", "p_value": _significant(p_value)}
 

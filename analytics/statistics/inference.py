@@ -1,25 +1,25 @@
-"""The one engine of inference: from the units of a cell to its estimate, interval and p-value (docs/metrics.md 5).
+"""The inference engine: from the units of a cell to its estimate, interval and p-value (docs/metrics.md 5).
 
 The unit of inference is the cluster: the task, with all of its variants, agents and trials. Values inside a cluster may
-depend on each other in any way; nothing is computed as if units were independent. One estimand has one method, whatever
-the number of units or clusters is:
+depend on each other in any way; nothing assumes independent units. Each estimand has one method, whatever the number
+of units or clusters is:
 
 ========  =============================================  ==========================================================
 kind      estimand                                       interval
 ========  =============================================  ==========================================================
-level     mean or share in [0, 1]                        Wilson at the effective sample size, t of G - 1 degrees
-percent   the same times 100                             the same times 100
+level     mean or share in [0, 1]                        Wilson at the effective sample size, t with G - 1 degrees
+percent   level times 100                                as for level, times 100
 gain      mean of paired differences in [-1, 1]          inversion of the sign-flip test over whole clusters, and room
                                                          for one more cluster; stretched Wilson without variation
-loss      the same where one arm's value is shared       the same, with this room in the test, too
+loss      gain if the value of one arm is shared         as for gain, with this room in the test, too
 contrast  difference of two arms of different tasks      inversion of the permutation test of whole clusters, and of
-                                                         the test that the two arms' own intervals make
+                                                         the test by the two arms' own intervals
 ratio     any other ratio of sums, or unbounded mean     studentised bootstrap over clusters
-amount    the same of what is never below 0              the same, cut off at 0, and at least the jackknife of the log
+amount    ratio that is never below 0                    as for ratio, cut off at 0, and at least the log jackknife
 median    median of the units                            expanded percentile bootstrap over clusters
 ========  =============================================  ==========================================================
 
-A ``percent_gain`` is a gain in [-100, 100], a ``double_gain`` one in [-2, 2], such as a difference of two gains, a
+A ``percent_gain`` is a gain in [-100, 100], a ``double_gain`` one in [-2, 2], such as a difference of two gains, and a
 ``free_gain`` one without bounds; losses likewise. An ``amount_from_1`` is never below 1.
 
 Every function returns an :class:`Estimate`. Its interval excludes 0 if and only if its p-value is below the level,
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from lhaw_record.analytics.statistics.bootstrap import Floats, Statistic
 
 FEWEST_CLUSTERS = 5
-"""With fewer clusters a level has no interval: four tasks do not tell how much tasks differ."""
+"""With fewer clusters a level has no interval: four tasks do not show how much tasks differ."""
 
 FEWEST_FOR_RATIOS = 7
-"""With 6, skewed costs were covered 0.92 by the coverage study, and gains per question 0.86 where few trials ask."""
+"""With 6, coverage was 0.92 for skewed costs, and 0.86 for gains per question if few trials ask."""
 
 FEWEST_FOR_PERCENTILES = 8
-"""The percentiles of a bootstrap of fewer clusters are too close together, by the coverage study down to 0.69."""
+"""With fewer clusters, percentile intervals of the bootstrap are too narrow: coverage was 0.69 at worst."""
 
 _PRIOR_CLUSTERS = 2.0
-"""Chosen by the coverage study: without it 40 of 540 designs fall below 0.93, down to 0.82; with it none does."""
+"""By the coverage study: without it, coverage is below 0.93 in 40 of 540 designs (0.82 at worst); with it, in none."""
 
 _LARGEST_GAIN = {"gain": 1.0, "double_gain": 2.0, "percent_gain": 100.0, "free_gain": None}
 _LARGEST_LOSS = {"loss": 1.0, "percent_loss": 100.0, "free_loss": None}
@@ -64,7 +64,7 @@ _LEAST_P = 1e-9
 
 
 class InferenceSettings(NamedTuple):
-    """How sure an interval is, and what is drawn for it."""
+    """The confidence of intervals, and the draws that they are computed from."""
 
     confidence: float = 0.95
     draws: int = 2_000
@@ -73,26 +73,26 @@ class InferenceSettings(NamedTuple):
 
     @property
     def level(self) -> float:
-        """The level of a test whose inversion has this confidence, without the noise of 1 - 0.95 in binary."""
+        """The level of a test whose inversion has this confidence, without the binary rounding error of 1 - 0.95."""
         return round(1 - self.confidence, 12)
 
     @property
     def exchanges(self) -> Draws:
-        """How many exchanges of clusters a test looks at."""
+        """How many exchanges of clusters a test evaluates."""
         return Draws(self.permutations, self.seed)
 
     @property
     def bootstrap(self) -> tuple[float, int, int]:
-        """The level, the draws and the seed of a bootstrap."""
+        """The confidence, number of draws and seed of a bootstrap."""
         return self.confidence, self.draws, self.seed
 
 
 class Estimate(NamedTuple):
-    """A number with everything that is known about its uncertainty.
+    """A number with its uncertainty.
 
-    ``low`` and ``high`` are None with a ``reason``: ``no_units``, ``too_few_clusters`` or ``no_variation``. ``p_value``
-    is that of the two-sided test of 0, for gains, contrasts and rank correlations; ``p_greater`` that of the one-sided
-    test against values above 0, for gains and contrasts.
+    If ``low`` and ``high`` are None, ``reason`` is ``no_units``, ``too_few_clusters`` or ``no_variation``. ``p_value``
+    tests 0 two-sided, for gains, contrasts and rank correlations. ``p_greater`` is one-sided against values above 0,
+    for gains and contrasts.
     """
 
     value: float | None = None
@@ -107,7 +107,7 @@ class Estimate(NamedTuple):
 
 
 class Units(NamedTuple):
-    """The units of a cell: value = numerator / denominator. The cluster of a unit is any integer that names it."""
+    """The units of a cell: value = numerator / denominator. Clusters are named by arbitrary integers."""
 
     numerators: "Floats"
     denominators: "Floats"
@@ -115,7 +115,7 @@ class Units(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """The sums of the units of each cluster, sorted by value, so that no result depends on their order."""
+    """The sums of the units of each cluster, sorted by value, so that results do not depend on their order."""
 
     above: "Floats"
     below: "Floats"
@@ -154,7 +154,7 @@ def estimate(kind: str, units: Units, settings: InferenceSettings) -> Estimate:
 def contrast(kind: str, one: Units, other: Units, settings: InferenceSettings) -> Estimate:
     """Estimate the mean of one arm minus the mean of another arm of different tasks.
 
-    A cluster that is in both arms has no place here: pair its units instead.
+    No cluster may be in both arms. Pair the units of such clusters instead.
     """
     if not len(one.numerators) or not len(other.numerators):
         return Estimate(reason="no_units")
@@ -188,7 +188,7 @@ def _contrasted(
 
 
 def _ordered(units: Units) -> Units:
-    """Sort the units, so that no sum depends on the order in which they came."""
+    """Sort the units, so that sums do not depend on their original order."""
     import numpy as np
 
     order = np.lexsort((units.denominators, units.numerators, units.clusters))
@@ -214,7 +214,7 @@ def _level(units: Units, sums: Clusters, scale: float, settings: InferenceSettin
 
 
 class _Level(NamedTuple):
-    """A share with its effective sample size, the degrees of its t, and what 1 is in its units."""
+    """A share with its effective sample size, its degrees of freedom for t, and the value of 1 in its units."""
 
     share: float
     size: float
@@ -223,7 +223,6 @@ class _Level(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The level itself."""
         return self.scale * self.share
 
     def bounds(self, confidence: float) -> tuple[float, float]:
@@ -238,19 +237,19 @@ class _Level(NamedTuple):
 
 
 def _level_of(units: Units, sums: Clusters, scale: float) -> _Level:
-    """Compute what Wilson's interval needs: the sample size that the design effect leaves.
+    """Compute the input of Wilson's interval: the effective sample size under the design effect.
 
-    The variance of the mean is that between clusters (linearised, for unequal sizes), at least that of independent
-    units. It is itself uncertain where few clusters tell about it, above all at shares near 0 and 1, so it is shrunk
-    towards its largest possible value, that of clusters whose units are all alike, with the weight of
-    ``_PRIOR_CLUSTERS`` against 4 p (1 - p) (G - 1) clusters. The effective sample size is that of independent draws of
-    0 and 1 with the same variance; without any variation it is the number of clusters. t of G - 1 degrees takes the
-    place of the normal quantile.
+    The variance of the mean is the (linearised) variance between clusters, but at least the variance of independent
+    units. With few clusters it is uncertain, especially at shares near 0 and 1. So it is shrunk towards its largest
+    possible value, at which all units of a cluster are equal, with the weight of ``_PRIOR_CLUSTERS`` against 4 p (1 -
+    p) (G - 1) clusters. The effective sample size is the number of independent draws of 0 and 1 with the same variance;
+    without any variation it is the number of clusters. A t quantile with G - 1 degrees of freedom replaces the normal
+    quantile.
 
     Source: E. L. Korn and B. I. Graubard, Confidence intervals for proportions with small expected number of positive
     counts estimated from survey data, Survey Methodology 24 (1998), for the effective size; C. Franco, R. J. A. Little,
     T. A. Louis and E. V. Slud, Comparative study of confidence intervals for proportions in complex sample surveys,
-    Journal of Survey Statistics and Methodology 7 (2019), for Wilson's at it; E. B. Wilson, JASA 22 (1927).
+    Journal of Survey Statistics and Methodology 7 (2019), for Wilson's interval; E. B. Wilson, JASA 22 (1927).
     """
     import numpy as np
 
@@ -272,9 +271,9 @@ def _level_of(units: Units, sums: Clusters, scale: float) -> _Level:
 def _room(sums: Clusters, largest: float | None) -> tuple[float, float]:
     """Return how far one more cluster could move a mean, down and up.
 
-    It has the smallest or the largest possible value, or without bounds those that were seen, and the mean weight of
-    the others. Few clusters rarely show a rare value, so an interval that knows only what it has seen is too short: by
-    the coverage study it held the truth in 0.66 of the studies at worst, and with this room in 0.93 or more.
+    The cluster has the smallest or largest possible value (observed value if there are no bounds) and the mean weight
+    of the others. Few clusters rarely show a rare value, so an interval from observed values alone is too short: its
+    coverage in the coverage study was 0.66 at worst, and 0.93 or more with this room.
     """
     import numpy as np
 
@@ -296,11 +295,11 @@ def _widened(found: Inversion, room: tuple[float, float]) -> Inversion:
 
 
 def _beyond_room(found: Inversion, sums: Clusters, room: tuple[float, float], settings: InferenceSettings) -> Inversion:
-    """Replace the test of 0 by one of what one more cluster could do, at which the widened interval ends.
+    """Replace the p-value for 0 by one that agrees with the interval after widening it by ``room``.
 
-    Signs may be flipped at 0 if the two arms are exchangeable where nothing differs. They are not if all variants of a
-    task share the few trials of one arm: where nearly all succeed, most tasks lose a little by chance and few gain
-    much. Simulated, the sign flips alone found a loss of nothing in up to 0.15 of the studies.
+    Sign flips are valid at 0 if the two arms are exchangeable without an effect. They are not if all variants of a task
+    share the few trials of one arm: if nearly all trials succeed, most tasks lose a little by chance and few gain much.
+    In simulations without a true loss, sign flips alone reported a loss in up to 0.15 of the studies.
     """
     mean = float(sums.above.sum() / sums.below.sum())
     shift = room[0] if mean > 0 else -room[1]
@@ -311,10 +310,10 @@ def _beyond_room(found: Inversion, sums: Clusters, room: tuple[float, float], se
 
 
 def _stretched(found: Inversion, units: Units, largest: float | None, settings: InferenceSettings) -> Inversion:
-    """Replace the inversion where every cluster has the same gain, which would have no width.
+    """Replace the inversion if every cluster has the same gain, because its interval would have zero width.
 
-    The interval is that of the level to which the range of the gain, -largest to largest, is mapped: of 8 clusters
-    with a gain of 1 each, that of 8 successes of 8. Without a range nothing can be said.
+    The interval is that of a level on which the range from -largest to largest is mapped: 8 clusters with a gain of 1
+    are treated as 8 successes of 8. If the gain has no bounds, there is no interval.
     """
     if found.low is None or found.high is None or largest is None:
         return found
@@ -328,11 +327,12 @@ def _stretched(found: Inversion, units: Units, largest: float | None, settings: 
 def _with_own(
     found: Inversion, one: "_Level | _Ratio", other: "_Level | _Ratio", settings: InferenceSettings
 ) -> Inversion:
-    """Join a test of two arms with the test that their own intervals make: the larger p-value, the longer interval.
+    """Combine a test of two arms with the test by their own intervals: the larger p-value and the longer interval.
 
-    Few tasks that all fail tell the permutation nothing about how much tasks differ, but Wilson's interval knows their
-    number. The permutation alone held the truth of levels in 0.74 of the coverage study's designs at worst. Where 5
-    tasks that differ much were beside 30 that are alike, it rejected a true 0 in 0.34, of 8 tasks' amounts in 0.18.
+    If few tasks all fail, the permutation does not show how much tasks differ, but Wilson's interval knows their
+    number. With the permutation alone, the coverage of levels in the coverage study was 0.74 at worst. With 5
+    dissimilar tasks against 30 similar ones, it rejected a true 0 in 0.34 of the studies; for amounts of 8 tasks, in
+    0.18.
 
     Source: R. G. Newcombe, Interval estimation for the difference between independent proportions, Statistics in
     Medicine 17 (1998), method 10; A. Donner and G. Y. Zou, Statistical Methods in Medical Research 21 (2012), for the
@@ -356,7 +356,7 @@ def _with_own(
 
 
 def _p_of_interval(interval: "Callable[[float], tuple[float, float]]") -> float:
-    """Return one minus the highest confidence at which an interval excludes 0, to within a millionth of itself."""
+    """Return one minus the highest confidence at which an interval excludes 0, to a relative precision of 1e-6."""
     excluded, included = 1.0, _LEAST_P
     while excluded > included * (1 + _LEAST_STEP):
         middle = (excluded * included) ** 0.5
@@ -366,7 +366,7 @@ def _p_of_interval(interval: "Callable[[float], tuple[float, float]]") -> float:
 
 
 def _tested(found: Inversion, method: str, largest: float | None, settings: InferenceSettings) -> Estimate:
-    """Turn an inverted test into an estimate. No bound is beyond ``largest`` in size, which no difference can pass."""
+    """Convert an inverted test to an estimate, with bounds of at most ``largest``, the largest difference."""
     level = settings.level
     p_values: dict[str, Any] = {"p_value": printed(found.p_value, level), "p_greater": printed(found.p_greater, level)}
     if found.low is None or found.high is None:
@@ -381,7 +381,7 @@ def _tested(found: Inversion, method: str, largest: float | None, settings: Infe
 
 
 def agreeing(low: float, high: float, side: int) -> tuple[float, float]:
-    """Round the bounds of an interval without contradicting the test that stands beside it."""
+    """Round the bounds of an interval without contradicting its test."""
     low, high = round(low, _DIGITS) + 0.0, round(high, _DIGITS) + 0.0
     if side == 0:
         return min(low, 0.0), max(high, 0.0)
@@ -389,7 +389,7 @@ def agreeing(low: float, high: float, side: int) -> tuple[float, float]:
 
 
 def printed(p_value: float, level: float) -> float:
-    """Round a p-value to 9 significant digits. One below the level stays below it with the 6 that tables show."""
+    """Round a p-value to 9 significant digits. A value below the level stays below it with the 6 digits of tables."""
     if p_value < level <= float(f"{p_value:.6g}"):
         p_value = level - 10.0 ** (math.floor(math.log10(level)) - 5)
     return float(f"{p_value:.9g}")
@@ -398,7 +398,7 @@ def printed(p_value: float, level: float) -> float:
 def _ratio(sums: Clusters, least: float, settings: InferenceSettings) -> Estimate:
     """Estimate the interval of a ratio. See :func:`_ratio_of`.
 
-    Clusters with neither numerator nor denominator tell nothing and do not count.
+    Clusters with neither numerator nor denominator are uninformative and do not count.
     """
     tells = (sums.above != 0) | (sums.below > 0)
     sums = Clusters(*(column[tells] for column in sums))
@@ -414,8 +414,8 @@ def _ratio(sums: Clusters, least: float, settings: InferenceSettings) -> Estimat
 class _Ratio(NamedTuple):
     """A ratio with its studentised draws, its jackknife, and the room for one more cluster.
 
-    ``error`` and ``spread`` are standard errors, of the linearised ratio and by the jackknife. ``logs`` are the centre
-    and the standard error of the jackknife of the logarithm, of amounts only.
+    ``error`` and ``spread`` are the linearised and the jackknife standard error. ``logs`` are the centre and standard
+    error of the jackknife of the logarithm, for amounts only.
     """
 
     value: float
@@ -428,7 +428,7 @@ class _Ratio(NamedTuple):
     scale: None = None
 
     def bounds(self, confidence: float) -> tuple[float, float]:
-        """Return the hull of the bootstrap's and the jackknife's interval, without the room."""
+        """Return the hull of the bootstrap and jackknife intervals, without the room."""
         import numpy as np
         from scipy.special import stdtrit
 
@@ -443,11 +443,12 @@ class _Ratio(NamedTuple):
 
 
 def _ratio_of(sums: Clusters, least: float, settings: InferenceSettings) -> "_Ratio | str":
-    """Compute what the interval of a ratio needs: a studentised bootstrap and a jackknife. Return a reason if it fails.
+    """Compute a studentised bootstrap and a jackknife of a ratio. Return a reason if that fails.
 
-    The floor is one of clusters with a denominator, so that leaving one out leaves some. The jackknife has t of the
-    effective number of clusters: where a few of them have most of the denominator, it is small, and the bootstrap alone
-    is too short. Costs are skewed, so the upper bound of an amount is at least that of the jackknife of the logarithm.
+    The minimum applies to clusters with a denominator, so that some remain if one is left out. The jackknife uses t
+    with the effective number of clusters, which is small if a few clusters have most of the denominator; the bootstrap
+    alone would be too short then. Costs are skewed, so the upper bound of an amount is at least that of the log
+    jackknife.
 
     Source: docs/coverage.md; the jackknife of a ratio: W. G. Cochran, Sampling techniques (1977), 6.17.
     """
@@ -497,7 +498,7 @@ def _median(units: Units, settings: InferenceSettings) -> Estimate:
 
 
 def expanded(statistic: "Statistic", sizes: "Floats", settings: InferenceSettings) -> Estimate:
-    """Wrap the expanded percentile interval of any statistic of cluster weights. The value is left out."""
+    """Return the expanded percentile interval of any statistic of cluster weights as an estimate without a value."""
     count = len(sizes)
     if count < FEWEST_FOR_PERCENTILES:
         return Estimate(n_clusters=count, reason="too_few_clusters")

@@ -1,8 +1,8 @@
 """The noise floor: how much a mean gain varies between repetitions on the same units if there is no effect.
 
 Without an effect, both arms of a unit draw from the same distribution. The noise floor is the standard deviation of the
-mean gain when the trials of both arms are resampled from their pool. It is computed exactly, not by simulation. It says
-nothing about other tasks; that is what the interval of the gain is for.
+mean gain when the trials of both arms are resampled from their pool. It is computed exactly, not by simulation. It does
+not cover variation between tasks; the interval of the gain does.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class PooledSuccesses(NamedTuple):
-    """The trials of one unit: their number in each arm, and the number of successes in both arms together."""
+    """The trials of one unit: their number in each arm, and the successes in both arms together."""
 
     left: int
     right: int
@@ -28,15 +28,12 @@ class PooledVariance(NamedTuple):
 
 
 def pass_noise_floor(units: Sequence[PooledSuccesses], k: int) -> float | None:
-    """Compute the standard deviation that the mean gain in pass@k has without an effect. Return None without units."""
+    """Compute the standard deviation of the mean gain in pass@k without an effect, None if there are no units."""
     return _of_mean([sum(_pass_variance(n, unit, k) for n in (unit.left, unit.right)) for unit in units])
 
 
 def progress_noise_floor(units: Sequence[PooledVariance]) -> float | None:
-    """Compute the standard deviation that the mean gain in checkpoint progress has without an effect.
-
-    Return None without units.
-    """
+    """Compute the standard deviation of the mean gain in progress without an effect, None if there are no units."""
     return _of_mean([unit.variance * (1 / unit.left + 1 / unit.right) for unit in units])
 
 

@@ -1,11 +1,11 @@
-"""Power by simulation: how often the real test would see a gain, over tasks x variants x trials.
+"""Power by simulation: how often the real test would detect a gain, by tasks x variants x trials.
 
 Whole studies are simulated and tested with the engine that the tables use (:mod:`statistics.inference`). The
-tasks of a study are new draws, because the test generalizes over tasks: no number of trials makes up for few of them.
+tasks of a study are new draws, because the test generalizes over tasks: more trials do not compensate for few tasks.
 
-On the scale of log odds a task has a level (standard deviation ``spread`` between tasks) and a gain from asking
+On the log odds scale, each task has a level (standard deviation ``spread`` between tasks) and a gain from asking
 (``gain_spread`` between tasks); its variants share both. With a pilot these are estimated from its tasks, corrected for
-the noise of its trials; before the first trial they are assumed.
+the noise of its trials; without one they are assumed.
 """
 
 import math
@@ -26,7 +26,7 @@ _SEED = 20260210
 
 
 class SuccessRates(NamedTuple):
-    """What is assumed about success: its mean without asking, the mean gain, and how tasks differ in both."""
+    """Assumptions about success: its mean without asking, the mean gain, and the spread of both between tasks."""
 
     base: float
     gain: float
@@ -35,7 +35,7 @@ class SuccessRates(NamedTuple):
 
 
 class StudyDesign(NamedTuple):
-    """What a study costs: its tasks, the variants of each, and the trials of each variant in each of the two arms."""
+    """The size of a study: tasks, variants per task, and trials per variant in each of the two arms."""
 
     tasks: int
     variants: int
@@ -48,7 +48,7 @@ class StudyDesign(NamedTuple):
 
 
 class PilotUnit(NamedTuple):
-    """A variant that an agent of a pilot met: its task, and successes and trials without asking and with it."""
+    """One variant in an agent's pilot: its task, and successes and trials without and with asking."""
 
     agent: str
     task: str
@@ -59,10 +59,10 @@ class PilotUnit(NamedTuple):
 
 
 def rates_of(units: Sequence[PilotUnit]) -> SuccessRates:
-    """Estimate the rates of an agent from a pilot. Its agents weigh the same, and so do the tasks of each.
+    """Estimate the rates from a pilot, with equal weight for each agent and for each task of an agent.
 
-    The spreads are those whose variance between the tasks of an agent, beyond the noise of the trials, is the observed
-    one. How agents differ is no part of it: a study tests one agent, or its agents within tasks.
+    The spreads reproduce the observed variance between the tasks of an agent beyond the noise of the trials. They
+    exclude differences between agents, because a study tests one agent, or its agents within tasks.
     """
     agents: dict[str, dict[str, list[PilotUnit]]] = {}
     for unit in units:
@@ -81,9 +81,9 @@ def rates_of(units: Sequence[PilotUnit]) -> SuccessRates:
 
 
 def _moments(tasks: Sequence[Sequence[PilotUnit]]) -> tuple[float, float, float, float]:
-    """Return an agent's success without asking, its gain, and the variance of both between its tasks; NaN of one task.
+    """Return an agent's success without asking, its gain, and the variance of both between tasks (NaN with one task).
 
-    The noise of the trials is taken from the variances.
+    The noise of the trials is subtracted from the variances.
     """
     import numpy as np
 
@@ -105,7 +105,7 @@ def _moments(tasks: Sequence[Sequence[PilotUnit]]) -> tuple[float, float, float,
 
 
 def power(rates: SuccessRates, design: StudyDesign, *, level: float, studies: int, seed: int = _SEED) -> float:
-    """Simulate studies and return the share whose test sees a gain above 0 at a two-sided level."""
+    """Simulate studies and return the share whose test detects a gain above 0 at a two-sided level."""
     import numpy as np
 
     settings = InferenceSettings(confidence=1 - level)
@@ -134,13 +134,13 @@ def _studies(
 
 
 def _share(successes: int, trials: int) -> tuple[float, float]:
-    """Return a share and the unbiased variance of its noise. One trial alone does not show its noise."""
+    """Return a share and the unbiased variance of its noise, which is unknown for a single trial."""
     share = successes / trials
     return share, share * (1 - share) / max(1, trials - 1)
 
 
 def _intercepts(rates: SuccessRates) -> tuple[float, float]:
-    """Return the log odds of a middling task and its gain for which the means over tasks are those of the rates."""
+    """Return the log odds and the gain of a median task for which the means over tasks match the rates."""
     low = _odds_for(_inside(rates.base), rates.spread)
     return low, _odds_for(_inside(rates.base + rates.gain), math.hypot(rates.spread, rates.gain_spread)) - low
 
@@ -171,7 +171,7 @@ def _variances(rates: SuccessRates) -> tuple[float, float]:
 
 
 def _bisected(function: Callable[[float], float], wanted: float, low: float, high: float, steps: int) -> float:
-    """Return where a rising function has the wanted value."""
+    """Return the argument at which an increasing function has the wanted value."""
     for _ in range(steps):
         middle = (low + high) / 2
         if function(middle) < wanted:

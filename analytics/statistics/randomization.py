@@ -1,13 +1,13 @@
-"""Randomization tests over whole clusters, and the intervals that are their inversion.
+"""Randomization tests over whole clusters, and the intervals that invert them.
 
 A test of a difference d exchanges the arms of whole clusters: paired clusters change their sign, clusters of two
-separate arms change their place. A choice of exchanges is extreme at d if its statistic is at least as far from 0 as
-the observed one. The interval holds every d with p >= 1 - confidence, so p-value and interval cannot contradict each
-other. With sign flips, every choice stops being extreme once d has moved far enough from the estimate, to a point that
-can be written down, and the interval ends at two order statistics of these points.
+separate arms change their place. An exchange is extreme at d if its statistic is at least as far from 0 as the observed
+one. The interval holds every d with p >= 1 - confidence, so p-value and interval cannot contradict each other. With
+sign flips, every exchange stops being extreme at a known distance of d from the estimate, and the interval ends at two
+order statistics of these points.
 
 Source: R. A. Fisher, The design of experiments (1935), 21; J. A. Hartigan, Using subsample values as typical values,
-JASA 64 (1969), for the points of the sign flips, which are means of subsets of the clusters. Where choices are drawn,
+JASA 64 (1969), for the points of the sign flips, which are means of subsets of the clusters. If exchanges are sampled,
 the observed one counts as one of them: B. Phipson and G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010).
 """
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _STEPS = 1e9
-"""Sums of clusters are rounded to multiples of 1 / _STEPS, so that they tie on every machine or on none."""
+"""Sums of clusters are rounded to multiples of 1 / _STEPS, so that ties are the same on every machine."""
 
 _SAME = 1e-9
-"""Statistics that differ by less than this share are ties."""
+"""Statistics with a smaller relative difference are ties."""
 
 _FARTHEST = 1e6
 _HALVINGS = 20
 
 
 class Draws(NamedTuple):
-    """At most ``most`` choices are looked at: all of them if there are so few, else so many drawn from the seed."""
+    """Evaluate all exchanges if there are at most ``most``, else ``most`` exchanges drawn from the seed."""
 
     most: int
     seed: int
@@ -43,7 +43,7 @@ class Draws(NamedTuple):
 class Inversion(NamedTuple):
     """The p-values of no difference, two-sided and against values above 0, and the interval.
 
-    The bounds are None if so few choices exist that no difference can be rejected.
+    The bounds are None if there are too few exchanges to reject any difference.
     """
 
     p_value: float
@@ -54,9 +54,9 @@ class Inversion(NamedTuple):
 
 
 class _Choices(NamedTuple):
-    """The statistic of each choice except the observed one: ``shift`` - d * ``slope``, where the observed is 1 - d * 1.
+    """The statistic of each exchange except the observed one: ``shift`` - d * ``slope``. The observed is 1 - d * 1.
 
-    Both are in units of the observed sums. ``total`` is the number of choices with the observed one.
+    Both are in units of the observed sums. ``total`` counts the observed one, too.
     """
 
     shift: "Floats"
@@ -92,9 +92,9 @@ def permuted(
 ) -> Inversion:
     """Test the difference between the means of two arms of different clusters by exchanging whole clusters.
 
-    The statistic is the difference over its standard error (linearised, each arm its own), because arms of different
-    sizes that differ in their spread would otherwise be tested at another level. The interval is searched for from the
-    estimate outwards. Each arm needs two clusters.
+    The statistic is the difference over its standard error (linearised, separate for each arm), because the test would
+    otherwise miss its level if the arms differ in size and spread. The interval is searched for from the estimate
+    outwards. Each arm needs two clusters.
 
     Source: A. Janssen, Studentized permutation tests for non-i.i.d. hypotheses and the generalized Behrens-Fisher
     problem, Statistics and Probability Letters 36 (1997); E. Chung and J. P. Romano, Annals of Statistics 41 (2013).
@@ -124,7 +124,7 @@ def permuted(
         distance[np.abs(distance) <= count / _STEPS] = 0.0
         variance = parts[0] + shift * (parts[1] + shift * parts[2])
         terms = parts[3] + shift * (parts[4] + shift * parts[5])
-        variance[variance <= _SAME * terms] = 0.0  # what rounding may have left counts as none
+        variance[variance <= _SAME * terms] = 0.0  # treat rounding residue as 0
         return distance, variance
 
     def p_value(difference: float) -> float:
@@ -146,7 +146,7 @@ def permuted(
 
 
 def _expanded(sums: "Floats", count: int) -> tuple["Floats", ...]:
-    """Expand the mean of an arm in every choice, and its linearised variance, by powers of the first arm's shift s."""
+    """Expand the mean of an arm in every exchange, and its linearised variance, in powers of the first arm's shift."""
     above, below, squares, products, weights, moved, crossed, moved_squares = sums
     mean, slope, scale = above / below, moved / below, count / (count - 1) / below**2
     return (
@@ -164,7 +164,7 @@ def _expanded(sums: "Floats", count: int) -> tuple["Floats", ...]:
 def _edge(
     p_value: Callable[[float], float], estimate: float, step: float, rejected: float | None, level: float
 ) -> float | None:
-    """Search from the estimate for the end of the differences that are not rejected."""
+    """Search from the estimate for the end of the range of differences that are not rejected."""
     inside, reach = estimate, _FARTHEST * abs(step)
     if rejected is None and (0.0 - estimate) * step > 0:
         inside = 0.0
@@ -183,7 +183,7 @@ def _edge(
 
 
 def _inverted(observed: float, weight: float, choices: _Choices, tolerance: float, confidence: float) -> Inversion:
-    """Compute p-values at 0 and the interval from the points up to which each choice is extreme."""
+    """Compute p-values at 0 and the interval from the points up to which each exchange is extreme."""
     import numpy as np
 
     sums = observed + choices.shift, observed - choices.shift  # of the clusters that stay, and of those that change
@@ -218,7 +218,7 @@ def _scaled(found: Inversion, factor: float) -> Inversion:
 
 
 def _all_flips(values: "Floats") -> "Floats":
-    """Return the total for every choice of signs in which the first value keeps its own. The first flips none."""
+    """Return the total for every combination of signs with a positive first sign. The first total flips no sign."""
     import numpy as np
 
     totals = values[:1]
@@ -239,7 +239,7 @@ def _drawn_signs(count: int, draws: int, seed: int) -> tuple["Floats", "Floats"]
 
 @lru_cache(maxsize=16)
 def _chosen(size: int, count: int, draws: Draws) -> "Floats":
-    """Return which clusters are in the first arm, one row for each choice but the observed one."""
+    """Return which clusters are in the first arm, one row for each exchange except the observed one."""
     import numpy as np
 
     if math.comb(count, size) <= draws.most:

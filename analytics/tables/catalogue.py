@@ -20,8 +20,8 @@ class TableSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     The columns ``keys`` identify a row. ``parameters`` are the analysis parameters that the numbers depend on.
     ``needs`` says what a store must contain for the table to have rows. If the store lacks some of ``conditions``, a
-    note says so. ``shown`` are the columns that are printed besides the value and the counts. Most tables are views. A
-    table with ``compute`` is computed by that function from the views of a connection.
+    note says so. ``shown`` lists the columns printed in addition to the value and the counts. Most tables are views; a
+    table with ``compute`` is computed by that function.
     """
 
     name: str
@@ -393,13 +393,12 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("experiment_setup", "trial_counts_and_cost", "endings", "variant_breakdown", "task_selection", "trajectory"),
     ),
 }
-"""The tables by what they answer. Every table is in one group."""
+"""The tables by the question that they answer. Every table is in one group."""
 
 _BY_NAME = {spec.name: spec for spec in SPECS}
 
 
 def spec_of(name: str) -> TableSpec:
-    """Return the specification of the named table."""
     if name not in _BY_NAME:
         raise UnknownName(f"there is no table {name!r}{did_you_mean(name, _BY_NAME)}; known: {', '.join(_BY_NAME)}")
     return _BY_NAME[name]

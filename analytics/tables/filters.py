@@ -1,4 +1,4 @@
-"""Filters show some rows of the tables. No number changes: families of tests and pools stay what they were."""
+"""Filters on table rows. They change only what is shown, not the families of tests or the pools."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,20 +15,20 @@ Row = Mapping[str, Any]
 FILTER_KEYS = ("agent", "condition", "measure", "benchmark")
 """The keys that commands filter by."""
 FIGURE_KEYS = ("agent", "benchmark")
-"""The keys that figures are filtered by. Conditions and measures are what a figure is about."""
+"""The keys that figures are filtered by. Conditions and measures are fixed by the figure."""
 _COLUMNS = {"agent": ("agent", "other_agent")}
 _POOLED_KEYS = ("benchmark", "agent")
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """The values that are shown, by key. A key without values shows all, and a table without the key all its rows."""
+    """The shown values by key. A key without values filters nothing; neither does a key that the table lacks."""
 
     wanted: Mapping[str, Sequence[str]] = {}
 
     def rows(self, rows: Iterable[Row]) -> list[Any]:
-        """Return the rows that are shown. An agent is also found by its name before the # of its settings.
+        """Return the matching rows. An agent also matches by the part of its name before ``#``.
 
-        A key whose value is ``all`` in every row filters none of them: they are about something else.
+        A key whose value is ``all`` in every row filters nothing, because the rows do not distinguish its values.
         """
         found = list(rows)
         for key, values in self.wanted.items():
@@ -38,11 +38,11 @@ class Filter(msgspec.Struct, frozen=True):
         return found
 
     def of_figures(self) -> "Filter":
-        """Return the part of the filter that figures take."""
+        """Return the filter for figures."""
         return Filter({key: values for key, values in self.wanted.items() if key in FIGURE_KEYS})
 
     def table(self, table: "Table") -> "Table":
-        """Return a table with the rows that are shown, and with a note on how many are not."""
+        """Return a table with only the matching rows, and a note on how many are hidden."""
         kept = self.rows(table.rows)
         if len(kept) == len(table.rows):
             return table
@@ -52,9 +52,9 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 def without_lone_pools(rows: Iterable[Row], keys: Sequence[str]) -> list[Any]:
-    """Return the rows to print: without those that pool a single agent or benchmark, which stand there already.
+    """Return the rows to print, without pools of a single agent or benchmark, because these repeat its own row.
 
-    CSV, JSON and SQL have them, so that the rows of a table do not depend on how many agents ran.
+    CSV, JSON and SQL keep them, so that the rows of a table do not depend on how many agents ran.
     """
     kept = list(rows)
     for pooled in _POOLED_KEYS:
@@ -69,7 +69,7 @@ def without_lone_pools(rows: Iterable[Row], keys: Sequence[str]) -> list[Any]:
 
 
 def known_filter(wanted: Mapping[str, Sequence[str]], rows: Sequence[Row]) -> Filter:
-    """Return a filter whose values occur in the rows."""
+    """Return a filter after checking that its values occur in the rows."""
     from lhaw_record.analytics.tables.catalogue import ORDERS  # every command starts with this module
 
     for key, values in wanted.items():

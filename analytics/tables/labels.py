@@ -1,4 +1,4 @@
-"""What tables, figures and papers call things: conditions, measures, benchmarks and keys, as people say them."""
+"""Display names of conditions, measures, benchmarks and keys in tables, figures and papers."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,13 +12,13 @@ Unit = Literal["%", "pp", "USD", "tokens", "actions", ""]
 
 
 class Measure(NamedTuple):
-    """What a measure is called and how its values are printed.
+    """The display name of a measure and the format of its values.
 
     Attributes:
-        label: Its name. ``{k}`` stands for the parameter k.
-        unit: The unit of the printed value. Fractions are printed in per cent, their differences in percentage points.
-        scale: A stored value times this is the printed value.
-        better: 1 if more is better, -1 if less is, 0 if neither.
+        label: The display name. ``{k}`` stands for the parameter k.
+        unit: The printed unit. Fractions are printed in per cent, their differences in percentage points.
+        scale: Factor from stored to printed values.
+        better: 1 if higher is better, -1 if lower is better, 0 otherwise.
     """
 
     label: str
@@ -115,9 +115,9 @@ _SUFFIXES: Mapping[str, Unit] = {"_pct": "%", "_pp": "pp", "_usd": "USD", "_toke
 
 
 def measure_of(name: str) -> Measure:
-    """Return what a measure is called. One without a name of its own keeps its words, and the unit that they end in.
+    """Return the display format of a measure. By default, its label is its name and its unit is the end of the name.
 
-    Without a unit it is in per cent if its meaning is a share.
+    If the name has no unit and the measure is a share, the unit is per cent.
     """
     if name in _MEASURES:
         return _MEASURES[name]
@@ -130,7 +130,7 @@ def measure_of(name: str) -> Measure:
 
 
 def label(key: str, value: object, k: object = "k") -> str:
-    """Return what people call a value of a key, for example ``may ask`` for the condition ``ask_user``."""
+    """Return the display name of a key's value, for example ``may ask`` for the condition ``ask_user``."""
     text = "" if value is None else str(value)
     if key == "measure":
         return measure_of(text).label.format(k=k)
@@ -144,12 +144,12 @@ def label(key: str, value: object, k: object = "k") -> str:
 
 
 def key_label(key: str) -> str:
-    """Return what people call a key column, for example ``task`` for ``task_id``."""
+    """Return the display name of a key column, for example ``task`` for ``task_id``."""
     return _KEYS.get(key, key.replace("_", " "))
 
 
 def column_label(name: str) -> str:
-    """Return what people call a column, with the unit that its name ends in: ``cost, USD`` for ``cost_usd``."""
+    """Return the display name of a column, with the unit from its name: ``cost, USD`` for ``cost_usd``."""
     if name in _COLUMNS:
         return _COLUMNS[name]
     for suffix in ("_pct", "_pp", "_usd"):
@@ -159,7 +159,7 @@ def column_label(name: str) -> str:
 
 
 def label_with_unit(measure: str, k: object = "k") -> str:
-    """Return what a measure is called where its values stand without their unit: ``pass@1, %``."""
+    """Return the display name of a measure with its unit, for values printed without one: ``pass@1, %``."""
     known = measure_of(measure)
     has_unit = known.unit in ("%", "pp", "USD") and known.unit not in known.label
     return known.label.format(k=k) + (f", {known.unit}" if has_unit else "")
@@ -167,13 +167,13 @@ def label_with_unit(measure: str, k: object = "k") -> str:
 
 @cache
 def measure_meanings() -> Mapping[str, str]:
-    """Return what every measure means, as ``sql/measures.txt`` says."""
+    """Return the meaning of every measure, from ``sql/measures.txt``."""
     lines = (sql_root() / "measures.txt").read_text(encoding="utf-8").splitlines()
     return dict(line.split(": ", 1) for line in lines)
 
 
 def column_meanings(table: str) -> Mapping[str, str]:
-    """Return what the columns of a table mean, as the header of its SQL file or the glossary says."""
+    """Return the meanings of a table's columns, from its SQL header or the glossary."""
     found = [each for each in headers() if each.view == table]
     return {column.name: column.meaning for each in found for column in each.columns}
 
@@ -181,8 +181,8 @@ def column_meanings(table: str) -> Mapping[str, str]:
 def printed(measure: str, value: float, *, is_signed: bool = False) -> str:
     """Format a value in the unit of its measure, as in ``47.0`` or ``+31.0``.
 
-    Per cent, points and actions have one decimal place, other numbers two. A value that is not 0 never reads as 0: it
-    reads as ``<0.1`` or ``>-0.1``.
+    Per cent, points and actions have one decimal place, other numbers two. A nonzero value never reads as 0, but as
+    ``<0.1`` or ``>-0.1``.
     """
     known = measure_of(measure)
     scaled = value * known.scale

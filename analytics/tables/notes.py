@@ -1,4 +1,4 @@
-"""Write the notes under a table: its parameters, what it leaves out or lacks, and what readers should beware of."""
+"""Write the notes under a table: its parameters, exclusions, missing data and cautions."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -125,9 +125,9 @@ _NOTES_OF: Sequence[tuple[Mapping[str, str], Sequence[str]]] = (
     (_INJECTED, (*_TIMED, "overall", "losses", "effects", "wasted")),
     (_FULL, (*_MEANS, "over_asking", "voi", "commitment")),
 )
-"""Templates of notes, and the tables under which they stand."""
+"""Templates of notes, and the tables that they belong to."""
 _NOT_LEFT_OUT = {"segment_labels": {"classifying_trial"}}
-"""By table, what it counts although other tables leave it out."""
+"""By table, what it includes although other tables exclude it."""
 _UNJUDGED = "unjudged_variants"
 _ALWAYS_SHOWN = (
     "experiment",
@@ -147,14 +147,14 @@ MEANINGS = {
     "no_variation": "all tasks have this value, so its uncertainty is unknown",
     "one_of_five": "a choice among five percentages has no interval; the gains that it was chosen by have theirs",
 }
-"""Explains the values of the reason columns, in the order of the notes."""
+"""The meanings of reason values, in the order of the notes."""
 
 
 class Background(NamedTuple):
-    """What notes say about the whole store, the same under every table of a connection.
+    """The data for notes about the whole store, the same for every table of a connection.
 
-    ``values`` are the values of all parameters, ``counted`` the numbers of the view exclusions by kind and benchmark,
-    ``cost_usd`` what each cost, in USD, ``arms`` the lines of :func:`lines_of_arms`.
+    ``values`` are the values of all parameters. ``counted`` and ``cost_usd`` are the counts and costs of the view
+    exclusions by kind and benchmark. ``arms`` are the lines of :func:`lines_of_arms`.
     """
 
     values: Mapping[str, Setting]
@@ -164,7 +164,7 @@ class Background(NamedTuple):
 
 
 def background(connection: "duckdb.DuckDBPyConnection") -> Background:
-    """Read the background of notes from a connection with the views that notes read."""
+    """Read the background of notes from a connection."""
     rows = connection.execute("select benchmark, kind, n, cost_usd from exclusions order by kind, benchmark").fetchall()
     return Background(
         values=current(connection),
@@ -177,7 +177,7 @@ def background(connection: "duckdb.DuckDBPyConnection") -> Background:
 def notes_for(
     found: Background, table: str, parameters: Sequence[str], rows: Sequence[dict[str, Any]]
 ) -> tuple[str, ...]:
-    """Return the notes of a table. The most general notes come first."""
+    """Return the notes of a table, the most general first."""
     values, counted = found.values, found.counted
     drawn = f"{values['draws']} draws, {values['permutations']} exchanges, seed {values['seed']}"
     notes = [
@@ -209,7 +209,7 @@ def notes_for(
 
 
 def lines_of_arms(connection: "duckdb.DuckDBPyConnection") -> dict[str, list[str]]:
-    """Return what to be careful with in single arms: for each kind in :data:`ARM_KINDS`, a line for each arm."""
+    """Return cautions about single arms: for each kind in :data:`ARM_KINDS`, one line per arm."""
     found: dict[str, list[str]] = {kind: [] for kind in ARM_KINDS}
     rows = connection.execute("select kind, benchmark, agent, n, n_all from arm_cautions order by all").fetchall()
     for kind, benchmark, agent, n, n_all in rows:

@@ -27,9 +27,9 @@ _COUNTS = (("units", "n_units"), ("clusters", "n_clusters"), ("trials", "n_trial
 
 
 def to_csv(table: Table) -> str:
-    """Render the rows as CSV with a header and without notes. The last column names the reading.
+    """Render the rows as CSV with a header but no notes. The last column names the reading.
 
-    Undefined values are empty. Texts are written so that spreadsheets do not read them as formulas.
+    Undefined values are empty. Texts are escaped so that spreadsheets do not read them as formulas.
     """
     out = io.StringIO()
     rows = ([*(row[name] for name in table.columns), table.reading] for row in table.rows)
@@ -43,7 +43,7 @@ def to_json(tables: Sequence[Table]) -> str:
 
 
 def to_text(table: Table, width: int = 132) -> str:
-    """Render a table as text with one block per benchmark, and with a column per agent if this fits into ``width``."""
+    """Render a table as text: one block per benchmark, and one column per agent if that fits into ``width``."""
     parts = [f"{table.name}: {table.title}\n"]
     for benchmark, block in _blocks(table):
         lines = _without_repeats(_costs(block), 4) if "purpose" in table.keys else _estimates(table, block, width)
@@ -58,7 +58,7 @@ def to_text(table: Table, width: int = 132) -> str:
 def to_terminal(table: Table, width: int, painted: Callable[[str, str], str]) -> str:
     """Render a table for a terminal, with no line longer than ``width``.
 
-    Where a line is too long, leading keys become headings, then counts share a column, then texts are cut.
+    If a line is too long, leading keys become headings, then counts share a column, then texts are truncated.
     """
     parts = [*(painted(line, BOLD) for line in wrap(f"{table.name}: {table.title}", width))]
     for benchmark, block in _blocks(table):
@@ -91,7 +91,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """Render a table for LaTeX. Needed packages: booktabs, longtable and, for quotes, fontenc (T1) and textcomp."""
+    """Render a table for LaTeX. It needs booktabs, longtable and, for quotes, fontenc (T1) and textcomp."""
     head, *lines = _every_line(table)
     body = [" & ".join(map(tex_text, line)) + r" \\" for line in lines]
     return "\n".join(
@@ -120,7 +120,7 @@ def _every_line(table: Table) -> Lines:
 
 
 def markdown_text(text: str) -> str:
-    """Escape text for a Markdown cell. Characters that GitHub shows unchanged, as in a_b or [0.1, 0.2], are kept."""
+    """Escape text for a Markdown cell, except characters that GitHub shows unchanged, as in a_b or [0.1, 0.2]."""
     return _MARKUP.sub(lambda found: "\\" + found[0], text).replace("\n", " ")
 
 
@@ -133,7 +133,7 @@ def tex_text(text: str) -> str:
 def cell(row: Row) -> str:
     """Format the estimate of a row, for example ``0.50 [0.30, 0.70]``.
 
-    Without bounds, the text is the value and the reason. Without a value, it is ``-`` and the reason.
+    A missing interval is replaced by its reason; a missing value is ``-`` and the reason.
     """
     value, measure = row["value"], row["measure"]
     if value is None:
@@ -146,13 +146,13 @@ def cell(row: Row) -> str:
 
 
 def number(measure: str, value: float) -> str:
-    """Format a number of a measure. One that is not 0 never reads as 0: it keeps its first digit, as in ``0.004``."""
+    """Format a number of a measure. A nonzero number never reads as 0: it keeps its first digit, as in ``0.004``."""
     text = _format(measure)(value)
     return text if value == 0 or float(text) != 0 else f"{Decimal(f'{value:.1g}'):f}"
 
 
 def number_in_unit(measure: str, value: float) -> str:
-    """Format a number for a reader: shares and differences of shares in per cent, others as :func:`number` does."""
+    """Format a number in its display unit: shares and their differences in per cent, others like :func:`number`."""
     return printed(measure, value) if measure_of(measure).unit in ("%", "pp") else number(measure, value)
 
 
@@ -184,10 +184,7 @@ def _estimates(table: Table, rows: list[Row], width: int) -> Lines:
 
 
 def _by_agent(rows: list[Row], keys: list[str]) -> Lines:
-    """Return one line per combination of keys, with a column per agent.
-
-    If the counts of the agents differ, they are joined by slashes.
-    """
+    """Return one line per combination of keys, with one column per agent. Differing counts are joined by slashes."""
     agents = list(dict.fromkeys(str(row["agent"]) for row in rows))
     groups: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
@@ -202,9 +199,9 @@ def _by_agent(rows: list[Row], keys: list[str]) -> Lines:
 
 
 def _first_seen(rows: list[Row], keys: list[str], group: tuple[str, ...]) -> tuple[int, ...]:
-    """Return a sort key for a combination of keys, so that the rows of all agents merge into one order.
+    """Return a sort key for a combination of keys: the first position of each value in the rows.
 
-    Each key value is ranked by where it first occurs in the rows.
+    It merges the rows of all agents into one order.
     """
     seen = [list(dict.fromkeys(_key(row[key]) for row in rows)) for key in keys]
     return tuple(values.index(part) for values, part in zip(seen, group, strict=True))
@@ -216,7 +213,7 @@ def _joined(by_agent: dict[str, Row], agents: list[str], column: str) -> str:
 
 
 def _narrowed(lines: Lines, key_count: int, width: int, painted: Callable[[str, str], str]) -> Lines:
-    """Return lines of one text each that fit: with the fewest keys as headings, then with counts in one column."""
+    """Return lines that fit: with as few keys as possible as headings, then with counts in one column."""
     for is_joined in (False, True):
         found = _joined_counts(lines) if is_joined else lines
         for depth in range(key_count):
@@ -226,7 +223,7 @@ def _narrowed(lines: Lines, key_count: int, width: int, painted: Callable[[str, 
 
 
 def _under_headings(lines: Lines, depth: int, key_count: int, width: int, painted: Callable[[str, str], str]) -> Lines:
-    """Print the first ``depth`` keys as headings above the lines that share them, and cut what is still too long."""
+    """Print the first ``depth`` keys as headings above the lines that share them, and truncate long lines."""
     head, *body = lines
     widths = [max(len(line[place]) for line in lines) for place in range(depth, len(head))]
     widths, _ = fitting_widths(widths, width - 2 * depth)
@@ -246,7 +243,7 @@ def _under_headings(lines: Lines, depth: int, key_count: int, width: int, painte
 
 
 def _joined_counts(lines: Lines) -> Lines:
-    """Put the counts of a line into one column, ``units/clusters/trials/missing``."""
+    """Merge the counts of a line into one column, ``units/clusters/trials/missing``."""
     head = lines[0]
     names = [name for name, _ in _COUNTS]
     if head[-len(names) :] != names:
@@ -268,7 +265,7 @@ def _one_per_line(table: Table, rows: list[Row], keys: list[str], *, has_repeats
 def _texts(table: Table, keys: list[str]) -> dict[str, Callable[[Row], str]]:
     """Return the columns to print, each with a function that formats it.
 
-    These are keys, estimate and counts, or every column if the table has no estimates.
+    The columns are keys, estimate and counts, or all columns if the table has no estimates.
     """
     texts = {key: _text(key, _key) for key in keys}
     if "value" not in table.columns:
@@ -292,10 +289,7 @@ def _shown(value: object) -> str:
 
 
 def _costs(rows: Sequence[Row], *keys: str) -> Lines:
-    """Return the lines of the cost table, with the columns that fit on a line.
-
-    If several purposes called a model, each of them has a line of its own.
-    """
+    """Return the lines of the cost table, one per purpose of the model calls, with the columns that fit on a line."""
     keys = (*keys, "agent", "role", "condition", "purpose")
     head = [*keys, "trials", "missing", "tokens", "per trial", "USD", "per trial", "failed", "failed USD"]
     lines = [head]
@@ -321,7 +315,7 @@ def _cost_line(row: Row, keys: Sequence[str]) -> list[str]:
 
 
 def _mean(row: Row, column: str, reason: str, places: int) -> str:
-    """Format a mean of the cost table with its interval, or with the reason why it has none."""
+    """Format a mean of the cost table with its interval, or with the reason for a missing interval."""
     value, low, high = (_number(row[column + end], places) for end in ("", "_low", "_high"))
     if row[column] is None:
         return f"- {row[reason]}"
@@ -333,7 +327,7 @@ def _number(value: float | None, places: int) -> str:
 
 
 def _without_repeats(lines: Lines, key_count: int) -> Lines:
-    """Blank the leading keys of each line that are the same as in the line above."""
+    """Blank the leading keys of each line that equal those in the line above."""
     shown, before = [lines[0]], [""] * key_count
     for line in lines[1:]:
         keys = line[:key_count]

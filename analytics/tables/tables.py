@@ -17,17 +17,14 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 TABLES: tuple[str, ...] = tuple(spec.name for spec in SPECS if spec.compute is None)
-"""The names of the tables that are SQL queries, in the order in which they are printed."""
+"""The names of the tables that are SQL queries, in print order."""
 
 COMPUTED_TABLES: tuple[str, ...] = tuple(spec.name for spec in SPECS if spec.compute is not None)
-"""The names of the tables that Python computes. They take longer and are computed only if they are named."""
+"""The names of the tables that Python computes. They take longer and are computed only on request."""
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """A computed table. Each row maps column names to values, with None for undefined values.
-
-    ``reading`` names the choices that the numbers were made with.
-    """
+    """A computed table. Undefined values are None. ``reading`` names the analysis choices behind the numbers."""
 
     name: str
     title: str
@@ -45,11 +42,7 @@ def table(connection: "duckdb.DuckDBPyConnection", name: str) -> Table:
 
 
 def tables(connection: "duckdb.DuckDBPyConnection", names: Iterable[str]) -> list[Table]:
-    """Compute the named tables.
-
-    Their queries are run as they stand, so the connection needs only the views that they read and those that notes
-    read.
-    """
+    """Compute the named tables. The connection needs only the views that the tables and the notes read."""
     chosen = [spec_of(name) for name in names]
     found = background(connection)
     queries = {spec.name: () for spec in chosen if spec.compute is None}
@@ -80,10 +73,10 @@ def _table(connection: "duckdb.DuckDBPyConnection", spec: TableSpec, found: Back
 
 
 def comparable(one: Table) -> Table:
-    """Return a table without the columns that depend on the machine or on interruptions.
+    """Return a table without the columns that depend on the machine or on interruptions, and without notes.
 
-    The columns ``attempts``, ``failed_*`` and ``*_seconds`` and the notes are left out. If the models are
-    deterministic, the rest is the same whether a run was interrupted and resumed or not.
+    These columns are ``attempts``, ``failed_*`` and ``*_seconds``. If the models are deterministic, the other
+    columns are the same whether or not a run was interrupted and resumed.
     """
     kept = tuple(column for column in one.columns if not _is_excepted(column))
     rows = tuple({column: row[column] for column in kept} for row in one.rows)

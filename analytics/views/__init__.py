@@ -1,1 +1,1 @@
-"""Open a store as views in DuckDB, which are built from the queries in sql/."""
+"""Open a store as DuckDB views, which are built from the queries in sql/."""

@@ -1,7 +1,7 @@
-"""Run many queries of one database at once, as many as there are processors.
+"""Run many queries of one database in parallel, on as many threads as there are processors.
 
-A query of a table takes milliseconds, most of them to plan it, and DuckDB plans on one thread. So the processors are
-given queries, not parts of one.
+Most of a table query's milliseconds go into planning, which DuckDB does on one thread. So each processor gets whole
+queries instead of parts of one.
 """
 
 import os
@@ -19,7 +19,7 @@ _MOST = 4
 """With more connections, most would wait for the views that all others read."""
 
 _WORTH = 16
-"""How many jobs make another connection worth while: preparing one takes as long as a few jobs."""
+"""How many jobs justify another connection: preparing one takes as long as a few jobs."""
 
 
 def at_once(
@@ -27,7 +27,7 @@ def at_once(
     jobs: Mapping[str, Collection[str]],
     work: "Callable[[duckdb.DuckDBPyConnection, str], T]",
 ) -> dict[str, T]:
-    """Do every job once, each after those that it needs, and return their results by name."""
+    """Run every job once, each after its dependencies, and return the results by name."""
     order = TopologicalSorter(jobs)
     with _connections(connection, len(jobs)) as free:
         if len(free) == 1:
@@ -60,7 +60,7 @@ def _shared_out(
 
 @contextmanager
 def _connections(connection: "duckdb.DuckDBPyConnection", n_jobs: int) -> "Iterator[list[duckdb.DuckDBPyConnection]]":
-    """Yield the connection and others to its database. DuckDB's own threads get the processors that are left."""
+    """Yield this connection and others to its database. DuckDB's own threads get the remaining processors."""
     processors = len(os.sched_getaffinity(0))
     others = [connection.cursor() for _ in range(min(processors - 1, _MOST - 1, n_jobs // _WORTH))]
     ((threads,),) = connection.execute("select current_setting('threads')").fetchall()
@@ -76,7 +76,7 @@ def _connections(connection: "duckdb.DuckDBPyConnection", n_jobs: int) -> "Itera
 
 
 def _copy_variables(connection: "duckdb.DuckDBPyConnection", other: "duckdb.DuckDBPyConnection") -> None:
-    """Set the variables of a connection on another one. Each connection has its own."""
+    """Copy the variables of a connection to another one."""
     for name, kind in connection.execute("select name, type from duckdb_variables()").fetchall():
         ((value,),) = connection.execute(f"select getvariable('{name}')").fetchall()
         other.execute(f"set variable {name} = ?::{kind}", [value]).fetchall()

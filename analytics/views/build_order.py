@@ -1,4 +1,4 @@
-"""Build the views from the SQL files, in an order that follows from the inputs in their headers."""
+"""Build the views from the SQL files, ordered by the inputs in their headers."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 LAYERS = ("staging", "intermediate", "marts", "tables", "checks")
 _STORED = ("intermediate", "marts")
 _RARE = 0.1
-"""An event type that makes at most this share of a store's events is read once; of the others only what a view needs.
-"""
+"""Event types up to this share of all events are read once. For other types, only the needed fields are read."""
 READ_BY_NOTES = "exclusions"
 _ALL_READ_BY_NOTES = frozenset({READ_BY_NOTES, "arm_cautions"})
 _EVENT_TYPE = re.compile(r"\bwhere type = '(\w+)'")
@@ -26,7 +25,7 @@ _INPUTS = re.compile(r"^-- inputs: (.*(?:\n--  .*)*)", re.MULTILINE)
 
 
 def sql_root() -> Path:
-    """Return the folder of the SQL files, which is inside the wheel or at the top of a checkout."""
+    """Return the folder of the SQL files, which is inside the wheel or at the top level of a checkout."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "sql"
     root = installed if installed.is_dir() else package.parent / "sql"
@@ -72,7 +71,7 @@ _NOT_WORTH_PLANNING = {
     "window_rewriter",
     "window_self_join",
 }
-"""Steps of DuckDB's optimizer that cost the queries of all tables a twelfth of their time and save less."""
+"""Optimizer steps of DuckDB that take a twelfth of the time of all table queries and save less."""
 
 
 def empty_database() -> "duckdb.DuckDBPyConnection":
@@ -83,7 +82,7 @@ def empty_database() -> "duckdb.DuckDBPyConnection":
         config={
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
-            "async_threads": "0",  # they wait for each other in a loop, a sixth of all processor time
+            "async_threads": "0",  # these threads busy-wait, which takes a sixth of all processor time
         }
     )
     known = {name for (name,) in connection.execute("from duckdb_optimizers()").fetchall()}  # each version has its own
@@ -93,19 +92,18 @@ def empty_database() -> "duckdb.DuckDBPyConnection":
 
 @cache
 def all_views() -> tuple[ViewFile, ...]:
-    """Return every view, ordered so that each follows the views that it reads."""
+    """Return every view, each after the views that it reads."""
     found = {view.name: view for view in _read_all()}
     order = TopologicalSorter({name: view.inputs & found.keys() for name, view in found.items()})
     return tuple(found[name] for name in order.static_order())
 
 
 def query_of(name: str) -> str:
-    """Return the query of a view."""
     return _by_name()[name].query
 
 
 def inputs_of(names: Iterable[str]) -> set[str]:
-    """Return the names of everything that the queries of some views read directly."""
+    """Return the names of everything that the queries of these views read directly."""
     return set().union(*(_by_name()[name].inputs for name in names))
 
 
@@ -115,7 +113,7 @@ def _by_name() -> dict[str, ViewFile]:
 
 
 def needed_for(names: set[str]) -> set[str]:
-    """Add to a set of view names the names of everything that these views read, directly or indirectly."""
+    """Return these view names and the names of everything that the views read, directly or indirectly."""
     needed = set(names) | (_ALL_READ_BY_NOTES if READ_BY_NOTES in names else frozenset())
     for view in reversed(all_views()):
         if view.name in needed:
@@ -132,10 +130,7 @@ def named_in(query: str) -> set[str] | None:
 
 
 def that_depend_on(parameter: str) -> set[str]:
-    """Return the names of the views that a parameter may change.
-
-    These views read the parameter directly, through a macro, or through another view.
-    """
+    """Return the names of the views that read a parameter directly, through a macro, or through another view."""
     reading = f"getvariable('{parameter}')"
     macros: set[str] = set()
     for name, body in _macros().items():
@@ -156,7 +151,7 @@ def create_macros(connection: "duckdb.DuckDBPyConnection") -> None:
 
 @cache
 def _macros() -> dict[str, str]:
-    """Return the SQL of the macros by name, ordered so that each follows the macros that it calls."""
+    """Return the SQL of the macros by name, each after the macros that it calls."""
     bodies = {path.stem: path.read_text(encoding="utf-8") for path in sorted((sql_root() / "macros").glob("*.sql"))}
     calls = {name: _calls(body, bodies.keys()) - {name} for name, body in bodies.items()}
     return {name: bodies[name] for name in TopologicalSorter(calls).static_order()}
@@ -169,11 +164,11 @@ def _calls(query: str, macros: Iterable[str]) -> set[str]:
 def create_views(
     connection: "duckdb.DuckDBPyConnection", only: set[str] | None = None, parts: Sequence[str] = ("events",)
 ) -> None:
-    """Create the views, each after the views that it reads, as many at once as there are processors.
+    """Create the views in dependency order, in parallel.
 
     Intermediate views and marts that other views read become tables, so that each is computed once. As plain views,
-    they would be inlined and planned again and again, and computing a table would take minutes. If the events are in
-    Parquet, staging views of rare event types become tables, too, and those of absent types read no file.
+    they would be inlined and planned repeatedly, and computing a table would take minutes. If the events are in
+    Parquet, staging views of rare event types become tables, too, and staging views of absent types read no file.
     """
     wanted = None if only is None else needed_for(only)
     chosen = [view for view in all_views() if wanted is None or view.name in wanted]
@@ -204,12 +199,12 @@ def create_views(
 
 
 def _create(connection: "duckdb.DuckDBPyConnection", kind: str, view: ViewFile, parts: Sequence[str]) -> None:
-    """Create a view or a table from a query. A staging view reads each part of the events by a query of its own.
+    """Create a view or a table from a query. A staging view reads each part of the events with its own query.
 
-    In this form, DuckDB reads only the requested fields from Parquet. The call ids of 10 million events take 0.15 s,
-    but 1.8 s through the view ``events``, which reads whole structs. If the sealed rows come from an older version and
-    lack a field or an event type, the staging view reads ``events``, as does one that compares rows with each other
-    (a window), because they may lie in different parts.
+    This way, DuckDB reads only the requested fields from Parquet. Reading the call ids of 10 million events takes 0.15
+    s, but 1.8 s through the view ``events``, which reads whole structs. If the sealed rows come from an older version
+    and lack a field or an event type, the staging view reads ``events``. A staging view with a window function does,
+    too, because the rows that it compares may be in different parts.
     """
     import duckdb
 
@@ -225,7 +220,7 @@ def _create(connection: "duckdb.DuckDBPyConnection", kind: str, view: ViewFile, 
 
 
 def _event_type(view: ViewFile) -> str | None:
-    """Return the type of the events that a staging view reads."""
+    """Return the event type that a staging view reads."""
     found = _EVENT_TYPE.search(view.query)
     return found[1] if found else None
 

@@ -1,7 +1,4 @@
-"""Open a snapshot of a store in DuckDB, with the event stream as one view and all other views on top of it.
-
-With build_order.py and at_once.py this is all that a view needs: parameters and functions are given by the caller.
-"""
+"""Open a snapshot of a store in DuckDB, with the event stream as one view and all other views on top of it."""
 
 import re
 import resource
@@ -22,7 +19,7 @@ from lhaw_record.recorder.storage.store import Store
 
 _OPEN_FILES = Path("/proc/self/fd")
 _SMALL_BYTES, _SMALL_ROWS = 1_500_000, 20_000
-"""Segments of up to so many bytes, or up to so many open rows, are loaded into memory; of both, a share of each."""
+"""Limits for loading segments and open rows into memory. If a store has both, their shares of the limits add up."""
 
 
 def database_of(
@@ -49,8 +46,8 @@ def database_of(
 def _create_events(connection: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> tuple[str, ...]:
     """Create ``events`` and return the names of the parts that hold its rows, from which staging views read.
 
-    A small store is loaded once and read by one thread: to open its files, bind their types and start threads for every
-    query takes most of the time of its tables.
+    A small store is loaded once and read by one thread, because opening files, binding types and starting threads for
+    every query would take most of the time.
     """
     segments = _held_open(connection, snapshot.segments)
     connection.register("open_rows", snapshot.open_rows)
@@ -71,9 +68,8 @@ def _create_events(connection: duckdb.DuckDBPyConnection, snapshot: Snapshot) ->
 def _held_open(connection: duckdb.DuckDBPyConnection, segments: Sequence[Path]) -> list[Path]:
     """Return paths of the segments that stay readable as long as the connection exists.
 
-    DuckDB opens the files by path for every query, but compaction may replace the files in between. If the system has
-    /proc, this function keeps the files open and returns paths of their descriptors. Otherwise, or if the process may
-    not open enough files, it returns the ordinary paths.
+    DuckDB opens the files by path for every query, but compaction may replace them in between. If the system has /proc
+    and allows enough open files, this function keeps the files open and returns paths of their descriptors.
     """
     paths = [where_now(path) for path in segments]
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -86,7 +82,7 @@ def _held_open(connection: duckdb.DuckDBPyConnection, segments: Sequence[Path]) 
 
 
 def _load(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
-    """Create a table, which all connections of the database see; a registered one is its connection's own."""
+    """Create a table that all connections see. A registered table would be visible only to its own connection."""
     connection.register("loaded", rows)
     connection.execute(f"create table {name} as from loaded").fetchall()
     connection.unregister("loaded")

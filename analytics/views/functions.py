@@ -141,7 +141,7 @@ _CELLS: dict[str, tuple[tuple[str, ...], _Estimator]] = {
         lambda _, units, chosen: rank_correlation(units["one"], units["other"], units["cluster"], chosen),
     ),
 }
-"""The functions that estimate a cell: the fields of its units besides their cluster, and what computes them."""
+"""The functions that estimate a cell, each with the fields of its units except the cluster."""
 
 _ESTIMATE = {
     "value": DOUBLE,

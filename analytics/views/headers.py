@@ -1,4 +1,4 @@
-"""Read the headers of the SQL files and print every view with its grain, its columns and its source."""
+"""Read the headers of the SQL files and print every view with its grain, columns and source."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("view", "layer", "grain", "column", "type", "meaning", "source")
 SHOWN = ("tables", "marts", "intermediate", "staging", "checks")
-"""The layers in the order in which they are printed."""
+"""The layers in print order."""
 
 _KEYS = ("view", "grain", "inputs", "outputs", "equation", "source", "notes")
 _RAW = ("events", "live_streams", "open_rows", "sealed_events")
@@ -25,7 +25,7 @@ _LONGEST_TYPE = 40
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column of a view. The name or the meaning gives its unit."""
+    """One column of a view. Its name or meaning gives the unit."""
 
     name: str
     sql_type: str
@@ -52,7 +52,7 @@ def headers() -> tuple[ViewHeader, ...]:
 
 
 def print_views(connection: "duckdb.DuckDBPyConnection", wanted: str, form: str, out: TextIO) -> None:
-    """Print the views. The form table gives one paragraph per view, csv and json give one row per column."""
+    """Print the views: one paragraph per view as a table, one row per column as csv or json."""
     every = (*headers(), *_others(connection))
     chosen = [each for each in every if wanted in ("", each.view, each.layer)]
     if not chosen:
@@ -68,7 +68,7 @@ def print_views(connection: "duckdb.DuckDBPyConnection", wanted: str, form: str,
 def _header(layer: str, query: str) -> ViewHeader:
     """Parse the header of a query. A line that starts neither a key nor a column continues the previous one.
 
-    A line of names alone stands for columns that the glossary describes.
+    A line that consists only of names lists columns that the glossary describes.
     """
     texts: dict[str, str] = {}
     columns: list[list[str]] = []
@@ -93,13 +93,13 @@ def _header(layer: str, query: str) -> ViewHeader:
 
 @cache
 def _glossary() -> dict[str, tuple[str, str]]:
-    """Return the type and the meaning of every column that several views have."""
+    """Return the type and meaning of every column that several views share."""
     lines = (sql_root() / "glossary.txt").read_text(encoding="utf-8").splitlines()
     return {name: (kind.removesuffix(":"), meaning) for name, kind, meaning in (line.split(" ", 2) for line in lines)}
 
 
 def _others(connection: "duckdb.DuckDBPyConnection") -> list[ViewHeader]:
-    """Describe the views and tables that have no SQL file: the events, and what a user created at the prompt."""
+    """Describe the views and tables without an SQL file: the events, and what a user created at the prompt."""
     ours = {each.view for each in headers()}
     columns: dict[str, list[Column]] = {}
     for view, column, sql_type in connection.execute(

@@ -1,7 +1,7 @@
 """The analysis parameters, with their defaults, allowed values, meanings and sources.
 
-The queries read the parameters with ``getvariable``. The parameters are set when a connection is opened, because most
-views are computed at that moment. To use other values, open another connection.
+Queries read parameters with ``getvariable``. Parameters are set when a connection is opened, because most views are
+computed at that moment. To use other values, open another connection.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ Setting = str | int | float | bool | None
 class AnalysisParameter(msgspec.Struct, frozen=True, kw_only=True):
     """One analysis parameter.
 
-    ``allowed`` lists the possible texts, or is empty if they are not a closed list. A number must be between
-    ``low`` and ``high``, both included. A list (``is_list``) is a text with commas; ``parts`` are what may be in it.
+    ``allowed`` lists the possible texts; it is empty if the list is open. ``low`` and ``high`` are inclusive bounds for
+    numbers. A list (``is_list``) is a comma-separated text of ``parts``.
     """
 
     name: str
@@ -38,13 +38,13 @@ class AnalysisParameter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sql_type(self) -> str:
-        """The type of its values, which is that of the default. A default that is unset is a text."""
+        """The SQL type of the default. An unset default is a text."""
         kinds: dict[type, str] = {bool: "boolean", int: "bigint", float: "double"}
         return kinds.get(type(self.default), "varchar")
 
     @property
     def choices(self) -> tuple[Setting, ...]:
-        """The values that it allows, if they are a closed list."""
+        """The allowed values, if they are a closed list."""
         return (False, True) if isinstance(self.default, bool) else self.allowed
 
 
@@ -309,13 +309,13 @@ READINGS: dict[str, dict[str, Setting]] = {
     "pass_at_k": {"timing_measure": "pass_at_k"},
     "primary_dimension": {"per": "primary"},
 }
-"""What each reading sets. ``paper`` is what both papers did."""
+"""The parameters that each reading sets. ``paper`` is what both papers did."""
 
 _BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 
 
 def set_parameters(connection: "duckdb.DuckDBPyConnection", chosen: Mapping[str, Setting] | None = None) -> None:
-    """Set every parameter on a connection to its chosen value, or to its default."""
+    """Set every parameter of a connection to its chosen value or its default."""
     values = values_of(chosen or {})
     for parameter in PARAMETERS:
         value = _literal(values[parameter.name])
@@ -323,7 +323,7 @@ def set_parameters(connection: "duckdb.DuckDBPyConnection", chosen: Mapping[str,
 
 
 def values_of(chosen: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Return the value of every parameter: the chosen one, else that of the chosen reading, else the default."""
+    """Return the value of every parameter: the chosen value, else the value of the chosen reading, else the default."""
     for name, value in chosen.items():
         check(name, value)
     given = {**READINGS[str(chosen.get("reading", "default"))], **chosen}
@@ -371,7 +371,7 @@ def current(connection: "duckdb.DuckDBPyConnection") -> dict[str, Setting]:
 
 
 def reading_of(values: Mapping[str, Setting]) -> str:
-    """Return the name of the reading that gives these values, with the parameters that differ from it, if any."""
+    """Return the name of the reading with these values, and the parameters that differ from it, if any."""
     name = str(values["reading"])
     usual = values_of({"reading": name})
     return ", ".join([name, *(f"{key} = {value}" for key, value in values.items() if value != usual[key])])

@@ -1,4 +1,4 @@
-"""Return the rows of a query as dictionaries."""
+"""Run queries and return their rows as dictionaries."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,14 +9,13 @@ if TYPE_CHECKING:
 
 
 def rows_of(connection: "duckdb.DuckDBPyConnection", query: str, parameters: object = None) -> list[dict[str, Any]]:
-    """Run a query and return its rows as dictionaries by column name."""
     result = connection.execute(query, parameters)
     names = [column[0] for column in result.description or ()]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
 def rows_by_stream(connection: "duckdb.DuckDBPyConnection", query: str) -> defaultdict[str, list[dict[str, Any]]]:
-    """Run a query and return its rows by ``stream_id``, in their order."""
+    """Run a query and return its rows by ``stream_id``, in query order."""
     found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows_of(connection, query):
         found[row["stream_id"]].append(row)

@@ -1,8 +1,8 @@
-"""An agent of one page with the OpenAI Agents SDK: one shell tool, MCP servers where a configuration names some.
+"""A minimal agent with the OpenAI Agents SDK: one shell tool, and the MCP servers in a configuration file, if any.
 
     python openai_agents_sdk.py MODEL < task.txt
 
-It knows nothing of lhaw-record: OPENAI_BASE_URL, OPENAI_API_KEY and the file of MCP servers come from outside.
+It does not depend on lhaw-record: OPENAI_BASE_URL, OPENAI_API_KEY and the MCP configuration come from the environment.
 """
 
 # ruff: noqa: INP001 - a script
@@ -32,7 +32,7 @@ def run_command(command: str) -> str:
 
 
 def servers() -> list[MCPServerStreamableHttp]:
-    """The MCP servers of the file that MCP_CONFIG names."""
+    """Return the MCP servers in the file that MCP_CONFIG names."""
     path = os.environ.get("MCP_CONFIG")
     if not path:
         return []
@@ -48,7 +48,7 @@ def servers() -> list[MCPServerStreamableHttp]:
 
 
 async def main(model: str, task: str) -> None:
-    """Do the task and print the last words."""
+    """Perform the task and print the final output."""
     async with AsyncExitStack() as stack:
         connected = [await stack.enter_async_context(server) for server in servers()]
         responses = OpenAIResponsesModel(model=model, openai_client=AsyncOpenAI())

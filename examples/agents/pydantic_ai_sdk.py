@@ -1,8 +1,8 @@
-"""An agent of one page with Pydantic AI: one shell tool, MCP servers where a configuration names some.
+"""A minimal agent with Pydantic AI: one shell tool, and the MCP servers in a configuration file, if any.
 
     python pydantic_ai_sdk.py MODEL < task.txt
 
-It knows nothing of lhaw-record: ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and the file of MCP servers come from outside.
+It does not depend on lhaw-record: ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and the MCP configuration come from outside.
 """
 
 # ruff: noqa: INP001 - a script
@@ -29,14 +29,14 @@ def shell(command: str) -> str:
 
 
 def servers() -> list[MCPToolset]:
-    """The MCP servers of the file that MCP_CONFIG names."""
+    """Return the MCP servers in the file that MCP_CONFIG names."""
     path = os.environ.get("MCP_CONFIG")
     entries = json.loads(Path(path).read_text(encoding="utf-8"))["mcpServers"].values() if path else ()
     return [MCPToolset(each["url"], headers=each["headers"], read_timeout=USER_TIMEOUT_S) for each in entries]
 
 
 def main(model: str, task: str) -> None:
-    """Do the task and print the last words."""
+    """Perform the task and print the final output."""
     agent = Agent(AnthropicModel(model), instructions=INSTRUCTIONS, tools=[shell], toolsets=servers())
     result = agent.run_sync(task, usage_limits=UsageLimits(request_limit=MOST_REQUESTS))
     sys.stdout.write(f"{result.output}\n")

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and functions that parse numbers on the command line."""
+"""Arguments that several commands share, and parsers for argument values."""
 
 import argparse
 import math
@@ -75,7 +75,7 @@ def percentage_points(text: str) -> float:
 
 
 def new_file(text: str) -> Path:
-    """Parse the path of a file to write and make its folder, so that no long work ends without a place."""
+    """Parse the path of an output file and create its folder, so that long work does not fail when it writes."""
     path = Path(text)
     if path.is_dir():
         raise argparse.ArgumentTypeError(f"{path} is a folder; name a file in it")

@@ -1,6 +1,6 @@
 """Declares commands, and translates library and system errors into errors that name the store and the next step.
 
-Each layer lists its commands, and ``lhaw_record.py`` builds one argparse program from them.
+Each layer lists its commands, and ``lhaw_record/command_line.py`` builds one argparse program from them.
 """
 
 import argparse
@@ -20,10 +20,10 @@ PROGRAM = "lhaw-record"
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors name the nearest known command, option or choice."""
+    """A parser whose errors suggest the closest known command, option or choice."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and the message with what may have been meant, and exit with code 2."""
+        """Print the usage and the message with a suggestion, and exit with code 2."""
         if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message, re.DOTALL):
             hint = did_you_mean(found[1], [each.strip("' ") for each in found[2].split(",")])
             message = message.replace(f" (choose from {found[2]})", hint) if hint else message
@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse arguments. An unknown option that is near a known one of this command is an error here."""
+        """Parse arguments, and fail on an unknown option that is close to a known option of this command."""
         found, extras = super().parse_known_args(args, namespace)
         known = [name for action in self._actions for name in action.option_strings]
         for each in extras:
@@ -42,17 +42,13 @@ class Parser(argparse.ArgumentParser):
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """One argument: its names, and the keyword arguments for ``argparse.ArgumentParser.add_argument``.
-
-    ``completer`` returns what a shell completes it with.
-    """
+    """One argument: its names, the keyword arguments for ``add_argument``, and its shell completer."""
 
     names: tuple[str, ...]
     keywords: dict[str, Any]
     completer: Callable[..., Iterable[str]] | None = None
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
-        """Add the argument to a parser or a group."""
         action = parser.add_argument(*self.names, **self.keywords)
         if self.completer is not None:
             action.completer = self.completer  # type: ignore[attr-defined]  # argcomplete looks for it
@@ -64,7 +60,6 @@ class ExclusiveArguments(msgspec.Struct, frozen=True):
     arguments: tuple[Argument, ...]
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
-        """Add the arguments to a parser or a group."""
         group = parser.add_mutually_exclusive_group()
         for each in self.arguments:
             each.add_to(group)
@@ -77,7 +72,6 @@ class ArgumentGroup(msgspec.Struct, frozen=True):
     arguments: tuple[Argument, ...]
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
-        """Add the arguments to a parser."""
         group = parser.add_argument_group(self.title)
         for each in self.arguments:
             each.add_to(group)
@@ -87,11 +81,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """A command.
 
     Attributes:
-        name: The word on the command line.
-        help: What the command does, as shown in the list of commands.
-        description: What the command does, as shown in its own help text. If None, ``help`` is shown as a sentence.
-        example: An example command line, without the program's name.
-        arguments: The arguments, in the order of the help text.
+        description: The text at the top of the command's own help. If None, ``help`` is shown as a sentence.
+        example: An example command line without the program's name.
         function: Runs the command and returns the exit code.
     """
 
@@ -103,7 +94,6 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     function: Callable[[argparse.Namespace], int]
 
     def add_to(self, commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-        """Add the command to a program or to a group of commands."""
         parser = commands.add_parser(
             self.name,
             help=self.help,
@@ -119,12 +109,8 @@ class CommandGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Commands that share their first word.
 
     Attributes:
-        name: The shared word.
-        help: What the commands do, as shown in the list of commands.
-        description: What the commands do, as shown in the group's own help text.
-        example: An example command line, without the program's name. None shows no example.
+        example: An example command line without the program's name.
         metavar: What the help text calls the second word.
-        commands: The commands, in the order of the help text.
     """
 
     name: str
@@ -135,21 +121,20 @@ class CommandGroup(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[Command, ...]
 
     def add_to(self, commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-        """Add the group to a program."""
         epilog = None if self.example is None else f"example: {PROGRAM} {self.example}"
         parser = commands.add_parser(self.name, help=self.help, description=self.description, epilog=epilog)
         add_commands(parser, self.commands, self.metavar)
 
 
 class Section(msgspec.Struct, frozen=True):
-    """Commands that the program's help text lists under one title, in this order."""
+    """Commands that the program's help lists under one title, in this order."""
 
     title: str
     commands: tuple[Command | CommandGroup, ...]
 
 
 def add_sections(parser: argparse.ArgumentParser, sections: Iterable[Section]) -> None:
-    """Add commands to a program whose help text lists them by section, before the options. The user must name one."""
+    """Add commands to a program whose help lists them by section, before the options."""
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     parser._positionals._group_actions.remove(subparsers)  # the flat list
     for section in sections:
@@ -162,14 +147,14 @@ def add_sections(parser: argparse.ArgumentParser, sections: Iterable[Section]) -
 
 
 def add_commands(parser: argparse.ArgumentParser, commands: Iterable[Command | CommandGroup], metavar: str) -> None:
-    """Add commands to a parser. The user must name one of them."""
+    """Add commands to a parser, one of which is required."""
     subparsers = parser.add_subparsers(required=True, metavar=metavar)
     for each in commands:
         each.add_to(subparsers)
 
 
 def argument(*names: str, completer: Callable[..., Iterable[str]] | None = None, **keywords: Any) -> Argument:
-    """Declare an argument, with keyword arguments for ``argparse.ArgumentParser.add_argument``."""
+    """Declare an argument with keyword arguments for ``argparse.ArgumentParser.add_argument``."""
     return Argument(names, keywords, completer)
 
 
@@ -179,7 +164,7 @@ def flag(name: str, help_text: str) -> Argument:
 
 
 def repeatable(name: str, metavar: str, help_text: str, **keywords: Any) -> Argument:
-    """Declare an option that may be given several times. Its value is a list."""
+    """Declare an option that may be repeated and whose value is a list."""
     return argument(name, action="append", default=[], metavar=metavar, help=help_text, **keywords)
 
 

@@ -27,7 +27,7 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 
 
 def tail_command(options: argparse.Namespace) -> int:
-    """Print the last events. With ``--follow``, also print new events as they arrive."""
+    """Print the last events and, with ``--follow``, new events as they arrive."""
     from lhaw_record.recorder.inspection.tail import Tail
 
     with clear_errors("read", options.store):
@@ -50,7 +50,7 @@ def tail_command(options: argparse.Namespace) -> int:
 
 
 def _print_more(rows: list[dict[str, Any]], form: str, printed_header_lines: int) -> None:
-    """Print more rows without repeating the header. JSON output has one object per line."""
+    """Print more rows without repeating the header; JSON output has one object per line."""
     if form == "json":
         sys.stdout.writelines(json.dumps(row) + "\n" for row in rows)
     else:

@@ -1,8 +1,8 @@
-"""Prints what commands say and the rows that they report, as a table, CSV or JSON.
+"""Prints messages, and rows as a table, CSV or JSON.
 
-Much of a store's text was written by agents under test. A CSV cell that begins with ``=``, ``+``, ``-``, ``@``, a tab
-or a line end runs as a formula when a spreadsheet opens the file (OWASP, CSV Injection). Such text gets an apostrophe
-in front, which spreadsheets hide; numbers stay numbers.
+Much of the text in a store was written by agents under test. A spreadsheet evaluates a CSV cell that begins with ``=``,
+``+``, ``-``, ``@``, a tab or a line break as a formula (OWASP, CSV Injection). Such text gets an apostrophe in front,
+which spreadsheets hide. Numbers stay unchanged.
 """
 
 import csv
@@ -45,7 +45,7 @@ def print_json(value: object) -> None:
 
 @contextmanager
 def open_output(path: Path) -> Iterator[IO[bytes]]:
-    """Open the file given by ``--output``. Its suffix selects the compression. ``-`` means standard output."""
+    """Open the file given by ``--output``, compressed according to its suffix; ``-`` means standard output."""
     from lhaw_record.recorder.transfer.export import export_file
 
     if path == STANDARD_STREAM:
@@ -57,7 +57,7 @@ def open_output(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Yield an empty folder that becomes the one given by ``--output``. It appears complete, or not at all."""
+    """Yield an empty folder that is renamed to the one given by ``--output`` when it is complete."""
     from lhaw_record.recorder.errors import StoreError
 
     if path == STANDARD_STREAM or path.exists():
@@ -75,14 +75,14 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    """Write a new folder with these files by name. See :func:`new_folder` for the errors."""
+    """Write a new folder with these files, given by name."""
     with new_folder(path) as made:
         for name, content in files.items():
             (made / name).write_bytes(content)
 
 
 def say(text: str) -> None:
-    """Print a message for the user on standard error, separate from the data."""
+    """Print a message for the user on standard error."""
     print(visible(text, sys.stderr), file=sys.stderr, flush=True)  # noqa: T201
 
 
@@ -123,15 +123,15 @@ def _text(value: Any) -> str:
 
 
 _BLANK = r"[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]"
-"""Blanks of Python and of JavaScript, as the report's page has them too."""
-_FORMULA = re.compile(rf"{_BLANK}*[=+\-@＝＋－＠]|[\t\r\n]")  # noqa: RUF001 - some spreadsheets take the wide ones too
+"""Whitespace in Python or JavaScript. The report page uses the same set."""
+_FORMULA = re.compile(rf"{_BLANK}*[=+\-@＝＋－＠]|[\t\r\n]")  # noqa: RUF001 - some spreadsheets accept full-width characters too
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|nan)")
 
 
 def write_csv(out: TextIO, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a header and rows. None becomes an empty cell."""
     line = io.StringIO()
-    writer = csv.writer(line, lineterminator="\r\n")  # so that the writer quotes a carriage return in a cell
+    writer = csv.writer(line, lineterminator="\r\n")  # makes the writer quote carriage returns in cells
     for row in chain([columns], rows):
         writer.writerow([inert(value) for value in row])
         out.write(line.getvalue().removesuffix("\r\n") + "\n")
@@ -140,7 +140,7 @@ def write_csv(out: TextIO, columns: Sequence[str], rows: Iterable[Sequence[Any]]
 
 
 def inert(value: Any) -> Any:
-    """Return a value as a cell that no spreadsheet runs as a formula."""
+    """Return a value as a cell that no spreadsheet evaluates as a formula."""
     if value is None:
         return ""
     if isinstance(value, bool | int | float):

@@ -1,4 +1,4 @@
-"""What a terminal can show: its width and colours, lines that fit, and the progress of long work."""
+"""Terminal output: width, colours, lines that fit, and progress."""
 
 import os
 import re
@@ -15,40 +15,39 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def terminal_width(out: TextIO) -> int | None:
-    """Return the number of characters in a line of a terminal, or None if ``out`` is not a terminal."""
+    """Return the width of a terminal in characters, or None if ``out`` is not a terminal."""
     if not out.isatty():
         return None
     return max(_LEAST_WIDTH, shutil.get_terminal_size((80, 24)).columns)
 
 
 def takes_colours(out: TextIO) -> bool:
-    """Return whether ``out`` is a terminal that takes colours (https://no-color.org)."""
+    """Return whether ``out`` is a terminal that supports colours (https://no-color.org)."""
     return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def painted(text: str, code: str, out: TextIO) -> str:
-    """Return a text in a style, if ``out`` is a terminal that takes colours."""
+    """Return the text in a style if ``out`` is a terminal that supports colours, otherwise unchanged."""
     if not text or not takes_colours(out):
         return text
     return f"\x1b[{code}m{text}\x1b[0m"
 
 
 def visible(text: str, out: TextIO) -> str:
-    r"""Return a text in which a terminal's control characters are escapes such as ``\x1b``; line ends and tabs stay.
+    r"""Escape control characters, as in ``\x1b``, if ``out`` is a terminal; line breaks and tabs are kept.
 
-    Agents write much of what is shown, and a terminal obeys such characters: colours, cursor, title, clipboard. What
-    is no terminal gets the text as it is.
+    Agents write much of the displayed text, and control characters can change a terminal's title or clipboard.
     """
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text) if out.isatty() else text
 
 
 def shortened(text: str, width: int) -> str:
-    """Return a text of at most ``width`` characters; a longer one ends in ``…``."""
+    """Truncate a text to ``width`` characters, with ``…`` at the end if it was longer."""
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def fitting_widths(widths: Sequence[int], width: int, *, narrowest: int = 10) -> tuple[list[int], int]:
-    """Shrink the widest columns until a line fits, and leave out the last ones where that is not enough."""
+    """Shrink the widest columns until a line fits, and drop the last columns if that is not enough."""
     gap, shown = 2, list(widths)
     while len(shown) > 1 and sum(min(each, narrowest) + gap for each in shown) - gap > width:
         shown.pop()
@@ -68,11 +67,11 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """A context manager that shows progress. It prints nothing if the work ends quickly.
+    """A context manager that shows progress, but prints nothing if the work ends quickly.
 
     Args:
         what: What is counted, for example ``events checked``.
-        out: Where to print. None means standard error.
+        out: The output stream. None means standard error.
     """
 
     def __init__(self, what: str, out: TextIO | None = None) -> None:
@@ -94,7 +93,7 @@ class Progress:
             self._out.flush()
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Show how much is done. ``total`` is None if the total is unknown."""
+        """Show how much is done; ``total`` is None if unknown."""
         now = time.monotonic()
         if now < self._due:
             return

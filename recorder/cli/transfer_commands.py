@@ -31,7 +31,7 @@ _LIMITS = {
 
 
 def export_command(options: argparse.Namespace) -> int:
-    """Write events and artifacts into one file."""
+    """Write events and artifacts to one file."""
     from lhaw_record.recorder.storage.store import Store
     from lhaw_record.recorder.transfer.export import contents, write_export
     from lhaw_record.recorder.transfer.whole_streams import StreamSelection
@@ -79,7 +79,7 @@ def import_command(options: argparse.Namespace) -> int:
 
 
 def _name(what: str, streams: list[str]) -> None:
-    """Print a message for each stream, and a summary of those after the tenth."""
+    """Print a message for each of the first ten streams, and one that counts the others."""
     for name in streams[:10]:
         say(f"stream {name} {what}")
     if len(streams) > 10:

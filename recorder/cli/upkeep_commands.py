@@ -63,7 +63,7 @@ def compact_command(options: argparse.Namespace) -> int:
 
 
 def _for_writing(options: argparse.Namespace) -> "Store":
-    """Open the store for writing, without creating a missing one."""
+    """Open the store for writing, but do not create a missing store."""
     from lhaw_record.recorder.storage.creation import create_store
     from lhaw_record.recorder.storage.store import Store, has_store
 

@@ -1,4 +1,4 @@
-"""The union of all event types, and the envelope that every stored event is wrapped in."""
+"""The union of all event types, and the envelope around every stored event."""
 
 import msgspec
 
@@ -125,8 +125,8 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     The pair (stream_id, sequence) identifies a record. Records have a defined order only within a stream.
 
     ``recorded_at_us`` is UTC in microseconds since the epoch. ``elapsed_ns`` is the monotonic time since the stream
-    began, in nanoseconds. Ids and numbers are checked when a record is decoded (``recorder/events/identifiers.py``),
-    because the author of a record is not trusted.
+    began, in nanoseconds. Ids and numbers are validated when a record is decoded
+    (``recorder/events/identifiers.py``), because the author of a record is not trusted.
     """
 
     stream_id: Name
@@ -142,7 +142,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def began_at_us(self) -> int:
-        """When the stream began by the writer's clock, in UTC microseconds since the epoch."""
+        """The start time of the stream by the writer's clock, in UTC microseconds since the epoch."""
         return self.recorded_at_us - self.elapsed_ns // 1000
 
 

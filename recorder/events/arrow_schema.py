@@ -1,7 +1,7 @@
-"""The Arrow schema of stored events, derived from the event union. It has one struct column for each event type.
+"""The Arrow schema of stored events, derived from the event union, with one struct column per event type.
 
-A row holds the envelope and the struct of its event. All other struct columns are null. Records convert to rows and
-back without loss.
+A row holds the envelope and the struct of its event; all other struct columns are null. Converting a record to a row
+and back loses nothing.
 """
 
 import types
@@ -54,13 +54,13 @@ def _struct_type(cls: type[msgspec.Struct]) -> pa.StructType:
 
 @cache
 def event_schema() -> pa.Schema:
-    """Return the complete schema: the envelope's columns, then one struct column per event type."""
+    """Return the complete schema: the envelope columns, then one struct column per event type."""
     columns = [pa.field(type_name(cls), _struct_type(cls)) for cls in EVENT_TYPES]
     return pa.schema([*ENVELOPE_FIELDS, *columns])
 
 
 def to_table(envelopes: list[Envelope], *, only_present: bool = False) -> pa.Table:
-    """Convert records to an Arrow table in the same order."""
+    """Convert records to an Arrow table, keeping their order."""
     rows: dict[str, list[Any]] = {field.name: [] for field in ENVELOPE_FIELDS}
     structs: dict[str, list[Any]] = {type_name(cls): [None] * len(envelopes) for cls in EVENT_TYPES}
     for index, envelope in enumerate(envelopes):
@@ -87,10 +87,10 @@ def from_row(row: Mapping[str, Any]) -> Envelope:
 
 
 class _Shape(NamedTuple):
-    """How to read nulls in a struct and in the structs inside it.
+    """How to read nulls in a struct and in its nested structs.
 
-    In the fields named in ``unknown``, null means that the value is unknown, which differs from the field's default.
-    In any other field, null means the default, because the field was added after the row was written.
+    In the ``unknown`` fields, null means that the value is unknown, which differs from the default. In any other field,
+    null means the default, because the field was added after the row was written.
     """
 
     unknown: frozenset[str]
@@ -115,14 +115,14 @@ def _shape(cls: type[msgspec.Struct]) -> _Shape:
 
 
 def _struct_in(hint: Any) -> type[msgspec.Struct] | None:
-    """Return the struct type that a type hint is or contains, or None if there is no struct."""
+    """Return the struct type that a type hint is or contains, or None."""
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return hint
     return next((found for part in get_args(hint) if (found := _struct_in(part)) is not None), None)
 
 
 def _known(fields: Mapping[str, Any], shape: _Shape) -> dict[str, Any]:
-    """Drop the fields whose null means their default."""
+    """Drop the fields in which null means the default."""
     return {
         name: _known_inside(item, shape.inner[name]) if name in shape.inner else item
         for name, item in fields.items()
@@ -137,7 +137,7 @@ def _known_inside(value: Any, shape: _Shape) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Turn structs into dictionaries. Fields with default values are included, because a Parquet row is complete."""
+    """Convert structs to dictionaries, including fields with default values, because a Parquet row is complete."""
     if isinstance(value, msgspec.Struct):
         return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, tuple | list):

@@ -1,15 +1,15 @@
-"""Canonical JSON, and digests of it. Equal values give equal bytes on every machine."""
+"""Canonical JSON and its digests. Equal values give equal bytes on every machine."""
 
 import hashlib
 from typing import Any
 
 import msgspec
 
-_encoder = msgspec.json.Encoder(order="sorted")  # fields of structs too, unlike "deterministic"
+_encoder = msgspec.json.Encoder(order="sorted")  # sorts struct fields too, unlike "deterministic"
 
 
 def canonical_json(value: Any) -> bytes:
-    """Encode a value as JSON with sorted keys and no spaces. Structs become objects."""
+    """Encode a value as JSON with sorted keys and no spaces."""
     return _encoder.encode(value)
 
 
@@ -19,5 +19,5 @@ def digest(value: Any) -> str:
 
 
 def short_digest(value: Any) -> str:
-    """Return the first 128 bits of :func:`digest` as 32 hexadecimal digits. Used for trial ids and requests."""
+    """Return the first 128 bits of :func:`digest` as 32 hexadecimal digits."""
     return digest(value)[:32]

@@ -1,4 +1,4 @@
-"""The events that close a stream. They hold the stream's digest: a SHA-256 over all its records."""
+"""The events that close a stream and hold its digest, a SHA-256 over all its records."""
 
 import hashlib
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ from lhaw_record.recorder.events.encoding import encoded
 CLOSING = (RunFinished, TrialFinished, TrialFailed)
 CLOSING_TYPES = tuple(type_name(cls) for cls in CLOSING)
 DECISIONS = (*CLOSING, OracleBudgetSet, RunStarted, *CONTROL)
-"""Events that other hosts act on: ends of streams, action budgets, starts of runs, and commands to the daemon."""
+"""Events that other hosts act on: stream ends, action budgets, run starts and daemon commands."""
 PROCESS_ENDED = "the process that recorded this stream ended before it was finished"
 RECORDER_ENDED = "the recorder ended before this stream was finished"
 
 
 def covered(envelope: Envelope) -> bytes:
-    """Return the bytes of a record that the stream digest covers. In a closing record, the digest is left out."""
+    """Return the bytes of a record that the stream digest covers, which exclude the digest in a closing record."""
     return encoded(with_digest(envelope, "") if isinstance(envelope.event, CLOSING) else envelope)
 
 
@@ -38,7 +38,7 @@ def with_digest(envelope: Envelope, digest: str) -> Envelope:
 
 
 def closing_event(first: AnyEvent, message: str) -> AnyEvent:
-    """Return the event that ends an unfinished stream: the trial is owed a new attempt, or the run was interrupted."""
+    """Return the event that closes an unfinished stream: a failed trial, to be repeated, or an interrupted run."""
     if isinstance(first, RunStarted):
         return RunFinished(
             run_id=first.run_id,
@@ -53,7 +53,7 @@ def closing_event(first: AnyEvent, message: str) -> AnyEvent:
 
 
 def closing_record(records: Sequence[Envelope], now_us: int) -> Envelope:
-    """Return the record that closes the stream of a dead process, with the digest of the whole stream."""
+    """Return the record that closes the stream of a dead process."""
     last = records[-1]
     closing = msgspec.structs.replace(
         last,

@@ -1,8 +1,8 @@
-"""The encoded form of a record, which journals store and stream digests cover: MessagePack in its shortest form.
+"""The encoded form of a record in journals and stream digests: MessagePack in its shortest form.
 
-Fields that equal their default are left out, so a field that is added later changes no encoded record. An event that
-could be journaled but never sealed is refused: Arrow has signed 64-bit integers, msgpack's largest integer is twice as
-large, and JSON's are unlimited.
+Fields equal to their default are omitted, so adding a field does not change existing encoded records. An event that
+could be journaled but never sealed is rejected: Arrow integers are signed 64-bit, MessagePack integers can be twice as
+large, and JSON integers are unlimited.
 """
 
 import re
@@ -20,15 +20,11 @@ EventT = TypeVar("EventT", bound=Event)
 LARGEST_INTEGER = (1 << 63) - 1
 
 _encoder = msgspec.msgpack.Encoder()
-_may_be_too_large = re.compile(rb"\xcf[\x80-\xff]").search  # a number of 64 bits, or similar text
+_may_be_too_large = re.compile(rb"\xcf[\x80-\xff]").search  # an integer above 2**63 - 1, or text that looks like one
 
 
 def encoded(envelope: Envelope) -> bytes:
-    """Return the encoded record.
-
-    Raises:
-        RecordingFailed: The event holds an integer that Parquet cannot store.
-    """
+    """Return the encoded record, or raise RecordingFailed if Parquet cannot store one of its integers."""
     plain = msgspec.to_builtins(envelope)  # a dictionary's header depends on its size, a struct's on its class
     try:
         payload = _encoder.encode(plain)
@@ -57,7 +53,7 @@ def _too_large(envelope: Envelope) -> RecordingFailed:
 
 
 def map_text(event: EventT, function: Callable[[str], str]) -> EventT:
-    """Return the event with a function applied to every text in it but the words of the log itself."""
+    """Return the event with a function applied to every string except the log's own vocabulary."""
 
     def apply(value: object) -> object:
         if isinstance(value, str):
@@ -73,7 +69,7 @@ def map_text(event: EventT, function: Callable[[str], str]) -> EventT:
 
 @cache
 def _log_words() -> frozenset[str]:
-    """Return the names of event types and the values of closed choices. A key that is spelled so hides none of them."""
+    """Return event type names and Literal values, which redaction must keep even if a secret is spelled the same."""
     pending: list[object] = [msgspec.json.schema(AnyEvent)]
     found: set[str] = set()
     while pending:

@@ -1,4 +1,4 @@
-"""Events that generate a benchmark, and those that register tasks and variants when a run first uses them."""
+"""Events about generating a benchmark, and about registering tasks and variants when a run first uses them."""
 
 from lhaw_record.recorder.events.values import Event, Segment, Task, Usage, Value, Variant
 
@@ -11,7 +11,7 @@ class RejectedSegment(Value, frozen=True):
 
 
 class SegmentsExtracted(Event, frozen=True, tag="segments_extracted"):
-    """An extractor found the removable segments of a task. They are in the order of the prompt.
+    """An extractor found the removable segments of a task, listed in prompt order.
 
     ``extractor`` is ``rules/N`` or the name of a model. ``grounding`` names the extractor's inputs besides the prompt
     (``trajectory``, ``checkpoints``, ``environment``, ``trials``). ``extractor_digest`` covers the extractor's rules or
@@ -30,18 +30,18 @@ class SegmentsExtracted(Event, frozen=True, tag="segments_extracted"):
 
 
 class FailedCheck(Value, frozen=True):
-    """A check that a rewritten prompt failed, and what the check found."""
+    """A check that a rewritten prompt failed."""
 
     check: str
     message: str
 
 
 class GateJudgement(Value, frozen=True):
-    """What a model was asked about a rewritten prompt, beside the rules of the gate.
+    """A model's judgement of a rewritten prompt, in addition to the rules of the gate.
 
     ``judge`` is the model's name. ``judge_digest`` covers the prompts, the parameters and the number of guesses.
-    ``judged`` names what was asked. ``guesses`` counts the tries to get a removed value back, and ``hits`` those that
-    did; a try without a usable value does not count as one.
+    ``judged`` names the questions. ``guesses`` counts the usable attempts to guess a removed value, and ``hits`` the
+    correct ones.
     """
 
     judge: str
@@ -54,7 +54,7 @@ class GateJudgement(Value, frozen=True):
 class VariantRejected(Event, frozen=True, tag="variant_rejected"):
     """A rewritten prompt failed its checks. ``attempt`` counts from 1. ``is_final`` marks the last attempt.
 
-    ``attempt`` 0 withdraws a variant that had been made without a model's judgement, and that a model refused later.
+    ``attempt`` 0 withdraws a variant that was generated without a model's judgement and that a model rejected later.
 
     ``prompt`` and ``diff`` are None if the rewriter returned no prompt. ``reason`` is one sentence.
     ``judgement`` is None if no model judged the prompt.
@@ -86,7 +86,7 @@ class Quota(Value, frozen=True):
 
 
 class SelectedVariant(Value, frozen=True):
-    """A selected variant, and the ambiguity class it was selected for."""
+    """A selected variant and the ambiguity class it was selected for."""
 
     variant_id: str
     variant_digest: str
@@ -101,7 +101,7 @@ class Excluded(Value, frozen=True):
 
 
 class BenchmarkSelected(Event, frozen=True, tag="benchmark_selected"):
-    """A set of variants was selected. If a quota has too few eligible variants, it stays short and is never padded."""
+    """A set of variants was selected. A quota with too few eligible variants stays short."""
 
     selection: str
     benchmark: str
@@ -114,7 +114,7 @@ class BenchmarkSelected(Event, frozen=True, tag="benchmark_selected"):
 
 
 class TaskRegistered(Event, frozen=True, tag="task_registered"):
-    """A run used a task. The task's checkpoints are in the order of the terminal state."""
+    """A run used a task, whose checkpoints are in the order of the terminal state."""
 
     task: Task
     task_digest: str

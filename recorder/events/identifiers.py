@@ -1,7 +1,7 @@
-"""The types of ids and numbers in events. They are checked when an event is decoded, because ids become file names.
+"""The types of ids and numbers in events, validated on decoding.
 
-Events come from journals, segments, exports and other stores, and their authors are not trusted. msgspec checks these
-annotations only when it decodes a record, so creating an event in our own code costs nothing.
+Authors of records are not trusted, and ids become file names. msgspec checks these annotations only when it decodes a
+record, so creating an event in our own code costs nothing.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 _DIGEST = r"^[0-9a-f]{64}\Z"
-# Begins with a letter, digit or '_', so it is neither '..' nor a program option; no slash, space or unprintable.
+# Begins with a letter, digit or '_', so it is neither '..' nor an option; no slash, space or control character.
 _NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:@+=,~-]{0,254}\Z"
 _EXPERIMENT = r"^[a-z0-9][a-z0-9._-]{0,99}\Z"
 _LARGEST_ATTEMPT = (1 << 31) - 1

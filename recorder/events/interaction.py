@@ -1,7 +1,7 @@
-"""Events of what an agent does in a trial, which questions it asks, and what it is told unasked.
+"""Events about an agent's actions, its questions, and the clarification injected into its conversation.
 
-Actions are counted from 1: one tool call, or one assistant turn without a tool call. Questions are counted at the
-ask_user server, so the name that a client gives the tool does not matter.
+An action is one tool call, or one assistant turn without a tool call; actions are counted from 1. Questions are counted
+at the ask_user server, so the name that a client gives the tool does not matter.
 """
 
 from typing import Literal
@@ -15,9 +15,9 @@ SandboxLimit = Literal["command_seconds", "memory_mb", "processes", "file_mb"]
 class ActionStarted(Event, frozen=True, tag="action_started"):
     """An action is about to be executed. This event is durable before the action runs.
 
-    Behind a gateway, the agent executes its actions itself, and an action is recorded when a later request contains
-    it. ``arguments_json`` is canonical JSON for kind ``tool``, the raw text for ``malformed`` and ``{}`` for ``text``.
-    ``model_call_id`` is None if the model call that asked for the action is unknown.
+    Behind a gateway, the agent executes its own actions, and each is recorded when a later request contains it.
+    ``arguments_json`` is canonical JSON for kind ``tool``, the raw text for ``malformed`` and ``{}`` for ``text``.
+    ``model_call_id`` is None if the model call that requested the action is unknown.
     """
 
     action_index: int
@@ -33,10 +33,10 @@ class ActionFinished(Event, frozen=True, tag="action_finished"):
 
     The result, the error flag and the duration are None if the source of an imported trial lacks them.
 
-    ``reference_result_sha256`` is the digest of the result that a recorded reference of the task has for the same call,
-    and ``is_same_as_reference`` whether the live one is byte-identical; a difference is no error. ``limit_met`` is the
-    key under ``[limits]`` that stopped the action, and ``limits_watched`` the keys that would have been noticed: any
-    other may have been met unseen. None is nobody watched (programs, imports, older events).
+    ``reference_result_sha256`` is the digest of the result for the same call in the task's recorded reference.
+    ``is_same_as_reference`` says whether the live result is byte-identical; a difference is not an error. ``limit_met``
+    is the key under ``[limits]`` that stopped the action. ``limits_watched`` are the keys that were monitored, None if
+    there was no monitoring (programs, imports, older events); any other limit may have been reached unnoticed.
     """
 
     action_index: int
@@ -52,14 +52,14 @@ class ActionFinished(Event, frozen=True, tag="action_finished"):
 
 
 class RevealedSegment(Value, frozen=True):
-    """A removed segment that an answer revealed. ``is_requested`` says whether the agent had asked for it."""
+    """A removed segment that an answer revealed, and whether the agent had asked for it."""
 
     segment_id: str
     is_requested: bool
 
 
 class RejectedAnswer(Value, frozen=True):
-    """A reply of the simulated user's model that the agent did not get, and what was wrong with it.
+    """A reply from the simulated user's model that was not passed to the agent.
 
     ``problem`` is ``empty``, ``echo`` (it repeats the question), ``withheld`` or ``volunteered``.
     """
@@ -81,9 +81,9 @@ class QuestionAsked(Event, frozen=True, tag="question_asked"):
 class QuestionAnswered(Event, frozen=True, tag="question_answered"):
     """The simulated user answered a question. ``revealed`` is ``()`` if nothing was revealed, None if unknown.
 
-    ``answer`` and ``latency_ms`` are None if the source of an imported trial lacks them. ``withheld`` has the ids of
-    the removed segments that the question asks for and the answer lacks, None if unknown. ``rejected`` has the replies
-    that did not pass the checks of the ``llm`` simulator.
+    ``answer`` and ``latency_ms`` are None if the source of an imported trial lacks them. ``withheld`` holds the ids of
+    the removed segments that the question asks for and the answer omits, None if unknown. ``rejected`` holds the
+    replies that failed the checks of the ``llm`` simulator.
     """
 
     question_id: str
@@ -98,7 +98,7 @@ class QuestionAnswered(Event, frozen=True, tag="question_answered"):
 class ClarificationInjected(Event, frozen=True, tag="clarification_injected"):
     """The clarification was inserted into the conversation, or skipped.
 
-    It is inserted after action ``after_action``, at the first clean turn boundary from ``target_action`` on. Status
+    It is inserted after action ``after_action``, at the first clean turn boundary at or after ``target_action``. Status
     ``skipped`` means that the trial ended first, and ``reason`` says why. The target, the message and the segments are
     None if the source of an imported trial lacks them. Source: Ask Early, section 4.
     """
@@ -113,11 +113,11 @@ class ClarificationInjected(Event, frozen=True, tag="clarification_injected"):
 
 
 class AnchorLost(Event, frozen=True, tag="anchor_lost"):
-    """A request on the main thread no longer contains the reply that the injected message followed, its anchor.
+    """A request on the main thread no longer contains the anchor, the reply that the injected message followed.
 
-    This happens only behind a gateway: the agent restarted its conversation, with a summary or from the beginning.
+    This happens only behind a gateway, when the agent restarts its conversation, with a summary or from the beginning.
     ``model_call_id`` is the first call whose request lacks the reply to ``anchor_call_id``. ``reason`` says how that
-    request was recognised as one of the main thread.
+    request was recognised as part of the main thread.
     """
 
     model_call_id: str
@@ -127,10 +127,10 @@ class AnchorLost(Event, frozen=True, tag="anchor_lost"):
 
 
 class InjectionReapplied(Event, frozen=True, tag="injection_reapplied"):
-    """The gateway inserts the injected message at another place from this call on, because its anchor was lost.
+    """From this call on, the gateway inserts the injected message at a different position, because its anchor was lost.
 
-    Until then, the gateway inserts the message at its first place in every request, because the agent's own history
-    does not contain it. These insertions are not recorded one by one.
+    Until then, the gateway inserts the message at its first position in every request, because the agent's own history
+    does not contain it. These insertions are not recorded individually.
     """
 
     model_call_id: str

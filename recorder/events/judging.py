@@ -1,4 +1,4 @@
-"""Verdicts about finished trials and about variants, of models and of people. They never change what was recorded."""
+"""Verdicts of models and people about finished trials and variants. They never change what was recorded."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ FlagVerdict = Literal["yes", "no", "not_applicable"]
 
 
 class JudgedFlag(Value, frozen=True):
-    """One failure-mode flag from LHAW, appendix J. It is ``not_applicable`` if its prerequisite is not met."""
+    """A failure-mode flag from LHAW, appendix J, ``not_applicable`` if its prerequisite is not met."""
 
     flag: str
     verdict: FlagVerdict
@@ -26,7 +26,7 @@ class QuestionJudged(Event, frozen=True, tag="question_judged"):
 
 
 class NewTaskJudged(Event, frozen=True, tag="new_task_judged"):
-    """A judge decided whether a variant's trials solved a new task: the one its underspecified prompt describes."""
+    """A judge decided whether a variant's trials solved a different task, the one that its prompt describes."""
 
     variant_digest: str
     judged_stream_ids: tuple[str, ...]
@@ -42,8 +42,8 @@ ReviewDecision = Literal["accepted", "rejected", "edited"]
 class VariantReviewed(Event, frozen=True, tag="variant_reviewed"):
     """A person read a variant and decided whether it may be used. A reviewer's last decision about a variant counts.
 
-    ``reason`` is why it was rejected or edited: a name that docs/selection.md lists. ``edited_digest`` is the variant
-    that the reviewer wrote in its place. ``shown_s`` is how long the variant was on the reviewer's screen, in seconds.
+    ``reason`` says why it was rejected or edited, as a name from docs/selection.md. ``edited_digest`` is the variant
+    that the reviewer wrote to replace it. ``shown_s`` is how long the variant was on the reviewer's screen, in seconds.
     """
 
     benchmark: str
@@ -59,10 +59,10 @@ class VariantReviewed(Event, frozen=True, tag="variant_reviewed"):
 
 
 class TrialsDiscarded(Event, frozen=True, tag="trials_discarded"):
-    """A person set attempts of trials aside: no table uses them. The last event about an attempt counts.
+    """A person excluded attempts from all tables. The last event about an attempt counts.
 
-    ``stream_ids`` are the attempts. ``is_owed`` lets the experiment's next run attempt their trials again.
-    ``is_undone`` takes them back in.
+    ``stream_ids`` are the attempts. If ``is_owed`` is true, the experiment's next run attempts their trials again. If
+    ``is_undone`` is true, the attempts are included again.
     """
 
     stream_ids: tuple[str, ...]
@@ -75,9 +75,9 @@ NoteCause = Literal["agent", "task", "user_simulator", "grader", "infrastructure
 
 
 class TrialsNoted(Event, frozen=True, tag="trials_noted"):
-    """A person wrote a note about attempts of trials. No number changes. Per author and attempt the last note counts.
+    """A person wrote a note about attempts, which changes no number. Each author's last note on an attempt counts.
 
-    ``cause`` is what the person holds responsible for what went wrong. ``is_undone`` takes the author's note back.
+    ``cause`` is what the author blames for the failure. If ``is_undone`` is true, the author withdrew the note.
     """
 
     stream_ids: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Events of language model calls. ``call_id`` joins a request with its reply or failure."""
+"""Events about language model calls. ``call_id`` joins a request with its reply or failure."""
 
 from typing import Literal
 
@@ -21,22 +21,22 @@ class RepliedToolCall(Value, frozen=True):
 
 
 class ModelCalled(Event, frozen=True, tag="model_called"):
-    """A request was sent to a model. Its conversation is stored as a delta to the parent call.
+    """A request was sent to a model. Its conversation is stored as a delta from the parent call.
 
-    The first ``shared_count`` canonical messages equal those of the parent call's request plus reply.
+    The first ``shared_count`` canonical messages equal the parent call's request plus its reply.
     ``new_messages_json`` holds the rest. A new message that is the result of an action has ``result_of_action`` instead
     of ``content``, because the text is in that action's ``action_finished`` event, earlier in the same stream.
 
     ``request_digest`` covers the whole message list with all contents: it is the first 128 bits of the SHA-256 of its
-    canonical JSON. ``tools_json`` is set in the first call of a thread and whenever the tools changed.
+    canonical JSON. ``tools_json`` is set in the first call of a thread and whenever the tools change.
     ``parameters_json`` is None if the parameters are unknown. ``kind_reason`` says how the kind of a call behind a
     gateway was recognised.
 
-    ``thread_change`` says what else happened to its thread: it was recognised as one that goes on (``promoted``), or
-    lost earlier replies (``compacted``), its history (``restarted``) or its end (``rewound``). ``form_known_by`` is set
-    if a reply of a given form was wanted: it says how it was known whether the model takes a JSON schema (``listed``,
-    ``tried``, ``unlisted``, ``refused``, ``parameter``). The schema, if it was sent, is among the parameters.
-    ``cache_marks`` are the messages at whose end the request was marked for the provider's cache, counted from 0.
+    ``thread_change`` says what happened to the thread: it was recognised as a continuing one (``promoted``), or it lost
+    earlier replies (``compacted``), its history (``restarted``) or its end (``rewound``). ``form_known_by`` is set if a
+    structured reply was requested; it says how support for JSON schemas was determined (``listed``, ``tried``,
+    ``unlisted``, ``refused``, ``parameter``). If a schema was sent, it is among the parameters. ``cache_marks`` are the
+    indexes, from 0, of the messages that end with a marker for the provider's cache.
     """
 
     call_id: str
@@ -58,10 +58,10 @@ class ModelCalled(Event, frozen=True, tag="model_called"):
 
 
 class Reasoning(Value, frozen=True):
-    """The reasoning in a reply: the ``text`` that the provider shows, None if it shows none.
+    """The reasoning in a reply. ``text`` is None if the provider does not disclose it.
 
-    ``provider_state_json`` is what the provider wants back unchanged with the next request, such as signed thinking,
-    reasoning items or thought signatures. It is the ``provider_state`` of the canonical message.
+    ``provider_state_json`` must be sent back unchanged with the next request, for example signed thinking, reasoning
+    items or thought signatures. It is the ``provider_state`` of the canonical message.
     """
 
     text: str | None = None
@@ -72,12 +72,12 @@ _TOO_LATE = (408, 504)
 
 
 class Wire(Value, frozen=True):
-    """The SHA-256 of the bodies of a request and its reply as they went over the wire. None if a body was not seen.
+    """The SHA-256 of the request and reply bodies as sent over the network, None for a body that was not seen.
 
     ``first_token_ms`` is the time from sending the request to the first generated piece, if the reply was streamed.
-    ``changes_json`` has the parameters that a library changed on the way, each with the value that was sent, null if it
-    was dropped. It is None if the request was sent as recorded. ``call_in_text`` names the notation of a tool call that
-    a reply without tool calls has in its text, because the server did not recognise it.
+    ``changes_json`` maps each parameter that a library changed to the value it sent, null if it dropped the parameter.
+    It is None if the request was sent as recorded. ``call_in_text`` names the notation of a tool call that the server
+    did not recognise and left in the text of the reply.
     """
 
     sent_sha256: Sha256 | None = None
@@ -88,7 +88,7 @@ class Wire(Value, frozen=True):
 
 
 class ModelResponded(Event, frozen=True, tag="model_responded"):
-    """A model replied to a call. Token counts are those of the provider. ``cost_usd`` is None if the price is unknown.
+    """A model replied to a call. The provider reports the token counts. ``cost_usd`` is None if the price is unknown.
 
     The token counts, the latency and the finish reason are None if the source of an imported trial lacks them.
     """
@@ -108,8 +108,8 @@ class ModelResponded(Event, frozen=True, tag="model_responded"):
 class ModelFailed(Event, frozen=True, tag="model_failed"):
     """A model call got no usable reply. ``is_retried`` says whether another request follows.
 
-    ``wire`` is as in ``model_responded``. ``usage`` is what the provider had reported of a stream that broke off, which
-    is a lower bound, or of a reply that arrived and was of no use. It is None if the provider had reported nothing.
+    ``wire`` is as in ``model_responded``. ``usage`` is what the provider reported for an unusable reply, or for an
+    interrupted stream, for which it is a lower bound. It is None if the provider reported nothing.
     """
 
     call_id: str
@@ -125,10 +125,9 @@ class ModelFailed(Event, frozen=True, tag="model_failed"):
 
     @property
     def has_unknown_cost(self) -> bool:
-        """Whether the request was perhaps paid for, and nobody knows how much.
+        """Whether the request may have been charged at an unknown cost.
 
-        What was never sent costs nothing. Neither does what a provider refuses with an HTTP error, unless that says
-        that the reply came too late.
+        A request that was never sent costs nothing, nor does one refused with an HTTP error other than a timeout.
         """
         if self.usage is not None and any(value is not None for value in msgspec.structs.astuple(self.usage)):
             return self.usage.cost_usd is None

@@ -1,4 +1,4 @@
-"""Events of runs, of the daemon's queue of experiments, and of imports."""
+"""Events about runs, the daemon's experiment queue, and imports."""
 
 import msgspec
 
@@ -19,8 +19,8 @@ class RunStarted(Event, frozen=True, tag="run_started"):
     """A run started. The event holds the normalised experiment file and describes the code and the machine.
 
     ``kind`` is ``experiment`` if the run executes an experiment file and plans trials. Otherwise it is the command that
-    adds to finished trials, such as ``judge`` or ``grade``. Earlier versions kept the kind in the configuration, so
-    read it from :attr:`run_kind`.
+    adds to finished trials, such as ``judge`` or ``grade``. Read :attr:`run_kind` instead:
+    earlier versions kept the kind in the configuration.
     """
 
     run_id: str
@@ -37,7 +37,7 @@ class RunStarted(Event, frozen=True, tag="run_started"):
 
     @property
     def run_kind(self) -> str:
-        """The kind of the run, also for runs that an earlier version recorded."""
+        """The kind of the run, including runs recorded by earlier versions."""
         return self.kind or msgspec.json.decode(self.config_json).get("command") or EXPERIMENT
 
 
@@ -55,7 +55,7 @@ class RunFinished(Event, frozen=True, tag="run_finished"):
 
 
 class OracleBudgetSet(Event, frozen=True, tag="oracle_budget_set"):
-    """The action budget B of one unit was set, in actions. It is fixed once, before the unit's first injected trial.
+    """The action budget B of one unit was set, once, before the unit's first injected trial.
 
     ``unit_id`` is the task id if ``scope`` is ``task``, otherwise the variant id. Source: Ask Early, appendix A.11.3.
     """
@@ -71,17 +71,17 @@ class OracleBudgetSet(Event, frozen=True, tag="oracle_budget_set"):
 
 
 CONTROL_EXPERIMENT = "daemon"
-"""The experiment id under which the daemons of a store record their commands."""
+"""The experiment id under which a store's daemons record commands."""
 
 NOTES_EXPERIMENT = "trial-notes"
-"""The experiment id under which all notes about trials of a store are recorded."""
+"""The experiment id under which all notes about a store's trials are recorded."""
 
 
 class ExperimentSubmitted(Event, frozen=True, tag="experiment_submitted"):
     """Somebody submitted an experiment to the daemon. ``config_json`` is the normalised file as canonical JSON.
 
-    ``path`` is the original experiment file. Relative paths in the file start from its folder. A later submission
-    under the same name replaces an earlier one. ``by`` is the name that the submitter gave.
+    ``path`` is the original experiment file, whose relative paths start from its folder. A later submission under the
+    same name replaces an earlier one. ``by`` is the name that the submitter gave.
     """
 
     experiment: str
@@ -92,7 +92,7 @@ class ExperimentSubmitted(Event, frozen=True, tag="experiment_submitted"):
 
 
 class ExperimentPaused(Event, frozen=True, tag="experiment_paused"):
-    """Pause an experiment: the daemon starts no more of its trials, and its running trials continue to their end."""
+    """Pause an experiment: the daemon starts no more of its trials, but lets running trials finish."""
 
     experiment: str
     by: str
@@ -106,14 +106,14 @@ class ExperimentResumed(Event, frozen=True, tag="experiment_resumed"):
 
 
 class ExperimentCancelled(Event, frozen=True, tag="experiment_cancelled"):
-    """Cancel an experiment and end its running trials. It starts again only when somebody submits it again."""
+    """Cancel an experiment and end its running trials. It runs again only if it is resubmitted."""
 
     experiment: str
     by: str
 
 
 class ExperimentRetuned(Event, frozen=True, tag="experiment_retuned"):
-    """Run at most ``concurrency`` of an experiment's trials at a time from now on, whatever its file says."""
+    """From now on, run at most ``concurrency`` trials of an experiment at a time, regardless of its file."""
 
     experiment: str
     concurrency: int
@@ -121,7 +121,7 @@ class ExperimentRetuned(Event, frozen=True, tag="experiment_retuned"):
 
 
 class ExperimentRequeued(Event, frozen=True, tag="experiment_requeued"):
-    """Retry trials that were given up. Each gets as many new attempts as the experiment file allows."""
+    """Retry abandoned trials, each with as many new attempts as the experiment file allows."""
 
     experiment: str
     trial_ids: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Events of one attempt at a trial: its complete description at the start, its grading, and how it ended."""
+"""Events about one attempt at a trial: its full description at the start, its grading, and its end."""
 
 from typing import Literal
 
@@ -86,7 +86,7 @@ class TrialFinished(Event, frozen=True, tag="trial_finished"):
 
 
 class TrialFailed(Event, frozen=True, tag="trial_failed"):
-    """Last event of an attempt that failed because of infrastructure. It means missing data, never a score of zero.
+    """Last event of an attempt that failed because of infrastructure. It is missing data, not a score of zero.
 
     ``boundary`` is None if the source of an imported trial does not say where it failed. ``charged_ms`` and
     ``waited_ms`` are as in ``trial_finished``.
@@ -104,9 +104,9 @@ class TrialFailed(Event, frozen=True, tag="trial_failed"):
 
 
 class CheckpointScored(Event, frozen=True, tag="checkpoint_scored"):
-    """A checkpoint got ``score`` of ``total`` points. Grading an attempt again adds results and never replaces any.
+    """A checkpoint got ``score`` of ``total`` points. Regrading an attempt adds results and never replaces any.
 
-    ``graded_stream_id`` names the graded attempt if the result is recorded in another stream, as in a later grading.
+    ``graded_stream_id`` names the graded attempt if the result is recorded in another stream, as in regrading.
     """
 
     checkpoint_id: str
@@ -121,7 +121,7 @@ class CheckpointScored(Event, frozen=True, tag="checkpoint_scored"):
 
 
 class ArtifactStored(Event, frozen=True, tag="artifact_stored"):
-    """A file that a trial left behind was stored. The bytes were durable in ``STORE/blobs`` before this event."""
+    """A file from a trial was stored. Its bytes were durable in ``STORE/blobs`` before this event."""
 
     sha256: Sha256
     media_type: str
@@ -134,12 +134,12 @@ Flag = Literal["no_main_thread", "actions_uncounted", "injection_lost"]
 
 
 class TrialFlagged(Event, frozen=True, tag="trial_flagged"):
-    """A trial behind a gateway whose numbers may describe the recording instead of the agent.
+    """A trial behind a gateway whose measurements may be recording artifacts.
 
     ``no_main_thread`` means that no conversation was recognised as the agent's own. ``actions_uncounted`` means that
-    the agent went on acting and its actions were not counted. ``injection_lost`` means that the message was due, or had
-    been inserted, and the agent worked on without it. ``detail`` says how this was noticed. Each flag is recorded once,
-    when the program has ended.
+    the agent took further actions that were not counted. ``injection_lost`` means that the message was due, or had been
+    inserted, but the agent continued without it. ``detail`` says how this was detected. Each flag is recorded once,
+    after the program has ended.
     """
 
     flag: Flag

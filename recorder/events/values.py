@@ -39,8 +39,8 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base class of every recorded value. Values are frozen, and equal values always encode to the same bytes.
 
     Stream digests depend on this. Two things would break it, so they are normalised when a value is created. First, an
-    integer in a float field has another msgpack type than the float that comes back from Parquet. Second,
-    ``omit_defaults`` compares strings and floats with their defaults by identity, and decoded ones are new objects.
+    integer in a float field has a different msgpack type from the float that Parquet returns. Second, ``omit_defaults``
+    compares strings and floats with their defaults by identity, but decoded values are new objects.
     """
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class Event(Value, frozen=True, kw_only=True, omit_defaults=True, tag_field="typ
     """A recorded fact. An event is complete when it is written and never changes.
 
     Some values are always known to our own runner but may be missing from the source of an imported event. They are
-    then None and never invented. The check ``recorded_trials_are_known`` finds recorded trials that lack such a value.
+    then None, never guessed. The check ``recorded_trials_are_known`` finds recorded trials that lack such a value.
 
     A field added later needs a default. Defaults are not encoded, so old records keep their digests. If the field may
     be None, its default must be None, because the field reads as null in the rows of older segments.
@@ -99,12 +99,12 @@ class Task(Value, frozen=True):
 
     @property
     def task_digest(self) -> str:
-        """SHA-256 over every field. A task with a changed prompt, checkpoint or environment is a different task."""
+        """SHA-256 over every field."""
         return digest(self)
 
 
 class Segment(Value, frozen=True):
-    """One atomic piece of a prompt that can be removed. Scores are 0, 0.5 or 1, or None if unknown.
+    """An atomic, removable piece of a prompt. Scores are 0, 0.5 or 1, or None if unknown.
 
     ``decoy`` is the wrong value that replaces the segment, or None if the segment was only removed. ``revealed_after``
     is the id of the segment that must be known before this one can be asked for.
@@ -140,7 +140,7 @@ class ChangeArgument(Value, frozen=True):
 
 
 class EnvironmentChange(Value, frozen=True):
-    """A change to a task's environment. The benchmark interprets its kind and its arguments."""
+    """A change to a task's environment, interpreted by the benchmark."""
 
     kind: str
     arguments: tuple[ChangeArgument, ...]
@@ -156,9 +156,9 @@ class Variant(Value, frozen=True):
     With severity ``environment``, the prompt is the task's own, and ``environment_change`` says what differs in the
     environment. With origin ``control``, nothing that matters is missing from the prompt.
 
-    ``fault`` is what is wrong with the request if it lacks nothing: its segments are then what the user means, and a
-    ``decoy`` is what the request says instead. ``follow_up`` is a second request of the user, made when the work on the
-    first is handed in; the segments belong to it.
+    ``fault`` says what is wrong with a request from which nothing is missing. Its segments are then what the user
+    means, and each ``decoy`` is what the request says instead. ``follow_up`` is a second request from the user, made
+    when the agent hands in the first; the segments then belong to the second.
     """
 
     benchmark: str
@@ -178,19 +178,19 @@ class Variant(Value, frozen=True):
 
     @property
     def prompt_state(self) -> PromptState:
-        """What its prompt is called in a condition. Variants run only under the conditions with their prompt state."""
+        """The prompt state of the conditions that the variant runs under."""
         if self.is_control:
             return "control"
         return "underspecified" if self.fault is None else "faulty"
 
     @property
     def is_control(self) -> bool:
-        """Whether this is a control variant. Control variants run only under the control conditions."""
+        """Whether this is a control variant."""
         return self.origin == "control"
 
     @property
     def variant_digest(self) -> str:
-        """SHA-256 over every field that a trial can depend on. The assigned ambiguity class is not one of them."""
+        """SHA-256 over every field that a trial can depend on, which excludes the assigned ambiguity class."""
         measured = msgspec.structs.replace(self, ambiguity_class=None, classified_by=None)
         return digest(measured)
 
@@ -198,7 +198,7 @@ class Variant(Value, frozen=True):
 class Usage(Value, frozen=True):
     """Token counts and price of one or more model calls. Numbers that were not reported are None, never 0.
 
-    ``input_tokens`` include those read from a cache and those written to it, ``output_tokens`` those of reasoning.
+    ``input_tokens`` includes tokens read from and written to a cache. ``output_tokens`` includes reasoning tokens.
     """
 
     input_tokens: int | None = 0
@@ -219,7 +219,7 @@ def condition_of(prompt_state: str, channel: str) -> str:
 
 
 def prompt_state_and_channel(condition: str) -> tuple[PromptState, Channel]:
-    """Return the prompt state and the channel of a condition. This is the inverse of :func:`condition_of`."""
+    """Return the prompt state and the channel of a condition."""
     if condition not in _PROMPTS_AND_CHANNELS:
         raise ValueError(f"unknown condition {condition!r}; known: {', '.join(CONDITIONS)}")
     return _PROMPTS_AND_CHANNELS[condition]

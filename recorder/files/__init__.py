@@ -1,1 +1,1 @@
-"""File operations: durable writes to the local disk, and access to the place that several hosts share."""
+"""File operations: durable writes to the local disk, and access to remote storage shared by several hosts."""

@@ -1,6 +1,6 @@
 """The recorder's file operations. Every change on disk goes through the class ``Disk``.
 
-Crash tests substitute their own disk, which records each write, sync and rename and can fail at any of them.
+Crash tests substitute a disk that records each write, sync and rename and can fail at any of them.
 """
 
 import os
@@ -22,7 +22,7 @@ class Disk:
             view = view[os.write(descriptor, view) :]
 
     def sync(self, descriptor: int) -> None:
-        """Make the content and the length of a file durable."""
+        """Make the content and length of a file durable."""
         os.fdatasync(descriptor)
 
     def truncate(self, descriptor: int, size: int) -> None:
@@ -51,7 +51,7 @@ class Disk:
 
 
 def publish(disk: Disk, path: Path, content: bytes) -> None:
-    """Write a file atomically: it appears under its name complete and durable, or not at all."""
+    """Write a file atomically and durably."""
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")  # several processes may write the same blob
     try:
         descriptor = disk.create(temporary)

@@ -1,4 +1,4 @@
-"""The layout of a store: the names of its files and folders, and the content of its marker file."""
+"""The layout of a store: its file and folder names, and the content of its marker file."""
 
 import json
 import re
@@ -31,12 +31,12 @@ class JournalName(msgspec.Struct, frozen=True, order=True):
 
 
 def is_journal(path: Path) -> bool:
-    """Return whether a file is named like a journal."""
+    """Return whether a file has the name of a journal."""
     return bool(_JOURNAL.fullmatch(path.name))
 
 
 def is_segment(path: Path) -> bool:
-    """Return whether a file is named like a segment."""
+    """Return whether a file has the name of a segment."""
     return bool(_SEGMENT.fullmatch(path.name))
 
 

@@ -1,7 +1,7 @@
 """Reads and writes the remote files of a shared store, and retries while the connection is lost.
 
-Pauses between retries grow longer. Retries stop after a time limit, the patience. Errors that waiting cannot cure, such
-as a missing bucket, a refused key or a full disk, are raised at once.
+Retries use exponential backoff up to a time limit, the patience. Permanent errors, such as a missing bucket, a rejected
+key or a full disk, are raised at once.
 """
 
 import errno
@@ -42,12 +42,12 @@ _S3_ERROR = re.compile(
 
 
 class Remote:
-    """The files of a shared store. Methods take paths relative to the store's place, and block.
+    """The files of a shared store. Methods block and take paths relative to the store's location.
 
     Args:
         address: The text of a :class:`lhaw_record.recorder.sharing.address.SharedAddress`.
         patience_s: How long to retry after a lost connection, in seconds.
-        sleep: Called to wait between two tries.
+        sleep: Waits between two attempts.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Remote:
         self._is_made = False
 
     def is_made(self) -> bool:
-        """Return whether the place holds a shared store. A positive answer is remembered."""
+        """Return whether the location holds a shared store; a positive answer is cached."""
         if self._is_made:
             return True
         try:
@@ -77,7 +77,7 @@ class Remote:
         return True
 
     def make(self) -> None:
-        """Create a shared store in an empty place. Hosts that do this at the same time create the same store."""
+        """Create a shared store in an empty location; hosts that do this concurrently create the same store."""
         strangers = {name for name in self.names("") if not name.startswith(f"{_MAKERS}/")}
         if strangers and not self.has(MARKER):
             raise StoreError(
@@ -88,7 +88,7 @@ class Remote:
 
     @cached_property
     def makers(self) -> frozenset[str]:
-        """The identity of this shared store: the names of the files that its creators left. They are never removed."""
+        """Return the identity of this shared store: the names of its creators' files, which are never removed."""
         return frozenset(self.names(_MAKERS))
 
     def names(self, folder: str) -> set[str]:
@@ -100,7 +100,7 @@ class Remote:
         return self._try("look into", lambda: self._place.has(name))
 
     def put(self, name: str, content: bytes) -> None:
-        """Write a file unless it exists. Files with the same name always have the same content."""
+        """Write a file unless it exists; files with the same name always have the same content."""
         if not self.has(name):
             self._write("write to", lambda: self._place.write(name, content))
 
@@ -117,7 +117,7 @@ class Remote:
 
     @cached_property
     def _place(self) -> RemoteFolder:
-        """The place, which is opened on first use."""
+        """The location, opened on first use."""
         return open_folder(self.address)
 
     def _write(self, what: str, step: Callable[[], None]) -> None:
@@ -156,14 +156,14 @@ class Remote:
 
 
 def _reason(error: OSError) -> str:
-    """Return the readable part of an error. For an S3 error, that is the code and the reason without the request."""
+    """Return the readable part of an error: for an S3 error, the code and the reason without the request."""
     if match := _S3_ERROR.search(str(error)):
         return f"{match['code']}: {match['details'] or match['said']}"
     return str(error)
 
 
 def publishing_patience_s() -> float:
-    """Return how long a run retries after a lost connection before it stops, in seconds."""
+    """Return how long a run retries after a lost connection, in seconds."""
     said = os.environ.get(PATIENCE_VARIABLE)
     try:
         return PUBLISHING_PATIENCE_S if said is None else float(said)

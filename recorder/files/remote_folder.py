@@ -1,8 +1,8 @@
-"""The place where a shared store keeps its files: a directory that all hosts mount, or a prefix in an S3 bucket.
+"""The location of a shared store's files: a directory that all hosts mount, or a prefix in an S3 bucket.
 
-Both use pyarrow's file systems and give the same guarantee: a file is complete when it appears, and never changes. An
-object in an S3-compatible bucket appears when its upload completes. A file in a directory gets its name when its bytes
-are durable. Methods do not retry, and raise pyarrow's OSError.
+Both use pyarrow's file systems and guarantee that a file is complete when it appears and never changes. An object in an
+S3-compatible bucket appears when its upload completes; a file in a directory gets its name when its bytes are durable.
+Methods do not retry, and raise pyarrow's OSError.
 """
 
 from collections.abc import Mapping
@@ -19,19 +19,14 @@ _SILENCE_TIMEOUT_S = 20.0
 
 
 class RemoteFolder:
-    """Files below a base path. Methods take file names relative to that path.
-
-    Args:
-        files: A pyarrow file system.
-        base: The base path in that file system.
-    """
+    """Files below a base path in a pyarrow file system. Methods take file names relative to that path."""
 
     def __init__(self, files: Any, base: str) -> None:
         self._files = files
         self._base = base
 
     def make(self, first: Mapping[str, bytes]) -> None:
-        """Create the base path if the file system needs one, and write the first files in the given order."""
+        """Create the base path if the file system needs one, and write the first files in order."""
         for name, content in first.items():
             self.write(name, content)
 
@@ -42,13 +37,13 @@ class RemoteFolder:
         selector = FileSelector(self._path(folder), recursive=True, allow_not_found=True)
         try:
             found = self._files.get_file_info(selector)
-        except FileNotFoundError:  # pyarrow looks twice; another host created the folder in between
+        except FileNotFoundError:  # pyarrow checks twice, and another host created the folder in between
             found = self._files.get_file_info(selector)
         start = len(self._base) + 1
         return {each.path[start:] for each in found if each.type == FileType.File and not each.path.endswith(".tmp")}
 
     def has(self, name: str) -> bool:
-        """Return whether a file exists. This sends a bucket one request, and get_file_info would send two."""
+        """Return whether a file exists, with one request to a bucket (get_file_info sends two)."""
         try:
             self._files.open_input_file(self._path(name)).close()
         except FileNotFoundError:
@@ -61,7 +56,7 @@ class RemoteFolder:
             return bytes(stream.read())
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file. It appears complete or not at all."""
+        """Write a file atomically."""
         stream = self._files.open_output_stream(self._path(name))
         stream.write(content)  # no context manager: closing would complete a failed upload
         stream.close()
@@ -75,16 +70,16 @@ class RemoteFolder:
 
 
 class Directory(RemoteFolder):
-    """A mounted directory. Files are written through :class:`Disk`, because pyarrow does not sync them."""
+    """A mounted directory, written through :class:`Disk` because pyarrow does not sync files."""
 
     def make(self, first: Mapping[str, bytes]) -> None:
-        """Create the directory and write the first files in the given order. Its parent, a mount point, must exist."""
+        """Create the directory and write the first files in order. Its parent, a mount point, must exist."""
         Disk().make_directory(Path(self._base))
         for name, content in first.items():
             self._write(name, content)
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file. It appears complete and durable, or not at all."""
+        """Write a file atomically and durably."""
         (Path(self._base) / MARKER).stat()
         self._write(name, content)
 
@@ -110,7 +105,7 @@ def open_folder(address: str) -> RemoteFolder:
     try:
         files = fs.S3FileSystem(
             **options,
-            allow_delayed_open=True,  # a small file is one request
+            allow_delayed_open=True,  # a small file needs one request
             background_writes=False,
             connect_timeout=_CONNECT_TIMEOUT_S,
             request_timeout=_SILENCE_TIMEOUT_S,

@@ -1,1 +1,1 @@
-"""Inspect a store: show its last events and its statistics, and check whether it is intact."""
+"""Inspection of a store: its last events, its statistics, and checks that it is intact."""

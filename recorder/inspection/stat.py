@@ -1,4 +1,4 @@
-"""Counts a store's events, trials, streams and bytes. It reads only file footers, narrow columns and indexes."""
+"""Counts a store's events, trials, streams and bytes, reading only file footers, narrow columns and indexes."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,14 +27,14 @@ _NO_STREAMS = pa.schema({"stream_id": pa.string(), "is_closed": pa.bool_()}).emp
 
 
 class FileCount(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of files of one kind, and their total size in bytes."""
+    """The number and total size in bytes of files of one kind."""
 
     files: int
     bytes: int
 
 
 class ExperimentStat(msgspec.Struct, frozen=True, kw_only=True):
-    """The statistics of one experiment. ``attempts`` counts the started attempts of its ``trials`` trials."""
+    """The statistics of one experiment. ``attempts`` counts started attempts."""
 
     experiment_id: str
     events: int
@@ -45,7 +45,7 @@ class ExperimentStat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Streams(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of streams by state. An unclosed stream is ``live`` if its writer lives, else ``interrupted``."""
+    """Counts of streams by state. An open stream is ``live`` if its writer is alive, otherwise ``interrupted``."""
 
     closed: int
     live: int
@@ -53,12 +53,11 @@ class Streams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stat(msgspec.Struct, frozen=True, kw_only=True):
-    """The statistics of a store. Times are UTC in microseconds since the epoch, and None in a store without events.
+    """The statistics of a store. Times are UTC in microseconds since the epoch, None in a store without events.
 
-    In ``files``, ``replaced`` counts segments that compaction replaced and that are kept for a while. Compaction would
-    turn ``mergeable_segments`` small segments into ``merged_segments`` larger ones. ``problems`` lists problems that
-    were noticed while counting, and ``is_damaged`` says whether any of them is damage. Only verification checks
-    everything.
+    In ``files``, ``replaced`` counts segments that compaction replaced and keeps for a while. Compaction would merge
+    ``mergeable_segments`` small segments into ``merged_segments`` larger ones. ``problems`` lists what was noticed
+    while counting; only verification checks everything.
     """
 
     store: str
@@ -85,8 +84,8 @@ def stat(root: Path) -> Stat:
 class _Part(msgspec.Struct, kw_only=True):
     """The statistics of one segment or journal. ``live_writer`` is the id of a journal's writer if it is alive.
 
-    ``streams`` has the columns stream_id and is_closed. Streams and trials stay in Arrow, because counting 170,000 of
-    them as Python objects took a second.
+    ``streams`` has the columns stream_id and is_closed. Streams and trials stay in Arrow, because counting 170,000
+    Python objects took a second.
     """
 
     experiment_id: str
@@ -131,7 +130,7 @@ def _read(store: Store) -> Stat:
 
 
 def _segment_part(store: Store, segment: StoreSegment) -> _Part:
-    """Return the statistics of a segment from its footer, two of its columns and its index."""
+    """Return the statistics of a segment from its footer, two columns and its index."""
     writers = frozenset(name.writer_id for name in segment.covers)
     part = _Part(experiment_id=segment.experiment_id, writers=writers)
     try:
@@ -160,7 +159,7 @@ def _segment_part(store: Store, segment: StoreSegment) -> _Part:
 
 
 def _journal_part(path: Path) -> _Part | None:
-    """Return the statistics of a journal that is not sealed, or None if the journal has no complete header."""
+    """Return the statistics of an unsealed journal, or None if it has no complete header."""
     try:
         live = is_live(path)
         content = read_journal(path, path.read_bytes())
@@ -207,7 +206,7 @@ def _experiment(experiment_id: str, parts: Iterable[_Part]) -> ExperimentStat:
 
 
 def _streams(parts: Sequence[_Part]) -> Streams:
-    """Count streams by state. Each experiment is counted separately, because two may plan the same trial."""
+    """Count streams by state, separately for each experiment, because two may plan the same trial."""
     live_writers = {part.live_writer for part in parts}
     closed = begun = live = 0
     for experiment_id in {part.experiment_id for part in parts}:
@@ -252,7 +251,7 @@ def _sizes(paths: Iterable[Path]) -> FileCount:
 
 
 def column_statistics(metadata: pq.FileMetaData, column: str) -> list[pq.Statistics | None]:
-    """Return the statistics of a column, one entry for each row group."""
+    """Return the statistics of a column for each row group."""
     names = [metadata.schema.column(place).path for place in range(len(metadata.schema))]
     place = names.index(column)
     return [metadata.row_group(group).column(place).statistics for group in range(metadata.num_row_groups)]

@@ -1,4 +1,4 @@
-"""One event in a few words, as a person would tell it."""
+"""One-line summaries of events."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ Fields = Mapping[str, Any]
 
 
 def summary(event_type: str, event: Fields, longest: int) -> str:
-    """Return what an event says, in one line of at most ``longest`` characters."""
+    """Return a summary of an event in one line of at most ``longest`` characters."""
     text = " ".join(_WORDS.get(event_type, _fields)(event).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
@@ -33,7 +33,7 @@ def _injected(event: Fields) -> str:
 
 
 def _arguments(arguments_json: str) -> str:
-    """Return the arguments of a call as ``name=value``: a single one without its name, text that is not JSON as is."""
+    """Return the arguments of a call as ``name=value``, a single argument without its name, and invalid JSON as is."""
     try:
         arguments = json.loads(arguments_json)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Shows the last events of a store, one line each. It reads only the newest row groups and the open journals."""
+"""Shows the last events of a store, one per line, reading only the newest row groups and the open journals."""
 
 import copy
 import heapq
@@ -29,7 +29,7 @@ _ORDER = ("recorded_at_us", "experiment_id", "stream_id", "sequence")
 
 
 class TailLine(msgspec.Struct, frozen=True, order=True):
-    """One event as a line: its time, its identity, its type and a summary. Lines sort in the order they are printed."""
+    """One event as a line. Lines sort in the order in which they are printed."""
 
     recorded_at_us: int
     experiment_id: str
@@ -59,7 +59,7 @@ class _Seen(msgspec.Struct):
         sizes: The size of each open journal when it was last read, in bytes.
         records: The number of records read from each open journal.
         sequences: The last sequence number seen, by (experiment_id, stream_id).
-        since_us: The time of the newest event that the first read returned, in microseconds since the epoch.
+        since_us: The time of the newest event from the first read, in microseconds since the epoch.
     """
 
     sealed: set[JournalName] = msgspec.field(default_factory=set)
@@ -76,15 +76,7 @@ class _Seen(msgspec.Struct):
 
 
 class Tail:
-    """Reads the end of a store, once or repeatedly.
-
-    Args:
-        root: The store's directory.
-        stream_id: Read only this stream. None reads all streams.
-
-    Raises:
-        StoreError: There is no store at ``root``.
-    """
+    """Reads the end of a store, once or repeatedly, for all streams or one."""
 
     def __init__(self, root: Path, stream_id: str | None = None) -> None:
         self._store = Store(root)
@@ -92,7 +84,7 @@ class Tail:
         self._seen = _Seen()
 
     def last(self, count: int) -> list[TailLine]:
-        """Return the last events in order of time. Later events come from :meth:`new`."""
+        """Return the last events in order of time."""
         found, self._seen = consistent_read(self._store, lambda: self._last(max(count, 1)))
         return sorted(found)[max(0, len(found) - count) :]
 
@@ -117,7 +109,7 @@ class Tail:
         return found, seen
 
     def _new(self) -> tuple[list[TailLine], _Seen]:
-        seen = copy.deepcopy(self._seen)  # a try that a vanishing file ends must leave no trace
+        seen = copy.deepcopy(self._seen)  # if a file vanishes, the state must stay unchanged for the retry
         journals = self._store.journals()
         segments = list_segments(self._store)
         found: list[TailLine] = []
@@ -125,7 +117,7 @@ class Tail:
         in_order = sorted((*segments.chosen, *replaced), key=lambda each: (len(each.covers), each.covers))
         for segment in in_order:  # a stream's earlier events first
             if not seen.sealed.issuperset(segment.covers):
-                # A segment that was merged before we saw it may hold old events too; only their time tells them apart.
+                # A segment that was merged before we saw it may also hold old events, which only their time identifies.
                 since_us = seen.since_us if len(segment.covers) > 1 else 0
                 lines = _new_lines(segment.path, seen.sequences, since_us)
                 seen.note(lines)
@@ -165,7 +157,7 @@ def _line_of(envelope: Envelope) -> TailLine:
 
 
 def _lines_of(path: Path, rows: pa.Table) -> list[TailLine]:
-    """Convert rows of a segment to lines. The rows have the envelope's columns and the columns of their event types."""
+    """Convert rows of a segment to lines. The rows have the envelope columns and the columns of their event types."""
     with readable(path):
         return [
             TailLine(
@@ -178,7 +170,7 @@ def _lines_of(path: Path, rows: pa.Table) -> list[TailLine]:
 
 
 class _Candidate(msgspec.Struct, frozen=True, order=True):
-    """An event that may be among the last ones: its sort key, and either its line or where to read the event."""
+    """An event that may be among the last: its sort key, and either its line or its location."""
 
     order: tuple[int, str, str, int]
     path: Path | None = None
@@ -188,9 +180,9 @@ class _Candidate(msgspec.Struct, frozen=True, order=True):
 
 
 def _last_lines(paths: Iterable[Path], found: list[TailLine], count: int) -> list[TailLine]:
-    """Return the last ``count`` lines of some segments and of the lines already found, in no particular order.
+    """Return the last ``count`` lines from some segments and the lines already found, in no particular order.
 
-    Row groups are read from the newest to the oldest, until ``count`` lines are newer than the next group.
+    Row groups are read from newest to oldest, until ``count`` lines are newer than the next group.
     """
     best = [_Candidate(msgspec.structs.astuple(line)[: len(_ORDER)], line=line) for line in found]
     for newest_us, path, group in sorted(chain.from_iterable(map(_groups, paths)), reverse=True):
@@ -251,7 +243,7 @@ def _read_keys(path: Path, group: int) -> pa.Table:
 
 
 def _lines_at(path: Path, group: int, rows: list[int]) -> list[TailLine]:
-    """Return the lines for some rows of a row group. Only the columns of their event types are read."""
+    """Return the lines for some rows of a row group, reading only the columns of their event types."""
     with readable(path), pq.ParquetFile(where_now(path), memory_map=True) as file:
         types = set(file.read_row_group(group, columns=["type"])["type"].take(rows).to_pylist())
         return _lines_of(path, file.read_row_group(group, columns=[*_ORDER, "type", *sorted(types)]).take(rows))

@@ -1,4 +1,4 @@
-"""Checks every checksum, sequence number and digest in a store, and reports the file and row of each problem."""
+"""Checks every checksum, sequence number and digest in a store."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ _ROWS_AT_ONCE = 5_000
 
 
 class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was checked, and what was found. The store is intact if ``findings`` is empty."""
+    """What was checked and found. The store is intact if ``findings`` is empty."""
 
     segments: int
     journals: int
@@ -64,7 +64,7 @@ def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda d
 
 
 def _segment_records(store: Store, segment: StoreSegment, findings: list[VerifyProblem]) -> Iterator[Record]:
-    """Yield every record of a segment and check its page checksums. Then check the order of its rows and its index."""
+    """Yield every record of a segment, and check its page checksums, row order and index."""
     row = 0
     last = ("", -1)
     unsorted_row: int | None = None
@@ -84,7 +84,7 @@ def _segment_records(store: Store, segment: StoreSegment, findings: list[VerifyP
     except (OSError, ArithmeticError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
         findings.append(VerifyProblem(file=str(segment.path), row=row, problem=f"cannot be read: {error}"))
         return
-    if row != segment.records:  # then the index is right and the segment is not
+    if row != segment.records:  # the segment is wrong, not the index
         problem = f"ends after {row} of {segment.records} rows"
         findings.append(VerifyProblem(file=str(segment.path), row=row, problem=problem))
     elif unsorted_row is not None:

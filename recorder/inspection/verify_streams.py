@@ -1,4 +1,4 @@
-"""Checks that streams have no gap, nothing after the closing event, the right digest and intact artifacts."""
+"""Checks that streams have no gaps, no events after the closing event, the right digest and intact artifacts."""
 
 import hashlib
 import math
@@ -15,7 +15,7 @@ from lhaw_record.recorder.storage.store import Store
 
 
 class VerifyProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem in a file. ``row`` counts from 0 in the file, and is None if the problem concerns the whole file."""
+    """One problem in a file. ``row`` counts from 0, and is None if the problem concerns the whole file."""
 
     file: str
     row: int | None
@@ -23,7 +23,7 @@ class VerifyProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One event, where the event is stored, and the experiment that the file belongs to."""
+    """One event, its location, and the experiment that the file belongs to."""
 
     file: Path
     row: int
@@ -34,9 +34,9 @@ class Record(msgspec.Struct, frozen=True):
 class _StreamState:
     """How far a stream has been checked.
 
-    ``following`` is the next expected sequence number. ``held`` are events that were read before an earlier event of
+    ``following`` is the next expected sequence number. ``held`` are events that were read before an earlier event in
     the stream. ``chain`` is the digest so far, and None once the stream is closed. ``is_disordered`` is set at the
-    first event out of order, so that only that one is reported.
+    first event out of order, so that only this event is reported.
     """
 
     __slots__ = ("chain", "following", "held", "is_disordered")
@@ -64,11 +64,11 @@ class StreamChecks:
 
     @property
     def open_streams(self) -> int:
-        """The number of streams seen so far that have no closing event."""
+        """The number of streams seen so far without a closing event."""
         return sum(state.chain is not None for state in self._streams.values())
 
     def follow(self, record: Record) -> Iterator[VerifyProblem]:
-        """Check an event, or hold it if earlier events of its stream are missing. Files may come in any order."""
+        """Check an event, or hold it until the earlier events of its stream are read."""
         self.events += 1
         key = (record.experiment_id, record.envelope.stream_id)
         state = self._streams.get(key) or self._streams.setdefault(key, _StreamState())
@@ -79,7 +79,7 @@ class StreamChecks:
         yield from self._check(record, state)
 
     def rest(self) -> Iterator[VerifyProblem]:
-        """Check the events that are still held after all files were read."""
+        """Check the events that are still held after all files have been read."""
         for state in self._streams.values():
             for record in sorted(state.held or (), key=lambda record: record.envelope.sequence):
                 yield from self._check(record, state)

@@ -1,1 +1,1 @@
-"""Read a store. This also works while the store is being written."""
+"""Reading a store, even while it is being written."""

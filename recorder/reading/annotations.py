@@ -1,6 +1,6 @@
-"""What people decided and noted about attempts of trials: which are set aside, and their notes.
+"""Discarded attempts and notes about attempts.
 
-The last decision about an attempt counts, and an author's last note about it.
+The last decision about an attempt counts, and each author's last note about it.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded
 
 
 def standing_discards(envelopes: Iterable[Envelope]) -> dict[str, TrialsDiscarded]:
-    """Return the decision that stands for each attempt that is set aside, by stream id."""
+    """Return the effective decision about each discarded attempt, by stream id."""
     standing: dict[str, TrialsDiscarded] = {}
     decisions = [each for each in envelopes if isinstance(each.event, TrialsDiscarded)]
     for envelope in sorted(decisions, key=in_recorded_order):
@@ -26,17 +26,17 @@ def standing_discards(envelopes: Iterable[Envelope]) -> dict[str, TrialsDiscarde
 
 
 def owed_again(envelopes: Iterable[Envelope]) -> frozenset[str]:
-    """Return the stream ids of the attempts that were set aside so that a run repeats them."""
+    """Return the stream ids of the discarded attempts that a run will repeat."""
     return frozenset(stream_id for stream_id, event in standing_discards(envelopes).items() if event.is_owed)
 
 
 def read_notes(snapshot: Snapshot) -> dict[str, list[TrialsNoted]]:
-    """Return the notes of a store that stand, by the attempt's stream id, in the order of their authors' names."""
+    """Return the current notes in a store by the attempt's stream id, ordered by author."""
     return standing_notes(events_of_types(snapshot, (TrialsNoted,)))
 
 
 def standing_notes(envelopes: Iterable[Envelope]) -> dict[str, list[TrialsNoted]]:
-    """Return the notes that stand, as :func:`read_notes` does."""
+    """Return the current notes, as :func:`read_notes` does."""
     standing: dict[str, dict[str, TrialsNoted]] = {}
     for envelope in sorted((each for each in envelopes if isinstance(each.event, TrialsNoted)), key=in_recorded_order):
         event = envelope.event
@@ -50,6 +50,6 @@ def standing_notes(envelopes: Iterable[Envelope]) -> dict[str, list[TrialsNoted]
 
 
 def note_line(note: TrialsNoted) -> str:
-    """Return a note in words."""
+    """Return a note as one line of text."""
     cause = "" if note.cause is None else f", blames the {note.cause.replace('_', ' ')}"
     return f"note by {note.author}{cause}: {note.note}"

@@ -1,8 +1,8 @@
-"""Updates a working copy: fetches segments that other hosts published, and removes those that were merged into others.
+"""Updates a working copy: fetches segments that other hosts published, and removes segments that were merged.
 
-A segment appears in the working copy only after it appeared in the remote store, whether it was fetched or sealed on
-this host. So a segment that is in the working copy but no longer in the remote store was replaced by a merged one. It
-is removed after a grace period for readers on this host.
+A segment appears in the working copy only after it has appeared in the remote store, whether it was fetched or sealed
+on this host. So a segment that is in the working copy but no longer in the remote store was replaced by a merged one.
+It is removed after a grace period for readers on this host.
 """
 
 import os
@@ -31,15 +31,14 @@ _FETCHES_AT_ONCE = 8
 
 
 def pull(store: Store, remote: Remote) -> StoreSegments:
-    """Update a working copy from the remote store, and return the segments of the remote store.
+    """Fetch all chosen segments into a working copy, and return the segments of the remote store.
 
-    Afterwards, all chosen segments are in the working copy. Processes on one host wait for each other, so that each
-    segment is fetched once.
+    Processes on one host wait for each other, so that each segment is fetched once.
     """
     with store.hold("pull"):
         check_remote(store, remote)
         for look in range(_MOST_LISTINGS):
-            here = store.segment_paths()  # listed before the remote: what is published meanwhile is not taken for lost
+            here = store.segment_paths()  # before the remote: a segment published meanwhile must not look lost
             wanted = {store.root / name: name for name in remote.names("events") if is_segment(Path(name))}
             try:
                 segments = _fetch(store, remote, wanted, is_gap_allowed=look >= _LISTINGS_WITH_A_GAP)
@@ -77,7 +76,7 @@ def _has_gap(segments: Iterable[StoreSegment]) -> bool:
 
 
 class _Download:
-    """Segments that are being fetched. All are complete and durable under temporary names before any is renamed."""
+    """Segments that are being fetched, all durable under temporary names before any is renamed."""
 
     def __init__(self, store: Store, remote: Remote) -> None:
         self._store = store
@@ -92,11 +91,11 @@ class _Download:
             self._store.disk.remove(place)
 
     def place(self, path: Path) -> Path:
-        """Return where a segment's bytes are now: at a temporary path or at their final path."""
+        """Return the current path of a segment's bytes, temporary or final."""
         return self._places.get(path, path)
 
     def fetch(self, wanted: Mapping[Path, str]) -> None:
-        """Fetch the segments that are missing in the working copy, several at once."""
+        """Fetch the segments that are missing in the working copy, several in parallel."""
         missing = {path: name for path, name in wanted.items() if path not in self._places and not path.exists()}
         for folder in {path.parent for path in missing}:
             self._store.disk.make_directory(folder)
@@ -107,7 +106,7 @@ class _Download:
             list(pool.map(self._fetch_one, missing, missing.values()))
 
     def install(self) -> None:
-        """Rename every segment to its final path. Merged segments come last, because they may replace others."""
+        """Rename every segment to its final path, merged segments last because they may replace others."""
         for path in sorted(self._places, key=lambda path: (path.name.startswith("c"), path)):
             self._store.disk.rename(self._places.pop(path), path)
             self._store.disk.sync_directory(path.parent)
@@ -129,9 +128,7 @@ class _Download:
 
 
 def _drop_replaced(store: Store, segments: StoreSegments, gone: Iterable[Path]) -> None:
-    """Remove segments that the remote store no longer has, once the merged segments that replaced them are old
-    enough.
-    """
+    """Remove segments that the remote store no longer has, once their replacements are old enough."""
     replaced = [describe(path) for path in gone]
     for segment in replaced:
         if not segments.covered.issuperset(segment.covers):

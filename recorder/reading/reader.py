@@ -29,8 +29,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A consistent view of a store at one moment.
 
     ``open_rows`` holds the events that are not in segments, and has the full schema even if it is empty.
-    ``live_streams`` are the streams that a living writer has not closed yet. All other open streams were interrupted.
-    ``warnings`` name the unfinished commits that were skipped at the ends of journals.
+    ``live_streams`` are the open streams whose writer is alive. All other open streams were interrupted. ``warnings``
+    name the unfinished commits that were skipped at the end of journals.
     """
 
     store: Path
@@ -46,12 +46,12 @@ def consistent_read(store: Store, read: Callable[[], T]) -> T:
     The working copy of a shared store is updated before each try.
 
     Raises:
-        StoreError: The store changes faster than it can be read, or the place of a shared store cannot be reached.
+        StoreError: The store changes faster than it can be read, or a shared store cannot be reached.
     """
 
     def updated_read() -> T:
         if store.remote is not None:
-            from lhaw_record.recorder.reading.pull import pull  # a store of one host does without it
+            from lhaw_record.recorder.reading.pull import pull  # only shared stores need it
 
             pull(store, store.remote)
         return read()
@@ -132,7 +132,7 @@ def _open_streams(
 
 
 def sealed_streams(store: Store, segments: Iterable[StoreSegment]) -> dict[tuple[str, str], bool]:
-    """Return the streams in some segments as (experiment_id, stream_id), and whether any of the segments closes each.
+    """Return the streams in some segments as (experiment_id, stream_id), and whether each is closed in them.
 
     Raises:
         FileNotFoundError: A segment is gone.
@@ -156,7 +156,7 @@ def names_in_use(store: Store, experiment_id: str | None = None) -> frozenset[st
 
 
 def stream_ids(root: Path) -> frozenset[str]:
-    """Return the ids of all streams that a store holds now. For a shared store, this includes those of other hosts."""
+    """Return the ids of all streams in a store, including streams from other hosts in a shared store."""
     store = Store(root)
     return consistent_read(store, lambda: _names(store, None))
 
@@ -170,7 +170,7 @@ def _names(store: Store, experiment_id: str | None) -> frozenset[str]:
 
 
 def read_envelopes(root: Path, stream_id: str | None = None) -> list[Envelope]:
-    """Return all events of a store, or only those of one stream, as records. The events of each stream are in order.
+    """Return all events in a store or in one of its streams as records. The events of each stream are in order.
 
     Raises:
         StoreError: There is no store at ``root``, or the store changes faster than it can be read.
@@ -193,7 +193,7 @@ def _tables(store: Store, snapshot: Snapshot, stream_id: str | None) -> Iterator
                 yield pq.read_table(path, partitioning=None)
         yield snapshot.open_rows
         return
-    import pyarrow.compute as pc  # 0.04 s, which tables do not need
+    import pyarrow.compute as pc  # takes 0.04 s, and tables do not need it
 
     for path in snapshot.segments:
         yield stream_rows(store, path, stream_id)
@@ -201,7 +201,7 @@ def _tables(store: Store, snapshot: Snapshot, stream_id: str | None) -> Iterator
 
 
 def stream_envelopes(store: Store, segments: Iterable[StoreSegment], stream_id: str) -> list[Envelope]:
-    """Return the records that some segments of an experiment hold of one stream, in order.
+    """Return the records of one stream from some segments of an experiment, in order.
 
     Raises:
         FileNotFoundError: A segment is gone.
@@ -212,7 +212,7 @@ def stream_envelopes(store: Store, segments: Iterable[StoreSegment], stream_id: 
 
 
 def stream_rows(store: Store, segment: Path, stream_id: str) -> pa.Table:
-    """Return the rows of one stream in one segment, in order. Only the row groups with these rows are read.
+    """Return the rows of one stream in one segment, in order, reading only the row groups that contain them.
 
     Raises:
         FileNotFoundError: The segment is gone.

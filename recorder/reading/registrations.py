@@ -1,15 +1,15 @@
-"""Finds the registered tasks and variants of a store, and the version of its task that each variant was made from.
+"""Finds the registered tasks and variants of a store, and the task version that each variant was generated from.
 
-The prompt of that version is the full prompt of the variant. Only this module decides which version it is:
+The prompt of that version is the variant's full prompt. Only this module decides which version it is:
 
 1. A registration names the digest of the version in ``VariantGenerated.task_digest``. The last registration with a
-   digest decides. If the question is about one experiment, that experiment's registrations take precedence.
-2. If no registration has a digest, as in stores of earlier versions, it is the version of the task that was registered
-   last before the variant in the same experiment, or else in any experiment.
-3. If no version was registered before the variant, it is the last version that was registered at all.
+   digest decides. For a query about one experiment, that experiment's registrations take precedence.
+2. If no registration has a digest, as in stores from earlier versions, it is the task version that was registered last
+   before the variant in the same experiment, or else in any experiment.
+3. If no version was registered before the variant, it is the last version registered.
 
-A variant that a judge refused after it was made is withdrawn: it is no longer one of its experiment's variants, nor of
-a run that only uses it, unless another experiment made the same one and keeps it.
+A variant that a judge rejected after it was generated is withdrawn: it no longer belongs to its experiment, or to a run
+that only uses it, unless another experiment generated the same variant and keeps it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,12 +23,12 @@ from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded
 
 
 def is_withdrawal(event: VariantRejected) -> bool:
-    """Return whether an event says that a judge refused a variant that had been made. Such an event has attempt 0."""
+    """Return whether an event says that a judge rejected a variant after it was generated."""
     return event.attempt == 0
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):
-    """One registration of a variant. ``current`` is the version of its task that had been registered last by then."""
+    """One registration of a variant. ``current`` is the latest task version registered at that time."""
 
     event: VariantGenerated
     experiment_id: str
@@ -36,11 +36,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Registrations:
-    """Every registered task and variant of a store.
-
-    Args:
-        envelopes: Events in any order. Events of other types are ignored.
-    """
+    """Every registered task and variant of a store, from events in any order."""
 
     def __init__(self, envelopes: Iterable[Envelope]) -> None:
         self._versions: dict[str, Task] = {}
@@ -61,15 +57,15 @@ class Registrations:
 
     @classmethod
     def read(cls, snapshot: Snapshot) -> "Registrations":
-        """Read the registrations from a snapshot of a store."""
+        """Read the registrations from a snapshot."""
         return cls(events_of_types(snapshot, (TaskRegistered, VariantGenerated, VariantRejected)))
 
     def of_variant(self, variant_digest: str) -> list[Registration]:
-        """Return the registrations of a variant in the order in which they were recorded. The list may be empty."""
+        """Return the registrations of a variant in recorded order."""
         return self._of_variant.get(variant_digest, [])
 
     def of_experiment(self, experiment_id: str | None = None) -> Iterator[Registration]:
-        """Yield the registrations of one experiment, or of all, in order of recording, without withdrawn variants."""
+        """Yield the registrations of one or all experiments in recorded order, without withdrawn variants."""
         refused = {variant_id for _, variant_id in self._withdrawn}
         kept = {
             each.event.variant.variant_id
@@ -83,7 +79,7 @@ class Registrations:
                 yield each
 
     def task_of(self, variant_digest: str, experiment_id: str | None = None) -> Task | None:
-        """Return the version of the task that a variant was made from, or None if the store does not have it."""
+        """Return the task version that a variant was generated from, or None if the store does not have it."""
         everywhere = self.of_variant(variant_digest)
         here = [each for each in everywhere if experiment_id in (None, each.experiment_id)]
         for registrations in (here, everywhere):

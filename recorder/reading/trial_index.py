@@ -1,7 +1,4 @@
-"""The trial index: which trials of an experiment finished or failed, and which runs are unfinished.
-
-Both are read from events, without a database.
-"""
+"""Reads from events which trials of an experiment finished or failed, and which runs are unfinished."""
 
 import time
 
@@ -32,12 +29,12 @@ _INDEXED = (
 
 
 class FinishedTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """The attempt of a trial that counts, which is the valid one with the highest number.
+    """The attempt that counts for a trial: the valid one with the highest number.
 
     ``action_count`` and ``cost_usd`` are None if unknown. Two hosts of a shared store may each have a valid attempt
-    with the same number. Then the attempt that began last by the hosts' clocks counts, and the stream id decides
-    between equal times. So all hosts and all views agree. The start time does not depend on the result. An attempt that
-    is published late began early, so it changes no number.
+    with the same number. Then the attempt that began last by the hosts' clocks counts, and the stream id breaks ties,
+    so all hosts and views agree. The start time does not depend on the result, and an attempt that is published late
+    began early, so it changes no number.
     """
 
     trial_id: str
@@ -61,11 +58,11 @@ class FailedTrial(msgspec.Struct, frozen=True, kw_only=True):
 class TrialIndex(msgspec.Struct, frozen=True, kw_only=True):
     """The state of an experiment so far.
 
-    ``budgets`` are in the order in which they were set. ``spent_usd`` is the known cost of all attempts that ended,
-    including failed ones and those set aside. An attempt that was set aside and is owed again counts neither as
-    finished nor as failed; one that was only set aside counts as before, so it is not paid for twice. ``unpriced``
-    counts the attempts whose cost is unknown. ``registered`` holds the digests of tasks and variants over every field,
-    so a variant whose ambiguity class has changed since is not among them.
+    ``budgets`` are in the order in which they were set. ``spent_usd`` is the known cost of all ended attempts,
+    including failed and discarded ones. A discarded attempt that is owed again counts neither as finished nor as
+    failed; any other discarded attempt counts as before, so that it is not paid for twice. ``unpriced`` counts the
+    attempts with unknown cost. ``registered`` holds the digests of tasks and variants over every field, so a variant
+    whose ambiguity class has changed since is not among them.
     """
 
     finished: dict[str, FinishedTrial]
@@ -124,7 +121,7 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
 
 
 def rank(envelope: Envelope) -> Rank:
-    """Return the rank of a valid attempt. The trial's attempt with the highest rank counts, see FinishedTrial."""
+    """Return the rank of a valid attempt; the highest-ranked attempt of a trial counts (see FinishedTrial)."""
     return envelope.attempt or 0, envelope.began_at_us, envelope.stream_id
 
 
@@ -153,10 +150,10 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_runs(snapshot: Snapshot, experiment_id: str, *, recent_s: float = RECENT_S) -> list[OpenRun]:
-    """Return the runs of an experiment that have started but not finished, and that published something recently.
+    """Return the unfinished runs of an experiment that recently published an event.
 
-    A host that died also looks like this for a while, and a run that has published nothing yet is invisible. So the
-    result is a reason to warn, never to refuse.
+    The result justifies a warning, but not an error: a dead host looks the same for a while, and a run that has not
+    published yet is missing.
     """
     seen: dict[str, int] = {}
     begun: dict[str, str] = {}

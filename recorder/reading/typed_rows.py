@@ -1,4 +1,4 @@
-"""Reads events of selected types from a snapshot, without a database and without reading columns of other types."""
+"""Reads events of selected types from a snapshot, without a database or the columns of other types."""
 
 from collections.abc import Iterator, Sequence
 
@@ -36,5 +36,5 @@ def events_of_types(
 
 
 def in_recorded_order(envelope: Envelope) -> tuple[int, str, int]:
-    """Return a sort key that orders the events of several streams by time. The order is the same on every host."""
+    """Return a sort key that orders events of several streams by time, in the same order on every host."""
     return envelope.recorded_at_us, envelope.stream_id, envelope.sequence

@@ -1,1 +1,1 @@
-"""Recover a store after a process died, and repair a store after damage."""
+"""Recovery of a store after a process died, and repair after damage."""

@@ -1,4 +1,4 @@
-"""Goes on after a loss: accepts that files are gone, and closes the streams whose rest was in them."""
+"""Accepts the loss of files, and closes the streams that continued in them."""
 
 import time
 from collections.abc import Iterator
@@ -16,12 +16,10 @@ from lhaw_record.recorder.writing.journal_writer import JournalWriter
 
 
 def accept_loss(store: Store) -> list[FileProblem]:
-    """Record that missing data will not come back, recover the store, and return what was missing.
+    """Record that missing data is lost, recover the store, and return what was missing.
 
-    Streams that went on in a lost file are closed as interrupted, so that their trials can run again.
-
-    Raises:
-        DamagedStore: A damaged file is still in the store.
+    Streams that continued in a lost file are closed as interrupted, so that their trials can run again. A damaged file
+    must be moved out of the store first.
     """
     found = manifest_check.accept_loss(store)
     recover(store)
@@ -34,9 +32,9 @@ def accept_loss(store: Store) -> list[FileProblem]:
 
 
 def _abandoned(store: Store) -> Iterator[list[Envelope]]:
-    """Yield the records of each open stream without a gap whose writer has no journal.
+    """Yield the records of each open stream that has no gap and whose writer has no journal.
 
-    After recovery, only living writers have journals. A living writer opens a new journal before it closes the last.
+    After recovery, only living writers have journals: a living writer opens a new journal before it closes the last.
     """
     living = {name.writer_id for name in store.journals()}
     segments = list_segments(store).chosen

@@ -1,4 +1,4 @@
-"""Recovery closes and seals what dead writers left behind. Running it twice has the same effect as running it once.
+"""Recovery closes and seals the journals that dead writers left behind. Running it twice is the same as once.
 
 A journal whose lock can be taken has no living writer. Recovery cuts off an unfinished commit at the end of the journal
 and appends closing events for its open streams: ``trial_failed`` at boundary ``recorder``, so that the trial gets a new
@@ -42,10 +42,10 @@ class RecoveryAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recover(store: Store, *, is_dry_run: bool = False, experiment_id: str | None = None) -> list[RecoveryAction]:
-    """Recover every journal of a store whose writer is dead. Only one process at a time does this."""
+    """Recover every journal in a store whose writer is dead, in one process at a time."""
     if is_dry_run:
         return list(_recovered(store, experiment_id, is_dry_run=True))
-    with store.hold("recovery"):  # all journals of a writer must hold still to show what its streams lack
+    with store.hold("recovery"):  # a writer's journals must not change while its open streams are determined
         done = list(_recovered(store, experiment_id, is_dry_run=False))
         if store.address is None:
             # Compaction may have died between merging segments and retiring the old ones.
@@ -58,7 +58,7 @@ def _recovered(store: Store, experiment_id: str | None, *, is_dry_run: bool) -> 
     busy: set[str] = set()
     for name, path in store.journals().items():
         if store.address is not None and name.writer_id in busy:
-            continue  # a child still publishes an earlier journal of this writer, which must come first
+            continue  # a child is still publishing an earlier journal of this writer, which must come first
         try:
             descriptor = os.open(path, (os.O_RDONLY if is_dry_run else os.O_RDWR | os.O_APPEND) | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -137,7 +137,7 @@ def _has_later(store: Store, name: JournalName) -> bool:
 
 
 def _earlier_envelopes(store: Store, header: JournalHeader) -> list[Envelope]:
-    """Return the records in the writer's earlier journals whose streams are not closed in a sealed journal.
+    """Return the records from the writer's earlier journals whose streams are not closed in a sealed journal.
 
     Journals are read before segments are listed, because a child of the dead writer may still be sealing one.
     """
@@ -158,15 +158,15 @@ def _earlier_envelopes(store: Store, header: JournalHeader) -> list[Envelope]:
 def _remove_temporaries(store: Store) -> None:
     """Remove the temporary files of dead processes.
 
-    A living process that seals a journal holds the journal's lock. A living process that compacts the store holds the
-    compaction lock. No other process takes an hour to write a file.
+    A process that seals a journal holds its lock, and a process that compacts the store holds the compaction lock. No
+    other process takes an hour to write a file.
     """
     for mark in store.journal_dir.glob("*.mark"):
         if not mark.with_suffix(".journal").exists():
             mark.unlink(missing_ok=True)
     patterns = ("*.tmp", "journal/*.tmp", "events/*/*.tmp", "index/*.tmp", "blobs/*/*.tmp")
     found = [path for pattern in patterns for path in store.root.glob(pattern)]
-    busy = {str(name) for name in store.journals()}  # listed after the files, whose journals existed before them
+    busy = {str(name) for name in store.journals()}  # listed after the files: a journal exists before them
     with store.try_to_hold("compaction") as is_held:
         for path in found:
             if re.match(r"w.*\.(parquet|arrow)", path.name):

@@ -1,1 +1,1 @@
-"""Turn journals into Parquet segments, and merge small segments into larger ones."""
+"""Sealing journals as Parquet segments, and merging small segments into larger ones."""

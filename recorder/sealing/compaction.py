@@ -2,9 +2,9 @@
 
 The merged segment names the journals it covers, so readers use it instead of the small ones as soon as it appears. The
 small ones move out of the ``events`` folder at once, and are kept elsewhere for readers that have already listed them.
-On a shared store they stay where they are, because another host may be merging some of them. A merged segment is never
-larger than one sealed from a full journal. This limits memory use to 0.4 GB as measured, against 1.8 GB for ten times
-as many records.
+On a shared store they stay in place, because another host may be merging some of them. A merged segment is never larger
+than one sealed from a full journal. This limits measured memory use to 0.4 GB, compared with 1.8 GB for ten times as
+many records.
 """
 
 import hashlib
@@ -50,10 +50,10 @@ def compact(
     is_dry_run: bool = False,
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> list[CompactionAction] | None:
-    """Merge small segments, and remove segments that were replaced long enough ago.
+    """Merge small segments, and remove segments whose grace period has passed.
 
-    On a shared store, two hosts may merge overlapping sets of segments at the same time. Readers then choose one of the
-    two merged segments, and the other is removed later.
+    On a shared store, two hosts may merge overlapping sets of segments at once. Readers then choose one of the two
+    merged segments, and the other is removed later.
     """
     if is_dry_run:
         return consistent_read(store, lambda: _planned(store, experiment_id, small_records, grace_s))
@@ -73,7 +73,7 @@ def compact(
 
 
 def _listed(store: Store) -> StoreSegments:
-    """Return the current segments as every host sees them. On a shared store, this updates the working copy."""
+    """Return the current segments as every host sees them, after updating the working copy of a shared store."""
     return list_segments(store) if store.remote is None else pull(store, store.remote)
 
 
@@ -88,10 +88,7 @@ def _planned(store: Store, experiment_id: str | None, small_records: int, grace_
 def mergeable(
     segments: Sequence[StoreSegment], experiment_id: str | None = None, small_records: int = SMALL_RECORDS
 ) -> Iterator[list[StoreSegment]]:
-    """Yield groups of small segments to merge. Each group has at least two segments, all of one experiment.
-
-    A merged group exceeds neither ``MOST_RECORDS`` nor ``MOST_BYTES``.
-    """
+    """Yield groups of small segments to merge, each from one experiment and within MOST_RECORDS and MOST_BYTES."""
     for each in sorted({segment.experiment_id for segment in segments}):
         if experiment_id not in (None, each):
             continue
@@ -134,7 +131,7 @@ def _merge(store: Store, group: Sequence[StoreSegment]) -> Path:
 
 
 def _whole(segment: StoreSegment) -> pa.Table:
-    """Read all rows of a segment and check page checksums, so that no copy of damaged data gets a good checksum."""
+    """Read all rows of a segment and check page checksums, so that no damaged data gets a valid checksum."""
     with readable(segment.path), pq.ParquetFile(segment.path, page_checksum_verification=True) as file:
         table = file.read()
     if table.num_rows != segment.records:
@@ -143,7 +140,7 @@ def _whole(segment: StoreSegment) -> pa.Table:
 
 
 def _place(column: str) -> tuple[int, str]:
-    """Return the sort key of a column. Columns sort in the order of the schema, those of a newer version last."""
+    """Return the sort key of a column: schema order, with columns from a newer version last."""
     names = event_schema().names
     return (names.index(column) if column in names else len(names), column)
 
@@ -151,7 +148,7 @@ def _place(column: str) -> tuple[int, str]:
 def _remove_retired(
     store: Store, experiment_id: str | None, grace_s: float, *, is_dry_run: bool
 ) -> list[CompactionAction]:
-    """Remove segments that were retired long enough ago. A dry run only reports them."""
+    """Remove or, in a dry run, only report the retired segments whose grace period has passed."""
     removed = []
     for path in over_age(store, grace_s):
         segment = retired_segment(path)
@@ -164,7 +161,7 @@ def _remove_retired(
 
 
 def _remove_replaced(store: Store, experiment_id: str | None, grace_s: float) -> list[CompactionAction]:
-    """Remove superseded segments of a shared store. They are listed again: other hosts may have compacted meanwhile."""
+    """Remove superseded segments of a shared store, listed again because other hosts may have compacted meanwhile."""
     removed = []
     for segment in _expired(_listed(store), experiment_id, grace_s):
         if store.remote is not None:

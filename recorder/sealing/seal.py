@@ -1,9 +1,8 @@
 """Sealing turns a closed journal into one immutable Parquet file, and then removes the journal.
 
-A recorder seals large journals in a child process (:mod:`sealing.seal_child`), because building Arrow columns
-would block its event loop. It seals small ones directly, as recovery does. The events are always in the journal or in
-the segment: the journal is removed only when the segment is durable under its name, and on a shared store also
-published in the shared place.
+A recorder seals large journals in a child process (:mod:`sealing.seal_child`), because building Arrow columns would
+block its event loop. It seals small ones directly, as recovery does. The events are always in the journal or in the
+segment: the journal is removed only after the segment is durable under its name and, on a shared store, published.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,10 +30,7 @@ class _Tag(msgspec.Struct):
 
 
 class _Key(msgspec.Struct):
-    """The sort key and the type of a record.
-
-    They are cheap to decode. Once sorted, the records are decoded again in full, a row group at a time.
-    """
+    """The sort key and type of a record, cheap to decode; records are fully decoded later, one row group at a time."""
 
     stream_id: str
     sequence: int
@@ -76,14 +72,14 @@ def _write(store: Store, content: JournalContent) -> Path:
 
 
 def _publish_blobs(store: Store, payloads: Iterable[bytes]) -> None:
-    """Publish the artifacts that events name. This must happen before the events are published."""
+    """Publish the artifacts that events name, before the events are published."""
     events = [_envelope_decoder.decode(payload).event for payload in payloads]
     for sha256 in dict.fromkeys(event.sha256 for event in events if isinstance(event, ArtifactStored)):
         publish_blob(store, sha256)
 
 
 def _schema_of(types: set[str]) -> pa.Schema:
-    """Return a schema with the envelope's columns and the columns of the event types that occur."""
+    """Return a schema with the envelope columns and the columns of the event types that occur."""
     present = [type_name(cls) for cls in EVENT_TYPES if type_name(cls) in types]
     return pa.schema([event_schema().field(name) for name in (*(field.name for field in ENVELOPE_FIELDS), *present)])
 

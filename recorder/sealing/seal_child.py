@@ -1,9 +1,9 @@
-"""The child process that seals a large journal while the run goes on. A small one is sealed without it.
+"""The child process that seals a large journal while the run continues.
 
     python -m lhaw_record.recorder.sealing.seal_child STORE JOURNAL
 
-The child inherits the journal's descriptor and with it the journal's lock, so that no other process takes the journal.
-It lowers its priority below that of the run before it loads large libraries.
+The child inherits the journal's descriptor, and thereby its lock, so that no other process takes the journal. It lowers
+its priority below that of the run before it loads large libraries.
 """
 
 import os
@@ -17,7 +17,7 @@ from lhaw_record.recorder.storage.store import Store
 
 NICENESS = 10
 SMALL_BYTES = 1 << 20
-"""Up to this size a journal is sealed in 0.06 s of CPU time. A child needs 0.3 s to start and to load pyarrow."""
+"""Sealing a journal up to this size takes 0.06 s of CPU time; a child takes 0.3 s to start and load pyarrow."""
 
 
 class _Sealed:
@@ -29,10 +29,10 @@ class _Sealed:
 
 
 def start_sealing(store: Store, journal: JournalFile) -> "_Sealed | subprocess.Popen[bytes]":
-    """Seal a small closed journal in this thread, and start a child process for a large one."""
+    """Seal a small closed journal in this thread, or start a child process for a large one."""
     if journal.size <= SMALL_BYTES and _is_sealed_here(store, journal.path):
         return _Sealed()
-    return start_child(store, journal)  # also tries again and says why it fails, if sealing failed here
+    return start_child(store, journal)  # if sealing failed here, the child retries and reports the reason
 
 
 def _is_sealed_here(store: Store, journal: Path) -> bool:
@@ -40,7 +40,7 @@ def _is_sealed_here(store: Store, journal: Path) -> bool:
 
     try:
         seal(store, journal)
-    except Exception:  # noqa: BLE001  whatever it is, the child tries again and says why
+    except Exception:  # noqa: BLE001 - the child retries and reports the reason
         return False
     return True
 

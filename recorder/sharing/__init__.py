@@ -1,1 +1,1 @@
-"""Stores that several hosts share: their addresses, publishing to them, and the working copy on this host."""
+"""Stores shared by several hosts: addresses, publishing, and the working copy on this host."""

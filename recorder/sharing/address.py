@@ -1,11 +1,11 @@
-"""Addresses of stores. An address names a directory on this host, or a place that several hosts share.
+"""Addresses of stores. An address names a directory on this host or a location shared by several hosts.
 
     stores/demo                                          a directory
     s3://bucket/prefix?region=eu-central-1               an S3-compatible bucket, in the syntax of pyarrow.fs
     shared:/mnt/team/lhaw                                a directory that many hosts have mounted
 
-Each user of a host has one working copy of a shared store. It is a store that holds this host's journals, the fetched
-segments and, in ``store.json``, the address.
+Each user of a host has one working copy of a shared store: a store with this host's journals, the fetched segments and,
+in ``store.json``, the address.
 """
 
 import argparse
@@ -26,7 +26,7 @@ S3_OPTIONS = ("endpoint_override", "force_virtual_addressing", "region", "scheme
 
 
 class SharedAddress(msgspec.Struct, frozen=True):
-    """The normalised address of a shared store. Equal places have equal texts."""
+    """The normalised address of a shared store. Equal locations have equal texts."""
 
     text: str
 
@@ -40,7 +40,7 @@ class SharedAddress(msgspec.Struct, frozen=True):
 
 
 def store_address(text: str) -> Path | SharedAddress:
-    """Parse the store argument of a command line without using disk or network."""
+    """Parse a store argument of a command without disk or network access."""
     if text.startswith("shared:"):
         return _directory_address(text)
     if "://" in text or text.startswith("s3:"):
@@ -49,7 +49,7 @@ def store_address(text: str) -> Path | SharedAddress:
 
 
 def open_address(address: Path | SharedAddress) -> Path:
-    """Return the directory of a store, or the working copy of a shared store, which is created if it is missing."""
+    """Return the directory of a store, or the working copy of a shared store, creating it if it is missing."""
     if isinstance(address, Path):
         return address
     root = address.working_copy
@@ -80,7 +80,7 @@ def opened(options: argparse.Namespace) -> argparse.Namespace:
 
 
 def store_name(root: Path) -> str:
-    """Return the name of a store to show to people, which is its address or its directory."""
+    """Return the display name of a store: its address or its directory."""
     try:
         return Store(root).name
     except StoreError:

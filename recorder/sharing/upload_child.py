@@ -1,10 +1,10 @@
-"""The child process of a publisher. It seals and uploads one journal after another for as long as the run lives.
+"""The child process of a publisher, which seals and uploads one journal after another for the lifetime of the run.
 
     python -m lhaw_record.recorder.sharing.upload_child STORE SOCKET PATIENCE_S
 
-Sealing in the run's own process would block its event loop. A new process for each journal would take 0.6 s of CPU time
-to start, which costs more than the upload. Each journal comes with its descriptor, so that its lock is held until the
-journal is published, even if the run dies meanwhile.
+Sealing in the run's own process would block its event loop. Starting a new process for each journal would take 0.6 s of
+CPU time, more than the upload. Each journal comes with its descriptor, so that its lock is held until the journal is
+published, even if the run dies.
 """
 
 import os
@@ -24,13 +24,9 @@ _FAILED = b"1"
 
 
 class UploadChild:
-    """Controls the child process from the run. The child starts on first use.
+    """Controls the child process, which starts on first use, from the run.
 
-    Methods block, and only one thread may use an object.
-
-    Args:
-        store: A working copy of a shared store, opened for writing.
-        patience_s: How long to retry after a lost connection, in seconds.
+    Methods block, and an object must be used by one thread only.
     """
 
     def __init__(self, store: Store, patience_s: float) -> None:
@@ -71,7 +67,7 @@ class UploadChild:
 
 
 def main(arguments: list[str]) -> int:
-    """Publish the journals that come through the socket, until the run closes it."""
+    """Publish the journals received through the socket until the run closes it."""
     refuse_pandas()
     import pyarrow as pa
 

@@ -1,8 +1,8 @@
 """Publishes journals to a shared store, and acknowledges a decision when every host can see it.
 
-A journal is published by sealing it: the child process that writes the segment also uploads it. The child gets the
-journals of a writer one after another, so that no host ever sees a later part of a stream without the earlier ones.
-Decisions that are made meanwhile wait for the next journal and share its upload.
+A journal is published by sealing it: the child process that writes the segment also uploads it. The child receives a
+writer's journals one at a time, so that no host sees a later part of a stream without the earlier ones. Decisions made
+meanwhile wait for the next journal and share its upload.
 """
 
 import asyncio
@@ -59,9 +59,6 @@ class Uploader:
     Args:
         store: A working copy of a shared store, opened for writing.
         ask_rotation: Asks the recorder to close its journal if :meth:`is_due` is true. It is called from any thread.
-
-    Raises:
-        StoreError: The environment variable ``LHAW_RECORD_PATIENCE_S`` is not a number.
     """
 
     def __init__(self, store: Store, ask_rotation: Callable[[], None]) -> None:
@@ -90,15 +87,12 @@ class Uploader:
         await waiter.future
 
     def is_due(self, number: int) -> bool:
-        """Return whether the open journal should be closed.
-
-        It should if a task waits for it to be published and no other journal is being published.
-        """
+        """Return whether a task waits for the open journal while no other journal is being published."""
         with self._changed:
             return not self._queue and any(waiter.number >= number for waiter in self._waiters)
 
     def start(self, store: Store, journal: JournalFile) -> _QueuedJournal:
-        """Queue a closed journal for publishing. The caller may then release the journal."""
+        """Queue a closed journal for publishing, after which the caller may release it."""
         assert store is self._store
         publication = _QueuedJournal(journal)
         with self._changed:
@@ -109,13 +103,13 @@ class Uploader:
         return publication
 
     def fail(self, failure: RecordingFailed) -> None:
-        """Publish nothing more, and pass the failure to all waiting tasks."""
+        """Stop publishing, and pass the failure to all waiting tasks."""
         with self._changed:
             self.failure = self.failure or failure
         self._wake()
 
     def close(self) -> None:
-        """Wait until all queued journals were handled, then stop the publishing thread."""
+        """Wait until all queued journals are handled, then stop the publishing thread."""
         with self._changed:
             self._is_closing = True
             self._changed.notify()

@@ -1,1 +1,1 @@
-"""What a store contains: journals, segments, blobs and the manifest, with their formats and locks."""
+"""The contents of a store: journals, segments, blobs and the manifest, with their formats and locks."""

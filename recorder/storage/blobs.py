@@ -16,7 +16,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # opening a 
 
 
 def store_blob(store: Store, content: bytes) -> str:
-    """Store bytes once and return their SHA-256 as hexadecimal digits. This blocks, so call it from a worker thread."""
+    """Store bytes once and return their SHA-256 as hexadecimal digits (blocking: call it from a worker thread)."""
     sha256 = hashlib.sha256(content).hexdigest()
     path = _path(store, sha256)
     try:
@@ -30,10 +30,10 @@ def store_blob(store: Store, content: bytes) -> str:
 
 
 def load_blob(store: Store, sha256: str) -> bytes:
-    """Return the bytes of an artifact. On a shared store, they are fetched once and kept in the working copy.
+    """Return the bytes of an artifact, which are fetched once from a shared store and kept in the working copy.
 
-    Neither the event that names the artifact nor the store's folder is trusted. Only a regular file inside the blobs
-    folder is read, and no symbolic link is followed.
+    Neither the event that names the artifact nor the store's folder is trusted, so only a regular file inside the blobs
+    folder is read, and symbolic links are not followed.
     """
     path = _path(store, sha256)
     try:
@@ -47,7 +47,7 @@ def load_blob(store: Store, sha256: str) -> bytes:
 
 
 def publish_blob(store: Store, sha256: str) -> None:
-    """Upload an artifact from this host to the shared store. A missing one is skipped, and verification reports it."""
+    """Upload an artifact to the shared store, skipping a missing one, which verification reports."""
     assert store.remote is not None
     with suppress(FileNotFoundError):
         store.remote.put(_remote_name(sha256), _read(store, _path(store, sha256)))

@@ -1,4 +1,4 @@
-"""Creates a store: the directory on this host and, for a shared store, the place that all hosts see."""
+"""Creates a store: the directory on this host and, for a shared store, the remote side."""
 
 from pathlib import Path
 
@@ -42,9 +42,9 @@ def create_store(root: Path, disk: Disk | None = None) -> Store:
 
 
 def check_remote(store: Store, remote: Remote) -> None:
-    """Check that the place holds the store that this working copy belongs to. On first contact, remember that store.
+    """Check that the remote side is the store of this working copy, and save its identity on first contact.
 
-    The check can fail because a directory is not mounted, or because somebody has created the bucket again.
+    The check can fail because a directory is not mounted or a bucket was recreated.
     """
     known = _known_makers(store)
     if not remote.is_made():
@@ -60,14 +60,14 @@ def check_remote(store: Store, remote: Remote) -> None:
 
 
 def _refuse_other_files(root: Path) -> None:
-    ours = (*FOLDERS, *(path.name for path in root.glob(f"{MARKER}.*.tmp")))  # left by a death during creation
+    ours = (*FOLDERS, *(path.name for path in root.glob(f"{MARKER}.*.tmp")))  # left by a crash during creation
     strangers = [path.name for path in root.iterdir() if path.name not in ours]
     if strangers:
         raise StoreError(f"{root} is not empty and not a store (it holds {strangers[0]!r}); name an empty directory")
 
 
 def _write_schema_file(store: Store) -> None:
-    """Write an empty Parquet file with every column, so that other programs that read the store see the whole schema.
+    """Write an empty Parquet file with every column, so that other programs see the whole schema.
 
     The file has its own partition, because those programs read the store with hive partitions.
     """
@@ -89,7 +89,7 @@ def _create_remote_side(store: Store, remote: Remote) -> None:
 
 
 def _known_makers(store: Store) -> frozenset[str]:
-    """Return the identity of the shared store as this working copy first saw it. It is empty before first contact."""
+    """Return the identity of the shared store as this working copy first saw it, empty before first contact."""
     try:
         return frozenset((store.root / _KNOWN_MAKERS_FILE).read_text().split())
     except FileNotFoundError:

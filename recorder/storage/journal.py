@@ -1,4 +1,4 @@
-"""A journal is the file that an event is first written to. Its writer holds its lock for as long as it lives."""
+"""Journals, the files that events are first written to. A writer holds the lock of its journal for its lifetime."""
 
 import os
 import socket
@@ -29,7 +29,7 @@ from lhaw_record.recorder.storage.store import Store, try_lock
 
 
 class JournalHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="journal", tag="header"):
-    """The first record of a journal. It says which writer and which experiment the journal belongs to."""
+    """The first record of a journal, which identifies its writer and experiment."""
 
     writer_id: Name
     number: int
@@ -40,13 +40,13 @@ class JournalHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="journa
 
 
 class JournalFooter(msgspec.Struct, frozen=True, kw_only=True, tag_field="journal", tag="footer"):
-    """The last record of a journal that was closed properly. If it is missing, the writer is still alive or died."""
+    """The last record of a properly closed journal. If it is missing, the writer is still alive or died."""
 
     records: int
 
 
 class JournalContent(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a journal, and how it ends. ``payloads`` are the encoded envelopes.
+    """The content of a journal. ``payloads`` are the encoded envelopes.
 
     ``seed`` is the CRC of the first commit, which all later CRCs start from.
     """
@@ -70,7 +70,7 @@ _FOOTER_START = _encoder.encode(JournalFooter(records=0))[:16]
 
 
 class DurableLength(msgspec.Struct, frozen=True):
-    """The minimum length and record count that a journal must have. It is updated after each commit, never before."""
+    """The minimum length and record count of a journal, updated after each commit, never before."""
 
     bytes: int
     records: int
@@ -89,15 +89,7 @@ def read_mark(path: Path) -> DurableLength | None:
 
 
 class JournalFile:
-    """An open journal. All methods block; ``Recorder`` calls them from its own thread.
-
-    Args:
-        store: The store, opened for writing.
-        header: The journal's first record.
-
-    Raises:
-        RecordingFailed: The file cannot be created.
-    """
+    """An open journal. All methods block; ``Recorder`` calls them from its own thread."""
 
     def __init__(self, store: Store, header: JournalHeader) -> None:
         self.name = JournalName(header.writer_id, header.number)
@@ -106,7 +98,7 @@ class JournalFile:
         self.size = 0
         self._disk = store.disk
         self._mark: int | None = None
-        unborn = self.path.with_suffix(".tmp")  # named only when locked and with a header: nobody takes it for dead
+        unborn = self.path.with_suffix(".tmp")  # renamed once locked and with a header: never looks dead
         try:
             self.descriptor = self._disk.create(unborn)
         except OSError as error:
@@ -131,7 +123,7 @@ class JournalFile:
 
     @classmethod
     def reopen(cls, store: Store, path: Path, descriptor: int, content: JournalContent) -> "JournalFile":
-        """Take over the journal of a dead writer and cut off an unfinished commit. The caller holds the lock."""
+        """Take over the journal of a dead writer, whose lock the caller holds, and cut off an unfinished commit."""
         self = cls.__new__(cls)
         self.name = JournalName(content.header.writer_id, content.header.number)
         self.path = path
@@ -156,14 +148,14 @@ class JournalFile:
         self._append([record(_encoder.encode(JournalFooter(records=self.records)))])
 
     def close(self) -> None:
-        """Close the file. This releases the lock unless a child process inherited it."""
+        """Close the file, which releases the lock unless a child process inherited it."""
         os.close(self.descriptor)
         if self._mark is not None:
             os.close(self._mark)
             self._mark = None
 
     def _write_mark(self) -> None:
-        """Update the mark to the journal's durable length. It is not synced, as an old mark only hides a truncation."""
+        """Update the mark to the journal's durable length, without a sync, as a stale mark only hides a truncation."""
         if self._mark is not None:
             plain = _MARK.pack(self.size, self.records, 0)
             with suppress(OSError):
@@ -207,7 +199,7 @@ def new_header(name: JournalName, experiment_id: str, created_at_us: int) -> Jou
 
 
 def read_journal(path: Path, data: bytes) -> JournalContent | None:
-    """Decode the bytes of a journal. Return None if the journal has no complete header."""
+    """Decode the bytes of a journal, or return None if the journal has no complete header."""
     whole, tail = scan(data)
     if tail.is_corrupt:
         raise DamagedStore(
@@ -237,7 +229,7 @@ def read_header(path: Path) -> JournalHeader | None:
 
 
 def is_live(path: Path) -> bool:
-    """Return whether the writer of a journal is alive, which means that it holds the file's lock."""
+    """Return whether the writer of a journal is alive, that is, holds the file's lock."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return not try_lock(descriptor, is_shared=True)

@@ -41,11 +41,10 @@ class Commit(msgspec.Struct, frozen=True):
 class JournalTail(msgspec.Struct, frozen=True, kw_only=True):
     """How a journal's bytes end.
 
-    ``good_end`` is the offset after the last good commit. ``torn_bytes`` counts the bytes after it, which a commit left
-    that was never finished. It is 0 if the journal ends cleanly. ``is_corrupt`` says that a complete commit follows
-    these bytes. Everything before a commit was durable when the commit was written, so the bytes are then damage and
-    not an unfinished commit. If the first commit, which holds the header, is bad, later commits cannot be checked. Then
-    the mark of a second commit counts as a commit.
+    ``good_end`` is the offset after the last good commit. ``torn_bytes`` counts the bytes after it, which an unfinished
+    commit left, and is 0 if the journal ends cleanly. ``is_corrupt`` says that a complete commit follows these bytes.
+    They are then damage, because everything before a commit was durable when the commit was written. If the first
+    commit, which holds the header, is bad, later commits cannot be checked, so any later commit mark counts as one.
     """
 
     good_end: int

@@ -1,8 +1,8 @@
-"""The manifest is a chain of lines that names everything a store has held. It reveals missing and changed files.
+"""The manifest, a chain of lines that names everything a store has held and reveals missing and changed files.
 
-``STORE/manifest.jsonl`` has a line for each journal that was begun, each segment before it gets its name, each journal
-that was empty, and each loss that a person has accepted. A line holds a digest over itself and the line before, and is
-durable before the file it announces.
+``STORE/manifest.jsonl`` has a line for each started journal, each segment before it gets its name, each empty journal,
+and each accepted loss. A line holds a digest over itself and the previous line, and is durable before the file that it
+announces.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ _LONGEST_APPEND_BYTES = 1 << 16
 class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of the manifest.
 
-    Depending on ``kind``, ``journals`` are those that were begun, that a segment covers, that were empty, or whose loss
-    was accepted. The fields from ``file`` on describe a segment: its path in the store, the length and CRC-32 of the
-    file, and its content. Times are in microseconds since the epoch.
+    Depending on ``kind``, ``journals`` were started, covered by a segment, empty, or accepted as lost. The fields from
+    ``file`` on describe a segment: its path in the store, the length and CRC-32 of the file, and its content. Times are
+    in microseconds since the epoch.
     """
 
     kind: Literal["journal", "segment", "empty", "lost"]
@@ -54,7 +54,7 @@ def is_lost(store: Store) -> bool:
 
 
 def append(store: Store, entry: ManifestEntry) -> None:
-    """Append one line durably if the store has a manifest. Two lines in one write could be torn apart unnoticed."""
+    """Append one line durably if the store has a manifest (two lines in one write could be torn apart unnoticed)."""
     if not has_manifest(store):
         return
     with store.hold("manifest"):
@@ -62,7 +62,7 @@ def append(store: Store, entry: ManifestEntry) -> None:
         try:
             data = store.manifest_path.read_bytes()
             whole = _whole_bytes(data)
-            if whole < len(data):  # what a death cut short announced nothing
+            if whole < len(data):  # a truncated append announced nothing
                 store.disk.truncate(descriptor, whole)
             last = _entry(data[_start(data, whole) : whole]) if whole else None
             store.disk.write(descriptor, _lines([entry], last.chain if last else NO_CHAIN))
@@ -81,7 +81,7 @@ def create(store: Store, adopted: Callable[[], Iterable[ManifestEntry]]) -> None
 
 
 def read_entries(store: Store) -> tuple[list[ManifestEntry], int | None]:
-    """Return the lines before the first damaged one, and that line's number from 1, or None if no line is damaged."""
+    """Return the lines before the first damaged line, and its number from 1, or None if no line is damaged."""
     if not store.manifest_path.is_file() and store.manifest_path.exists():  # reading a device would never end
         return [], 1
     data = store.manifest_path.read_bytes()
@@ -97,10 +97,10 @@ def read_entries(store: Store) -> tuple[list[ManifestEntry], int | None]:
 
 
 def _whole_bytes(data: bytes) -> int:
-    """Return the length of the manifest without an append that a power cut tore. It was not acknowledged.
+    """Return the length of the manifest without an unacknowledged append that a power cut interrupted.
 
-    Sectors that never reached the disk read as zeros or as what an older file had there, line feeds included. A torn
-    append is the last line, so no entry follows it. A damaged line that entries follow stays, and is reported.
+    Sectors that never reached the disk read as zeros or as bytes of an older file, which may include line feeds. No
+    entry follows a torn append, so a damaged line followed by entries is kept and reported.
     """
     lines_end = end = data.rfind(b"\n") + 1
     while end and _entry(data[_start(data, end) : end]) is None:

@@ -1,4 +1,4 @@
-"""Checks a store against its manifest: every file must be there, with its full length and its bytes."""
+"""Checks a store against its manifest: every file must exist with its full length and original bytes."""
 
 import zlib
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ class FileProblem(msgspec.Struct, frozen=True):
 
 
 def create_manifest(store: Store) -> None:
-    """Create the manifest of a new store. A lost one is not created again: nobody would know what else is missing."""
+    """Create the manifest of a new store, but not a lost one, because other missing files would go unnoticed."""
     if not is_lost(store):
         create(store, tuple)
 
@@ -43,9 +43,9 @@ def check_manifest(store: Store) -> None:
 
 
 def find_problems(store: Store) -> list[FileProblem]:
-    """Return every file that is missing, truncated or changed. A store without a manifest has no such problems.
+    """Return every missing, truncated or changed file, or nothing if the store has no manifest.
 
-    A problem counts only if a second look confirms it, because other processes may be writing.
+    A problem counts only if a second check confirms it, because other processes may be writing.
     """
     if is_lost(store):
         return [FileProblem(str(store.manifest_path), "is gone, and with it the list of what the store must hold")]
@@ -59,10 +59,7 @@ def find_problems(store: Store) -> list[FileProblem]:
 
 
 def accept_loss(store: Store) -> list[FileProblem]:
-    """Record that missing data will not come back, and return the problems.
-
-    A changed file must be moved out of the store first.
-    """
+    """Record that missing data is lost, and return the problems. Changed files must be moved out of the store first."""
     found = find_problems(store)
     if is_lost(store):
         create(store, lambda: _adopted(store))
@@ -77,7 +74,7 @@ def accept_loss(store: Store) -> list[FileProblem]:
 
 
 def truncation(store: Store, name: JournalName, path: Path) -> str | None:
-    """Describe what a journal has lost at its end according to its mark. Return None if it has lost nothing.
+    """Describe what a journal lost at its end according to its mark, or return None if it lost nothing.
 
     The mark is read before the journal, so it never promises more than was durable by then.
     """
@@ -142,10 +139,7 @@ def _look(store: Store) -> list[FileProblem]:
 def _missing(
     entries: Sequence[ManifestEntry], segments: Iterable[StoreSegment], journals: Iterable[JournalName]
 ) -> list[JournalName]:
-    """Return the journals that were begun and are missing.
-
-    A missing journal has no file, no segment covers it, it was not empty, and nobody has accepted its loss.
-    """
+    """Return the started journals with no file and no segment that were not empty and whose loss was not accepted."""
     present = set(journals).union(*(segment.covers for segment in segments))
     settled = {name for each in entries if each.kind in ("empty", "lost") for name in each.journals}
     begun = dict.fromkeys(name for each in entries if each.kind in ("journal", "segment") for name in each.journals)

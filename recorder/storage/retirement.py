@@ -1,7 +1,7 @@
-"""Retires segments: once a merged segment replaces them, they leave ``events``, so that no reader sees events twice.
+"""Retires segments: moves them out of ``events`` once a merged segment replaces them, so that no event is read twice.
 
 ``STORE/retired/<experiment>@<name>.replaced`` keeps their bytes for a while, for readers of this program that already
-have the old path. The merged segment is durable before, so losing a retired file loses nothing.
+have the old path. The merged segment is already durable, so losing a retired file loses nothing.
 """
 
 import time
@@ -18,7 +18,7 @@ GRACE_S = 3600.0
 
 
 def retire(store: Store, superseded: Iterable[StoreSegment]) -> list[StoreSegment]:
-    """Move superseded segments out of ``events``. Return those that this call moved."""
+    """Move superseded segments out of ``events``, and return the segments that this call moved."""
     moved = []
     folders = set()
     for segment in superseded:
@@ -49,7 +49,7 @@ def _age_s(path: Path, now_s: float) -> float:
 
 
 def retired_segment(path: Path) -> StoreSegment:
-    """Describe a retired file as the segment it was, with its old path."""
+    """Return the segment that a retired file was, with its old path."""
     experiment, _, name = path.name.removesuffix(RETIRED_SUFFIX).rpartition("@")
     return describe(path.parents[1] / "events" / f"experiment={experiment}" / name, path)
 

@@ -1,7 +1,7 @@
 """Segments are the immutable Parquet files of sealed events. This module decides which of them a reader uses.
 
 A segment sealed from a journal covers that journal and has its name. A compacted segment covers the journals of all
-segments it was merged from. Their names are in its metadata, so that it says what it replaces as soon as it appears.
+segments it was merged from. Their names are in its metadata, so that readers know what it replaces.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ class StoreSegment(msgspec.Struct, frozen=True):
 
 
 class StoreSegments(msgspec.Struct, frozen=True):
-    """The segments of a store. ``chosen`` ones hold each event once. ``superseded`` ones hold only the same events."""
+    """The segments of a store: ``chosen`` hold each event once, and ``superseded`` only duplicate those events."""
 
     chosen: tuple[StoreSegment, ...]
     superseded: tuple[StoreSegment, ...]
@@ -43,12 +43,12 @@ class StoreSegments(msgspec.Struct, frozen=True):
 
 
 def list_segments(store: Store) -> StoreSegments:
-    """Return the segments of the store now."""
+    """Return the current segments of the store."""
     return choose([describe(path) for path in store.segment_paths()])
 
 
 def choose(segments: Iterable[StoreSegment]) -> StoreSegments:
-    """Choose segments so that no journal is covered twice. Those that cover most journals come first, ties by name.
+    """Choose segments so that no journal is covered twice, preferring segments that cover more journals, then by name.
 
     All readers of the same files choose the same segments, even if two processes merged overlapping sets at once.
     """
@@ -72,7 +72,7 @@ def choose(segments: Iterable[StoreSegment]) -> StoreSegments:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Translate errors that a library raises while it reads a segment into a DamagedStore error that names the file.
+    """Translate library errors from reading a segment into a DamagedStore error that names the file.
 
     A FileNotFoundError passes through: the segment was compacted away, and its replacement holds its events.
     """
@@ -87,7 +87,7 @@ def readable(path: Path) -> Iterator[None]:
 
 
 def where_now(path: Path) -> Path:
-    """Return where a listed segment is now: at its path, or where it was retired to."""
+    """Return the current path of a listed segment, which may have been retired."""
     if path.exists():
         return path
     retired = retired_path(path)
@@ -95,13 +95,13 @@ def where_now(path: Path) -> Path:
 
 
 def retired_path(path: Path) -> Path:
-    """Return where a segment is kept after compaction has replaced it."""
+    """Return the path of a segment after it was retired."""
     experiment = path.parent.name.removeprefix("experiment=")
     return path.parents[2] / "retired" / f"{experiment}@{path.name}{RETIRED_SUFFIX}"
 
 
 def describe(path: Path, place: Path | None = None) -> StoreSegment:
-    """Return a segment as its name describes it and, if it was compacted, its metadata."""
+    """Return the segment described by a file's name and, if it was compacted, its metadata."""
     name, _, records = path.stem.rpartition("-")
     covers = _covers(place or path) if name.startswith("c") else (JournalName.parse(name),)
     return StoreSegment(path, path.parent.name.removeprefix("experiment="), int(records), covers)

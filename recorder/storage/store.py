@@ -1,4 +1,4 @@
-"""A store: the directory with journals, segments, blobs and locks, and the paths of all its files."""
+"""A store, the directory with journals, segments, blobs and locks, and the paths of its files."""
 
 import fcntl
 import json
@@ -64,7 +64,7 @@ class Store:
 
     @property
     def name(self) -> str:
-        """The name of the store for people: its address, or its directory."""
+        """The display name of the store: its address or its directory."""
         return self.address or str(self.root)
 
     @cached_property
@@ -72,40 +72,34 @@ class Store:
         """The files that all hosts see, or None for a store of one host."""
         if self.address is None:
             return None
-        from lhaw_record.recorder.files.remote import Remote  # a store of one host does without it
+        from lhaw_record.recorder.files.remote import Remote  # only shared stores need it
 
         return Remote(self.address)
 
     def attempt_stream(self, trial_id: str, attempt: int, writer_id: str) -> str:
-        """Return the id of an attempt's stream.
-
-        On a shared store it contains the id of the writer, because two hosts may run the same attempt.
-        """
+        """Return the id of an attempt's stream, with the writer id if several hosts may run the same attempt."""
         return f"{trial_id}-{attempt}" + (f"-{writer_id}" if self.address else "")
 
     def journal_path(self, name: JournalName) -> Path:
         return self.journal_dir / f"{name}.journal"
 
     def mark_path(self, name: JournalName) -> Path:
-        """Return the path of a journal's mark, which holds its smallest valid length."""
+        """Return the path of a journal's mark, which holds its minimum valid length."""
         return self.journal_dir / f"{name}.mark"
 
     def journals(self) -> dict[JournalName, Path]:
-        """Return the journals of the store now, in order of their names."""
+        """Return the current journals of the store, sorted by name."""
         paths = sorted(self.journal_dir.glob("*.journal"))
         return {JournalName.parse(path.stem): path for path in paths if is_journal(path)}
 
     def segment_paths(self) -> list[Path]:
-        """Return the paths of the segments now, in order of their names."""
+        """Return the paths of the current segments, sorted by name."""
         paths = self.events_dir.glob("experiment=*/*.parquet")
         return sorted(path for path in paths if is_segment(path))
 
     @contextmanager
     def hold_experiment(self, experiment_id: str) -> Iterator[None]:
-        """Hold the lock of one experiment, so that one run at a time records it.
-
-        The kernel releases it when its holder dies.
-        """
+        """Hold the lock of one experiment, so that only one run at a time records it."""
         with self._opened_lock(f"{experiment_id}.lock") as descriptor:
             if not try_lock(descriptor):
                 holder = os.read(descriptor, 4096).decode(errors="replace") or "an unnamed process"
@@ -127,7 +121,7 @@ class Store:
 
     @contextmanager
     def try_to_hold(self, name: str) -> Iterator[bool]:
-        """Hold one of the store's own locks if it is free. Yield whether it was free."""
+        """Hold one of the store's own locks if it is free, and yield whether it was."""
         with self._opened_lock(f".{name}") as descriptor:
             yield try_lock(descriptor)
 
@@ -144,7 +138,7 @@ class Store:
 
 
 def has_store(root: Path) -> bool:
-    """Return whether a directory holds a store. For a working copy, check that a store exists at its address."""
+    """Return whether a directory holds a store and, for a working copy, a store exists at its address."""
     if not (root / MARKER).exists():
         return False
     store = Store(root)
@@ -152,9 +146,7 @@ def has_store(root: Path) -> bool:
 
 
 def retry_vanished(store: Store, read: Callable[[], T]) -> T:
-    """Call a function that reads a store and return its result. Call it again if sealing or compaction removes
-    a file.
-    """
+    """Return the result of a function that reads a store, calling it again if sealing or compaction removes a file."""
     for _ in range(_MOST_TRIES):
         try:
             return read()
@@ -164,7 +156,7 @@ def retry_vanished(store: Store, read: Callable[[], T]) -> T:
 
 
 def check_experiment_id(experiment_id: str) -> str:
-    """Return an experiment id after checking that it can be the name of a folder."""
+    """Return an experiment id after checking that it can be a folder name."""
     if not is_experiment_id(experiment_id):
         raise StoreError(
             f"experiment name {experiment_id!r} is not usable: take lower-case letters, digits, '.', '_' and '-', "
@@ -174,7 +166,7 @@ def check_experiment_id(experiment_id: str) -> str:
 
 
 def try_lock(descriptor: int, *, is_shared: bool = False) -> bool:
-    """Try to take the advisory lock of an open file. Return False if a living process holds the lock."""
+    """Try to take the advisory lock of an open file, and return whether it was free."""
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The stream index of a segment: which rows each stream has, so that one trial is found without reading everything.
+"""The stream index of a segment: the rows of each stream, for finding one trial without reading everything.
 
 An index is derived from its segment; if it is missing or damaged, readers use the segment itself.
 """
@@ -15,21 +15,21 @@ from lhaw_record.recorder.files.disk import publish
 from lhaw_record.recorder.storage.segments import readable, where_now
 from lhaw_record.recorder.storage.store import Store
 
-_CRC_BYTES = 8  # the CRC-32 and four zero bytes, which keep the rest aligned
+_CRC_BYTES = 8  # the CRC-32 and four zero bytes for alignment
 _RUN = [("row", "min"), ("row", "count"), ("closes", "max")]
 _NAMES = ["stream_id", "first_row", "rows", "is_closed"]
 
 
 def load_index(store: Store, segment: Path) -> pa.Table:
-    """Return one row per stream of a segment: stream_id, first_row, rows, is_closed; sorted by stream_id."""
+    """Return one row per stream in a segment, with stream_id, first_row, rows and is_closed, sorted by stream_id."""
     stored = _stored(store, segment)
     return _decoded(stored) if stored else _from_segment(segment)
 
 
 def find_stream(store: Store, segment: Path, stream_id: str) -> tuple[int, int] | None:
-    """Return a stream's first row in a segment and its number of rows, or None if the segment has no such row.
+    """Return a stream's first row in a segment and its number of rows, or None if the stream is not in the segment.
 
-    Most segments hold nothing of a given stream, and the bytes of their index show that without decoding it.
+    Most segments do not contain a given stream, and the raw bytes of the index show this without decoding.
     """
     stored = _stored(store, segment)
     if stored and stream_id.encode() not in stored:
@@ -42,7 +42,7 @@ def find_stream(store: Store, segment: Path, stream_id: str) -> tuple[int, int] 
 
 
 def write_index(store: Store, segment: Path, rows: pa.Table) -> None:
-    """Write the index of a segment, if there is room for it."""
+    """Write the index of a segment, ignoring a full disk or other OS errors."""
     index = _index_of(rows)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, index.schema) as writer:  # zstd would halve 1 % of a store, but slow every lookup

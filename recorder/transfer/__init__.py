@@ -1,1 +1,1 @@
-"""Move events between stores: export them to one file, and import them."""
+"""Moving events between stores: export to one file, and import."""

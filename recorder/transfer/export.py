@@ -67,7 +67,7 @@ def contents(
     has_blobs: bool = True,
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> Iterator[Blob | list[Envelope]]:
-    """Yield the streams of a store as they are now, and before each stream the artifacts that it names first."""
+    """Yield the current streams of a store, each preceded by the artifacts that it is the first to name."""
     named: set[str] = set()
     for stream in whole_streams(store, selection, on_progress):
         for each in stream if has_blobs else ():
@@ -101,7 +101,7 @@ def write_export(source: Iterable[Blob | list[Envelope]], out: IO[bytes]) -> Exp
 
 
 def event_line(envelope: Envelope) -> bytes:
-    """Return the line of an event without the line end."""
+    """Return the line of an event without the line ending."""
     encoded = _encoder.encode(envelope)
     if b":null" in encoded and not _is_faithful(encoded, envelope):
         raise DamagedStore(
@@ -120,7 +120,7 @@ def _is_faithful(encoded: bytes, envelope: Envelope) -> bool:
 
 @contextmanager
 def export_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that appears only when it is complete, compressed as its name says (.zst, .gz)."""
+    """Open a file that appears only when it is complete, compressed according to its suffix (.zst, .gz)."""
     temporary = path.with_name(f"{path.name}.tmp")
     try:
         with pa.output_stream(str(temporary), compression=_CODECS.get(path.suffix)) as out:

@@ -1,4 +1,4 @@
-"""Reads an export: yields its streams and artifacts, and refuses lines that this version would write differently."""
+"""Reads an export: yields its streams and artifacts, and rejects lines that this version would write differently."""
 
 import gzip
 import hashlib
@@ -29,9 +29,9 @@ _line_decoder = msgspec.json.Decoder(ExportLine)
 
 
 class ImportLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How large an export may be. Its author is not trusted, and a file of a few KB can unpack to many GB.
+    """Size limits of an export, whose author is not trusted: a file of a few KB can unpack to many GB.
 
-    One line and one stream at a time are in memory, events at about five times their size; the rest goes to disk.
+    Memory holds one line and one stream at a time, with events at about five times their size.
     """
 
     stream_mb: int = 256
@@ -42,7 +42,7 @@ class ImportLimits(msgspec.Struct, frozen=True, kw_only=True):
 def read_export(
     lines: Iterable[bytes], name: str, limits: ImportLimits | None = None
 ) -> Iterator[Blob | list[Envelope]]:
-    """Yield the artifacts and the streams of an export, in its order."""
+    """Yield the artifacts and the streams of an export in file order."""
     for key, found in groupby(_contents(lines, name, limits or ImportLimits()), key=_stream_of):
         if key is None:
             yield from (each for each in found if isinstance(each, Blob))
@@ -108,7 +108,7 @@ def _too_large(what: str, limit: str, option: str) -> StoreError:
 
 @contextmanager
 def export_lines(source: Path | BinaryIO, limits: ImportLimits | None = None) -> Iterator[Iterable[bytes]]:
-    """Open an export: compressed with zstd or gzip, or plain."""
+    """Open an export that is compressed with zstd or gzip, or uncompressed."""
     limits = limits or ImportLimits()
     if not isinstance(source, Path):
         yield _decompressed(source, "standard input", limits)
@@ -151,7 +151,7 @@ def _bounded(file: IO[bytes] | gzip.GzipFile, name: str, limits: ImportLimits) -
 
 
 def _decoded(line: bytes, place: str, *, is_first: bool) -> Envelope | Blob | ExportEnd | ExportHeader:
-    """Return the content of a line. It must be what this version would write, so that nothing gets lost."""
+    """Return the content of a line, which must equal what this version would write, so that nothing is lost."""
     content = line.removesuffix(b"\n")
     try:
         if is_first or not content.startswith(_EVENT_START):

@@ -1,7 +1,7 @@
 """Imports complete streams through the journal and the sealing of a store, as if they had been recorded there.
 
-Streams that the store already has are skipped. A stream with the same id and other events is a conflict and changes
-nothing. An open stream is left out, because the next attempt of its trial would get the same id.
+Streams that the store already has are skipped. A stream with the same id but different events is a conflict and is not
+imported. Nor is an open stream, because the next attempt of its trial would get the same id.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from lhaw_record.recorder.writing.journal_writer import JournalWriter
 
 
 class ImportedExperiment(msgspec.Struct, kw_only=True):
-    """What was done with the streams of one experiment. ``open_streams`` and ``conflicts`` name those left out."""
+    """What was done with the streams of one experiment. ``open_streams`` and ``conflicts`` were not imported."""
 
     experiment_id: str
     streams: int = 0
@@ -38,14 +38,14 @@ class ImportedExperiment(msgspec.Struct, kw_only=True):
 
 
 class _Target(msgspec.Struct):
-    """The experiment in the store: the ends of the streams that it has, the writer, and what was done so far."""
+    """The target experiment: the ends of its existing streams, the writer, and what was done so far."""
 
     ends: dict[str, str | None]
     writer: JournalWriter | None
     done: ImportedExperiment
 
     def take(self, stream: list[Envelope]) -> bool:
-        """Import a checked stream unless it is open, already here or in conflict. Return whether it was imported."""
+        """Import a checked stream unless it is open, present or in conflict, and return whether it was imported."""
         stream_id, end, done = stream[0].stream_id, _end(stream), self.done
         if end is None:
             done.open_streams.append(stream_id)
@@ -94,7 +94,7 @@ def import_streams(
 
 
 def _opened(store: Store | None, experiment_id: str, opened: ExitStack, *, is_dry_run: bool) -> _Target:
-    """Read which streams of an experiment the store has. Unless it is a dry run, take the experiment's lock first."""
+    """Read which streams of an experiment the store has, after taking the experiment's lock unless it is a dry run."""
     done = ImportedExperiment(experiment_id=experiment_id)
     if store is None:
         return _Target({}, None, done)
@@ -142,7 +142,7 @@ def _has_blob(store: Store | None, sha256: str, offered: set[str]) -> bool:
 
 
 def _stream_ends(store: Store, experiment_id: str) -> dict[str, str | None]:
-    """Return the streams of an experiment by id, with the digest in the closing event, or None for an open stream."""
+    """Return the closing digest of each stream of an experiment by id, None for an open stream."""
     return consistent_read(store, lambda: _ends(store, experiment_id))
 
 

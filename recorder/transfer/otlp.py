@@ -1,9 +1,9 @@
 """Writes a trial as OpenTelemetry spans in OTLP's JSON encoding: the agent, its model calls and its tool calls.
 
-Ids are hashes of the recorded ones, so the same trial gives the same spans wherever and however often it is sent.
+Ids are hashes of the recorded ids, so exporting a trial again gives the same spans.
 
 Source: OTLP 1.10 (JSON encoding: hexadecimal ids, 64-bit numbers as text); semantic conventions for generative AI 1.41,
-which are in development: names may change.
+which are in development, so names may change.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,21 +42,21 @@ PROVIDERS = {
     "watsonx": "ibm.watsonx.ai",
     "xai": "x_ai",
 }
-"""Names of providers in the conventions that differ from the prefix of our model names."""
+"""Provider names in the conventions that differ from the prefix of our model names."""
 
 SCOPE = {"name": "lhaw-record"}
 SCHEMA = "https://opentelemetry.io/schemas/1.41.0"
 
 
 def is_timed_trial(stream: Sequence[Envelope]) -> bool:
-    """Return whether a stream is an attempt that ended and was recorded while it ran, not imported."""
+    """Return whether a stream is an ended attempt that was recorded, not imported."""
     started, ended = stream[0].event, stream[-1].event
     is_ended = isinstance(ended, TrialFinished | TrialFailed)
     return isinstance(started, TrialStarted) and started.origin == "recorded" and is_ended
 
 
 def trace_of(stream: Sequence[Envelope]) -> dict[str, Any]:
-    """Return an ``ExportTraceServiceRequest`` with the one trace of an attempt."""
+    """Return an ``ExportTraceServiceRequest`` with the trace of one attempt."""
     spans = _Spans(stream)
     resource = {"service.name": "lhaw-record", "lhaw.experiment_id": stream[0].experiment_id}
     scoped = {"scope": SCOPE, "spans": spans.all(), "schemaUrl": SCHEMA}
@@ -76,7 +76,7 @@ class _Spans:
         self._started = started
 
     def all(self) -> list[dict[str, Any]]:
-        """Return the span of the agent, then those of its calls in the order in which they began."""
+        """Return the agent's span, then the spans of its calls in start order."""
         opened: dict[str, Envelope] = {}
         closed: list[tuple[Envelope, Envelope | None]] = []
         for each in self._stream:
@@ -117,7 +117,7 @@ class _Spans:
         return {**span, **self._times(self._stream[0], self._stream[-1]), "events": events}
 
     def _event(self, each: Envelope) -> dict[str, Any] | None:
-        """Return what happened at one moment: a question, an answer, an injection, or a result of the grader."""
+        """Return a span event for a question, an answer, an injection or a grader result."""
         event = each.event
         attributes: dict[str, Any]
         if isinstance(event, QuestionAsked):
@@ -139,7 +139,7 @@ class _Spans:
         return {"timeUnixNano": str(self._at(each)), "name": name, "attributes": _attributes(attributes)}
 
     def _call(self, begin: Envelope, end: Envelope | None) -> dict[str, Any]:
-        """Return the span of a call. One without an end lasts until the attempt's end."""
+        """Return the span of a call, which lasts until the end of the attempt if the call has no end."""
         called, ended = begin.event, end.event if end else None
         if isinstance(called, ModelCalled):
             name, kind, span_id = f"chat {called.model}", CLIENT, self._id("model", called.call_id)
@@ -260,7 +260,7 @@ def _provider(model: str) -> str:
 
 
 def _attributes(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return attributes as OTLP has them. Those that are None are left out."""
+    """Return attributes in OTLP's format, omitting attributes that are None."""
     return [{"key": key, "value": _value(value)} for key, value in found.items() if value is not None]
 
 

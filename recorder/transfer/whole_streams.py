@@ -1,6 +1,6 @@
-"""Yields the complete streams of a store one by one, for an export, without holding all events in memory.
+"""Yields the complete streams of a store one by one for an export, without holding all events in memory.
 
-Segments are read in order. A stream in one segment is yielded at once. A stream in several segments waits until the
+Segments are read in order. A stream in one segment is yielded at once. A stream in several segments is held until the
 last of them is read, so memory holds only the streams that were open when a journal was closed.
 """
 
@@ -28,7 +28,7 @@ _FEW_STREAMS = 50
 
 
 class StreamSelection(msgspec.Struct, frozen=True, kw_only=True):
-    """Which streams to export: those that match every field that is not None. ``trial_id`` matches as a prefix."""
+    """Selects the streams that match every field that is not None; ``trial_id`` matches as a prefix."""
 
     experiment_id: str | None = None
     trial_id: str | None = None
@@ -40,7 +40,7 @@ def whole_streams(
     selection: StreamSelection | None = None,
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> Iterator[list[Envelope]]:
-    """Yield the current events of each stream, in order. The streams of one experiment come together."""
+    """Yield the current events of each stream in order, grouped by experiment."""
     selection = selection or StreamSelection()
     check_manifest(store)
     segments, unsealed = consistent_read(store, lambda: sealed_and_open(store))
@@ -66,7 +66,7 @@ def _takes(selection: StreamSelection, envelope: Envelope) -> bool:
 def _of_experiment(
     store: Store, segments: Iterable[StoreSegment], unsealed: Iterable[Envelope], selection: StreamSelection
 ) -> Iterator[list[Envelope]]:
-    """Yield the streams of one experiment, each as soon as the last file with a part of the stream was read."""
+    """Yield the streams of one experiment, each as soon as the last file that contains part of it has been read."""
     wanted = {segment: _selected(store, segment, selection) for segment in segments}
     journaled: dict[str, list[Envelope]] = defaultdict(list)
     for envelope in unsealed:
@@ -133,7 +133,7 @@ def _refuse_unknown(segment: StoreSegment, schema: pa.Schema) -> None:
 
 @contextmanager
 def _readable(store: Store, path: Path) -> Iterator[None]:
-    """Name the file in errors. A vanished file ends the export, because earlier streams were already yielded."""
+    """Name the file in errors, including FileNotFoundError: a retry is impossible after streams were yielded."""
     try:
         with readable(path):
             yield

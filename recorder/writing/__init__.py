@@ -1,1 +1,1 @@
-"""Write events to a journal: check, redact, number and make them durable."""
+"""Writing events to a journal: validation, redaction, numbering and durability."""

@@ -1,4 +1,4 @@
-"""Writes recorded events, as imports do: fills and seals journals like a recorder, but synchronously."""
+"""Writes already recorded events, as in imports: fills and seals journals like a recorder, but synchronously."""
 
 import secrets
 import time
@@ -21,7 +21,7 @@ _COMMIT_BYTES = 1 << 20
 class JournalWriter:
     """Writes streams of one experiment. Use it as a context manager.
 
-    A commit holds complete streams, so that a death leaves all of a stream or nothing.
+    A commit holds complete streams, so that a crash leaves all of a stream or none of it.
 
     Args:
         store: A store opened for writing.

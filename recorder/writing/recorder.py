@@ -2,7 +2,7 @@
 
 Many tasks append at once. One thread writes everything that is pending and makes it durable with one ``fdatasync``
 (group commit), then wakes the waiting tasks. Journals are rotated by size and age. Redaction, sealing and uploads are
-passed in: ``recorder/writing/store_recorder.py`` does that for the product.
+passed in by ``recorder/writing/store_recorder.py``.
 """
 
 import asyncio
@@ -81,7 +81,7 @@ class Upload(Protocol):
         ...
 
     def is_due(self, number: int) -> bool:
-        """Return whether the open journal should be closed, because somebody waits for it."""
+        """Return whether the open journal should be closed because a task waits for it."""
         ...
 
     def fail(self, failure: RecordingFailed) -> None:
@@ -109,8 +109,8 @@ class Recorder:
         redactor: Removes secrets from every event. None records events as they are.
         clock: Wall and monotonic time.
         rotate_bytes: A journal of at least this length is closed.
-        start_sealing: Starts to seal a closed journal. None leaves journals as they are.
-        upload: Starts uploads to the shared store; it gets a function that asks for a rotation. None uploads nothing.
+        start_sealing: Starts sealing a closed journal. None leaves journals unsealed.
+        upload: Creates the uploader for a shared store, given a function that requests a rotation. None: no uploads.
 
     Raises:
         RecordingFailed: The first journal cannot be created.
@@ -152,10 +152,10 @@ class Recorder:
         self._thread = threading.Thread(target=self._commit_forever, name="recorder", daemon=True)
 
     def wall_us(self) -> int:
-        """Return the time for the next event in microseconds, never earlier than that of the last event.
+        """Return the time for the next event in microseconds, never earlier than the last event.
 
-        Readers order the events of several streams by time. After the machine's clock was set back, the time stays the
-        same until the clock has caught up.
+        Readers order the events of several streams by time. If the machine's clock is set back, the time stays the same
+        until the clock catches up.
         """
         self._latest_us = max(self._latest_us, self._clock.wall_us())
         return self._latest_us
@@ -165,7 +165,7 @@ class Recorder:
         return self._clock.monotonic_ns()
 
     async def __aenter__(self) -> Self:
-        """Read which stream ids are in use, and start to record.
+        """Read which stream ids are in use, and start recording.
 
         Raises:
             DamagedStore: A file of the experiment cannot be read.
@@ -270,19 +270,19 @@ class Recorder:
             self._attempt_to(self._rotate_if_due)
 
     def _ask_rotation(self) -> None:
-        """Make the commit thread check whether the journal should be closed. Call it from any thread."""
+        """Make the commit thread check whether the journal should be closed (callable from any thread)."""
         with self._wake:
             self._is_rotation_asked = True
             self._wake.notify()
 
     def _attempt_to(self, step: Callable[[], None]) -> None:
-        """Run a step unless an earlier one failed. If it fails, every task that waits from now on gets the failure."""
+        """Run a step unless an earlier step failed, and pass a failure to every task that waits from now on."""
         if self._failure is None:
             try:
                 step()
             except RecordingFailed as error:
                 self._failure = error
-            except Exception as error:  # noqa: BLE001 - our own fault must not leave writers waiting for ever
+            except Exception as error:  # noqa: BLE001 - a bug of ours must not leave writers waiting forever
                 self._failure = RecordingFailed(f"an internal error stopped the recorder: {error!r}")
             if self._failure is not None and self._upload is not None:
                 self._upload.fail(self._failure)
@@ -301,16 +301,16 @@ class Recorder:
         self._journal, self._opened_at = following, time.monotonic()
 
     def _close_journal(self) -> None:
-        """Close the journal and start to seal it. The sealing process holds the journal's lock meanwhile."""
+        """Close the journal and start sealing it, while the sealing process holds the journal's lock."""
         self._journal.write_footer()
         if self._start_sealing is not None:
             self._unsealed.add(self._journal.name)
-            with suppress(OSError):  # no process can be started: the journal stays intact, and is reported at the end
+            with suppress(OSError):  # if no process can start, the journal stays intact and is reported at the end
                 self._sealings.append((self._journal.name, self._start_sealing(self.store, self._journal)))
         self._journal.close()
 
     def _close_streams(self) -> None:
-        """Close the streams that failed or cancelled tasks left open: nobody could close them after sealing."""
+        """Close the streams that failed or cancelled tasks left open, which is impossible after sealing."""
         records = [each for stream in tuple(self._open_streams.values()) for each in stream.last_records()]
         if records:
             self._journal.append(records)

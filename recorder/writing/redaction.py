@@ -1,4 +1,4 @@
-"""Replaces secrets before anything is stored: known values in every encoding, and shapes of known credentials."""
+"""Replaces secrets before anything is stored: known values in every encoding, and known credential patterns."""
 
 import base64
 import json
@@ -32,17 +32,17 @@ _CHANGE = re.compile(r"(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]|(?<=[a-z])[A-Z]")
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether the value of a variable of this name is a secret."""
+    """Return whether a variable with this name holds a secret."""
     return _SECRET_NAME.match(name) is not None
 
 
 def secrets_of(environment: Mapping[str, str]) -> frozenset[str]:
-    """Return the values of variables with secret names. Values under 8 characters are left out: they may be words."""
+    """Return the values of variables with secret names, except values under 8 characters, which may be words."""
     return frozenset(value for name, value in environment.items() if is_secret_name(name) and len(value) >= _SHORTEST)
 
 
 def given_secrets(environment: Mapping[str, str]) -> frozenset[str]:
-    """Return the secret values of an environment written for a program: by their names, or because they look random."""
+    """Return the secrets in an environment written for a program: values with secret names or that look random."""
     random = frozenset(value for value in environment.values() if _looks_random(value))
     return secrets_of({name: value for name, value in environment.items() if "{" not in value}) | random
 
@@ -58,8 +58,8 @@ class Redactor:
     """Replaces secrets in events, in texts and in the bytes of artifacts.
 
     Args:
-        secrets: Values that must never be stored; they are found plain, in JSON, in URLs and in base64. Values under
-            8 characters are not looked for: "x" or "key", as local servers take them, stand inside ordinary words.
+        secrets: Values that must never be stored, found as plain text, in JSON, in URLs and in base64. Values under 8
+            characters are ignored, because keys like "x" or "key" for local servers occur inside ordinary words.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -75,7 +75,7 @@ class Redactor:
         return scanner(self._forms)
 
     def hits(self, payload: bytes) -> bool:
-        """Return whether encoded text may hold a secret. This is cheap enough for every record."""
+        """Return whether encoded text may contain a secret."""
         return self._scanner.search(payload) is not None
 
     def clean(self, event: EventT) -> EventT:
@@ -87,10 +87,7 @@ class Redactor:
         return self._text.sub(MARK, text)
 
     def clean_bytes(self, content: bytes) -> bytes:
-        """Return an artifact with every secret replaced.
-
-        In files that are not UTF-8, secrets are overwritten with as many bytes, so that offsets stay right.
-        """
+        """Return an artifact with every secret replaced, by equally many bytes in non-UTF-8 files to keep offsets."""
         if not self.hits(content):
             return content
         try:
@@ -113,7 +110,7 @@ def _forms(secret: str) -> Iterator[str]:
     yield quote_plus(secret)
     raw = secret.encode()
     for before in range(3):
-        # In the first and last groups, only these characters do not depend on the bytes around the value.
+        # In the first and last groups, only these characters are independent of the bytes around the value.
         encoded = base64.b64encode(bytes(before) + raw).decode().rstrip("=")
         start = -(-before * 8 // 6)
         core = encoded[start : (before + len(raw)) * 8 // 6]

@@ -1,4 +1,4 @@
-"""Puts the product's recorder together: with redaction, sealing, artifacts, and uploads if the store is shared."""
+"""The product's recorder, with redaction, sealing, artifacts, and uploads to a shared store."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ class StoreRecorder(Recorder):
     Args:
         store: A store opened for writing.
         experiment_id: The experiment of all its events.
-        redactor: Removes secrets from every event and artifact. None removes those of known shapes.
+        redactor: Removes secrets from every event and artifact. None removes only known credential patterns.
         clock: Wall and monotonic time.
         rotate_bytes: A journal of at least this length is closed and sealed.
         start_sealing: Starts to seal a closed journal. A shared store uploads it instead.
@@ -49,12 +49,6 @@ class StoreRecorder(Recorder):
         )
 
     def keep(self, content: bytes) -> tuple[str, int]:
-        """Store an artifact without its secrets. Return the SHA-256 and length of the stored bytes. This blocks.
-
-        Secrets are replaced before hashing: the address of an artifact is the SHA-256 of the stored bytes.
-
-        Raises:
-            RecordingFailed: The bytes cannot be written.
-        """
+        """Store an artifact without its secrets (blocking), and return the SHA-256 and length of the stored bytes."""
         cleaned = self._artifact_redactor.clean_bytes(content)
         return store_blob(self.store, cleaned), len(cleaned)

@@ -1,4 +1,4 @@
-"""A stream: numbers and chains the events of one attempt of a trial, or of one run, and hands them to the recorder."""
+"""A stream numbers and chains the events of one trial attempt or one run, and passes them to the recorder."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ class Sink(Protocol):
 
 
 class Stream:
-    """One stream of events: numbered from 0 without a gap, chained into one SHA-256 in its closing event."""
+    """One stream of events, numbered from 0 without gaps and chained into one SHA-256 in its closing event."""
 
     def __init__(self, recorder: Sink, stream_id: str, trial_id: str | None, attempt: int | None) -> None:
         self.stream_id = stream_id
@@ -67,7 +67,7 @@ class Stream:
         return round((self._recorder.monotonic_ns() - self._began_ns) / 1e6, 3)
 
     async def append(self, *events: AnyEvent) -> None:
-        """Record events in order, and return when all of them are durable. A death leaves all of them or none.
+        """Record events in order, and return when all are durable. A crash leaves all of them or none.
 
         On a shared store, an append with a decision returns when every host can see it.
         """
@@ -76,7 +76,7 @@ class Stream:
             await self._recorder.commit(self.records(events), is_decision=is_decision)
 
     def records(self, events: Iterable[AnyEvent]) -> list[bytes]:
-        """Return the next events as records. The caller must commit them, in this order."""
+        """Return the next events as records, which the caller must commit in this order."""
         events = tuple(events)
         if events and (self._is_closed or any(isinstance(event, CLOSING) for event in events[:-1])):
             late = type(events[-1]).__name__
@@ -89,7 +89,7 @@ class Stream:
             raise
 
     def last_records(self) -> list[bytes]:
-        """Return the records that close the stream when its recorder ends. There are none if it is empty or closed."""
+        """Return the records that close the stream when its recorder ends, none if the stream is empty or closed."""
         if self._first is None or self._is_closed:
             return []
         return self.records([closing_event(self._first, RECORDER_ENDED)])

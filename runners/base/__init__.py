@@ -1,1 +1,1 @@
-"""What every room of runners stands on."""
+"""Shared building blocks of the runners."""

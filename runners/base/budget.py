@@ -1,4 +1,4 @@
-"""The cost limits of a whole run as its running trials see them: each stops before a request that would go beyond."""
+"""Cost limits of a whole run: each running trial checks them before it sends a request."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from lhaw_record.recorder.reading.typed_rows import events_of_types
 from lhaw_record.runners.base.errors import RunBudgetSpent
 
 _GRADING = frozenset({"judge", "grader"})
-"""The roles that are asked once the agent has ended. Without their calls all that it has cost would be lost."""
+"""Roles that may still be called after the agent has ended; blocking them would waste the cost of the whole trial."""
 
 
 def spent_by_model(snapshot: Snapshot, experiment_id: str) -> Counter[str]:
@@ -30,26 +30,25 @@ def spent_by_model(snapshot: Snapshot, experiment_id: str) -> Counter[str]:
 
 
 def cost_of(pattern: str, spent: Mapping[str, float]) -> float:
-    """Return what the models that a pattern names have cost in USD."""
+    """Return the total cost in USD of the models whose names match a pattern."""
     return sum(usd for model, usd in spent.items() if fnmatchcase(model, pattern))
 
 
 def _add(spent: Counter[str], model: str, event: ModelResponded | ModelFailed) -> None:
-    """Count the cost of a call. Unknown costs count 0; the scheduler stops for them."""
+    """Add the cost of a call. An unknown cost counts as 0, because the scheduler stops the run for it."""
     spent[model] += (event.usage and event.usage.cost_usd) or 0.0  # type: ignore[assignment]  # the types of Counter know whole numbers only
 
 
 class RunBudget:
-    """What an experiment has spent so far, with the running trials' requests, and its limits.
+    """Tracks an experiment's spending, including running trials, against its limits.
 
-    Only the requests that are under way when a limit is reached, of which a program may have several, and the grading
-    of trials whose agents have ended may exceed it.
+    The limits can be exceeded only by requests already under way and by the grading of trials whose agents have ended.
 
     Args:
         max_cost_usd: The limit, or None.
-        spent_usd: What was spent before.
-        models: The limits of models by a pattern of their names.
-        spent_on: What was spent before on models by name, if there are such limits.
+        spent_usd: The amount spent before this run.
+        models: Limits per model, keyed by a pattern of model names.
+        spent_on: The amount spent per model before this run, needed if there are per-model limits.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class RunBudget:
         self.spent_on = Counter(spent_on or {})
 
     def check(self, model: str) -> None:
-        """Refuse a further request to a model once a limit is reached."""
+        """Raise RunBudgetSpent if a limit that applies to the model is reached."""
         if self.max_cost_usd is not None and self.spent_usd >= self.max_cost_usd:
             raise RunBudgetSpent(self.max_cost_usd)
         for pattern, limit_usd in self._models.items():
@@ -73,15 +72,16 @@ class RunBudget:
                 raise RunBudgetSpent(limit_usd, pattern)
 
     def pay(self, spent: Mapping[str, float]) -> None:
-        """Count the cost of calls in USD, by the name of the model."""
+        """Add the costs of calls in USD, keyed by model name."""
         self.spent_usd += sum(spent.values())
         self.spent_on.update(spent)
 
 
 class TrialSpending:
-    """What one trial has spent, by model in ``spent_on``. It observes events before they are appended.
+    """Tracks what one trial has spent per model, by observing events before they are appended.
 
-    It refuses a further call of the trial's agent or user once the run's budget is spent, but no call that grades.
+    Once the run's budget is spent, it refuses further calls by the trial's agent or simulated user, but never grading
+    calls.
 
     Args:
         budget: The run's budget.
@@ -93,7 +93,7 @@ class TrialSpending:
         self.spent_on: Counter[str] = Counter()
 
     def observe(self, event: AnyEvent) -> None:
-        """Check a call before it is made, and count what it cost."""
+        """Check the budget before a call, and add the cost after it."""
         if isinstance(event, ModelCalled):
             self._models[event.call_id] = event.model
             if event.role not in _GRADING:

@@ -1,18 +1,19 @@
-"""The two clocks of one trial: the agent's own time, and the time spent waiting for infrastructure.
+"""The two clocks of a trial: the agent's own time, and the time spent waiting for infrastructure.
 
-    the agent's own     its commands, the time between two calls, and every request to its model that was answered
-    waited              requests that failed and the time until the next one, the simulated user, tool servers, and
-                        the recorder's disk (patience does not cover the disk, whose failure could not be recorded),
-                        and a request's turn at its endpoint's door (runners/models/endpoints), whoever made it.
-                        Patience does not cover that either: the door decides when waiting makes no more sense
+    agent's own time    its commands, the time between calls, and every model request that was answered
+    waiting time        failed requests and their retry delays, the simulated user, tool servers, the recorder's disk,
+                        and the wait at an endpoint's request gate (runners/models/endpoints)
 
-The door reports its waits through :func:`held` to the clock that is current where the request is made, so that they
-count as such while they last, and also when the request is given up at the door.
+The trial's patience limits the waiting time. It excludes the disk, because a disk failure could not be recorded, and
+the request gate, which decides by itself when to stop waiting.
 
-Only when a request ends is it known which clock it belongs to. The agent's clock therefore stops while a request is
-under way, and the agent is charged afterwards if the request was answered. As a result, no trial ends with
-``time_limit`` while it waits, and a slow answer still counts against the model. Overlapping intervals, as a program
-with several threads has them, count once.
+The gate reports its waits through :func:`held` to the current clock as they happen, even if the request is then
+abandoned.
+
+Which clock a request belongs to is known only when it ends. The agent's clock therefore stops while a request is under
+way, and the agent is charged afterwards if the request was answered. As a result, no trial ends with ``time_limit``
+while it waits, and a slow answer still counts against the model. Overlapping intervals (from multithreaded programs)
+count once.
 """
 
 import time
@@ -48,12 +49,12 @@ class Interval:
     """An interval during which a trial waits.
 
     Args:
-        began_s: When the interval began, in monotonic seconds.
-        boundary: What the trial waits for. None for a model request that has not ended yet.
-        what: What the trial waits for, in words, for messages.
-        kind: The kind of error to report if the trial's patience ends during this interval.
-        is_exempt: Whether patience does not cover it. It never covers the recorder.
-        held_s: The seconds that a request has waited at the door of its endpoint.
+        began_s: The start, in monotonic seconds.
+        boundary: The boundary that the trial waits for. None for a model request that has not ended yet.
+        what: What the trial waits for, for messages.
+        kind: The error kind to report if the trial's patience ends during this interval.
+        is_exempt: Whether the interval is excluded from patience. Waits for the recorder always are.
+        held_s: The seconds that a request has waited at its endpoint's request gate.
     """
 
     began_s: float
@@ -68,28 +69,27 @@ class Interval:
 
     @property
     def uses_patience(self) -> bool:
-        """Whether a trial can fail because this interval lasts too long."""
+        """Whether this interval counts against the trial's patience."""
         return self.boundary in _ERRORS and not self.is_exempt
 
 
 class _Cover:
-    """The time that some past intervals cover. Overlaps count once."""
+    """The total time covered by past intervals. Overlaps count once."""
 
     def __init__(self) -> None:
         self._before_s = 0.0
-        self._intervals: list[tuple[float, float]] = []  # only those that an open interval may still overlap
+        self._intervals: list[tuple[float, float]] = []  # only those that an open interval can still overlap
 
     def add(self, began_s: float, ended_s: float) -> None:
-        """Add an interval."""
         self._intervals = _united([*self._intervals, (began_s, ended_s)])
 
     def settle(self) -> None:
-        """Keep only the sum, because no later interval begins before now."""
+        """Collapse the past intervals into their sum; no later interval can begin before now."""
         self._before_s += _length_s(self._intervals)
         self._intervals = []
 
     def total_s(self, still_open: list[tuple[float, float]]) -> float:
-        """Return the seconds that the past intervals and some others cover."""
+        """Return the seconds covered by past intervals and the given open ones."""
         return self._before_s + _length_s([*self._intervals, *still_open])
 
 
@@ -137,7 +137,7 @@ class TrialClock:
 
     @property
     def patience_left_s(self) -> float:
-        """How many more seconds the trial may wait for anything but the recorder and the doors of endpoints."""
+        """The remaining waiting time in seconds, not counting waits for the recorder or request gates."""
         exempt_s = self._exempt.total_s(self._until_now(interval for interval in self._open if interval.is_exempt))
         return self._patience_s - (self.waited_s - exempt_s)
 
@@ -156,7 +156,7 @@ class TrialClock:
 
     @contextmanager
     def current(self, request: Interval | None = None) -> Iterator[None]:
-        """Report the waits at doors to this clock during the block."""
+        """Route waits at request gates to this clock during the block."""
         token = _CURRENT.set((self, request))
         try:
             yield
@@ -165,7 +165,7 @@ class TrialClock:
 
     @contextmanager
     def waiting(self, boundary: Boundary, what: str, *, is_exempt: bool = False) -> Iterator[None]:
-        """Count the time spent in the block as waiting time; if it is exempt, patience does not cover it."""
+        """Count the block as waiting time. If ``is_exempt`` is true, it does not count against patience."""
         interval = self._begun(Interval(self._now_s(), boundary, what, is_exempt=is_exempt))
         try:
             with self.current():
@@ -175,7 +175,7 @@ class TrialClock:
 
     @contextmanager
     def holding(self, request: Interval | None) -> Iterator[None]:
-        """Count the time spent in the block as a request's turn at a door, which patience does not cover."""
+        """Count the block as a request's wait at the request gate, which does not count against patience."""
         interval = self._begun(Interval(self._now_s(), "model", "its turn at a door", is_exempt=True))
         try:
             yield
@@ -190,13 +190,13 @@ class TrialClock:
         return self._begun(Interval(self._now_s(), None, "its model"))
 
     def answered(self, request: Interval) -> None:
-        """Charge the agent for the duration of an answered request, without the time that it was held at a door."""
+        """Charge the agent for the duration of an answered request, excluding the wait at the request gate."""
         self._close(request, is_own=True)
 
     def failed(self, request: Interval, kind: str, message: str, *, holds_up: bool = True) -> None:
         """Count a failed request as waiting time.
 
-        If ``holds_up`` is set, the time until the next request also counts as waiting time.
+        If ``holds_up`` is true, the time until the next request also counts as waiting time.
         """
         self._close(request, is_own=False)
         if holds_up:
@@ -269,7 +269,7 @@ _CURRENT: ContextVar[tuple[TrialClock, Interval | None] | None] = ContextVar("cu
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Tell the current trial's clock, if there is one, that the block waits for its turn at an endpoint's door."""
+    """Report the block to the current trial's clock, if any, as a wait at an endpoint's request gate."""
     current = _CURRENT.get()
     if current is None:
         yield
@@ -280,14 +280,14 @@ def held() -> Iterator[None]:
 
 
 def _length_s(intervals: list[tuple[float, float]]) -> float:
-    """Return the total length of some intervals in seconds. Overlaps count once."""
+    """Return the total length of the intervals in seconds. Overlaps count once."""
     if len(intervals) > 1:
         intervals = _united(intervals)
     return sum(ended_s - began_s for began_s, ended_s in intervals)
 
 
 def _united(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Merge overlapping intervals, and return the result in order of time."""
+    """Merge overlapping intervals, sorted by time."""
     united: list[tuple[float, float]] = []
     for began_s, ended_s in sorted(intervals):
         if united and began_s <= united[-1][1]:

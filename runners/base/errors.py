@@ -1,24 +1,24 @@
-"""Exceptions that the runners raise. An infrastructure failure is attributed once, to the boundary where it occurred.
+"""Exceptions raised by the runners. A failure is attributed once, to the boundary where it occurred.
 
     RunnerError
-    ├── ExperimentError            the experiment file asks for something impossible: file, key and remedy
-    │   └── ModelsOutOfReach       a model does not answer now; the same file may run later
-    ├── ExecutorError              the machines cannot execute trials: no cluster, or no worker on it
+    ├── ExperimentError            the experiment file is invalid: the message names file, key and remedy
+    │   └── ModelsOutOfReach       a model does not answer now; the same file may work later
+    ├── ExecutorError              trials cannot be executed: no cluster, or no worker
     ├── UnusableReply              a model's reply lacks what was asked for, so the model is asked once more
     └── BoundaryError              infrastructure failed during a trial: recorded as trial_failed, never scored
         ├── ModelBoundaryError     boundary "model"
         │   ├── NothingUsable      the model answered, but gave no usable reply
-        │   ├── EndpointDown       the model's address does not answer anybody, so the run pauses
+        │   ├── EndpointDown       the model's endpoint is down for everyone, so the run pauses
         │   ├── RunBudgetSpent     the run's cost limit is reached, so its running trials stop
         │   └── CostLimitNotKept   the trial's own cost limit cannot be enforced
         ├── ToolBoundaryError      boundary "tool"
         ├── SandboxBoundaryError   boundary "sandbox"
-        │   └── LeaseReturned      whoever leased a trial did not finish it, so it is owed to the next
+        │   └── LeaseReturned      the leaseholder did not finish the trial, so it is leased again
         ├── UserSimulatorError     boundary "user_simulator"
         └── GraderError            boundary "grader"
 
-An agent's own mistakes (a bad command, a missing file, broken arguments) are not errors here: they are results that the
-agent sees.
+An agent's own mistakes (a bad command, a missing file, malformed arguments) are not exceptions: the agent sees them as
+results.
 """
 
 from collections.abc import Iterator
@@ -40,11 +40,11 @@ class ExperimentError(RunnerError):
 
 
 class ModelsOutOfReach(ExperimentError):
-    """A model of the experiment cannot be used now. It may be later, without a change of the file."""
+    """A model of the experiment is unavailable now, but may be available later without changes to the file."""
 
 
 class ExecutorError(RunnerError):
-    """The machines cannot execute trials. The message names the machine, the reason and the remedy."""
+    """Trials cannot be executed. The message names the machine, the reason and the remedy."""
 
 
 class UnusableReply(RunnerError):
@@ -57,7 +57,7 @@ class BoundaryError(RunnerError):
     Args:
         message: What happened, and what it affected.
         kind: A short, stable identifier for tables, for example ``rate_limit`` or ``server_gone``.
-        is_retry_owed: Whether another attempt is owed, because it could end differently.
+        is_retry_owed: Whether the trial should be attempted again, because the outcome could differ.
     """
 
     boundary: ClassVar[Boundary]
@@ -79,7 +79,7 @@ class NothingUsable(ModelBoundaryError):
 
 
 class EndpointDown(ModelBoundaryError):
-    """A model's endpoint answers nobody, and waiting does not help. The run pauses, and no trial is blamed."""
+    """A model's endpoint is down, and waiting does not help. The run pauses, and no trial counts as failed."""
 
     KIND: ClassVar[str] = "endpoint_down"
 
@@ -88,11 +88,11 @@ class EndpointDown(ModelBoundaryError):
 
 
 class RunBudgetSpent(ModelBoundaryError):
-    """A cost limit is reached, so a running trial may not send its next request. No trial is blamed.
+    """A cost limit is reached, so a running trial may not send another request. The trial does not count as failed.
 
     Args:
         limit_usd: The limit.
-        pattern: The models that it is for; empty for that of the whole run.
+        pattern: The model-name pattern that the limit applies to; empty for the limit of the whole run.
     """
 
     KIND: ClassVar[str] = "run_cost_limit"
@@ -123,7 +123,7 @@ class CostLimitNotKept(ModelBoundaryError):
 
 
 class ToolBoundaryError(BoundaryError):
-    """A tool's server or process broke. An error result that a tool returns does not raise this."""
+    """A tool's server or process broke. Not raised for an error result that a tool returns."""
 
     boundary = "tool"
 
@@ -134,11 +134,10 @@ class SandboxBoundaryError(BoundaryError):
     Args:
         message: What happened, and what it affected.
         kind: A short, stable identifier for tables.
-        is_retry_owed: Whether another attempt is owed, because it could end differently.
-        is_abuse: Whether the agent exhausted the limits of its sandbox, so that the sandbox is lost or cannot be read.
-            The trial is then graded and ends with ``resource_abuse``. If the sandbox survives, the agent sees an error
-            result instead. Memory or disk that runs out on the host, outside of the sandbox's limits, is never the
-            agent's fault.
+        is_retry_owed: Whether the trial should be attempted again, because the outcome could differ.
+        is_abuse: Whether the agent exhausted the sandbox's limits and made it unusable. The trial is then graded and
+            ends with ``resource_abuse``. If the sandbox survives, the agent sees an error result instead. Running out
+            of memory or disk on the host, outside the sandbox's limits, is never attributed to the agent.
     """
 
     boundary = "sandbox"
@@ -149,12 +148,12 @@ class SandboxBoundaryError(BoundaryError):
 
 
 class LeaseReturned(SandboxBoundaryError):
-    """Whoever leased a trial did not finish it. It is owed to the next who asks.
+    """The leaseholder did not finish a trial, so it is leased to the next worker that asks.
 
     Args:
         message: What happened, and what to do.
-        kind: One of ``KINDS``, which do not count as attempts, or ``COUNTED``, if the agent had a reply of its model:
-            an agent that knows its task must not be able to give it back for ever.
+        kind: One of ``KINDS``, which do not count as attempts, or ``COUNTED`` if the agent already had a model reply.
+            Otherwise an agent that knows its task could return it forever.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("lease_expired", "lease_released", "lease_unused")

@@ -1,4 +1,4 @@
-"""Recordings: what the runners need of an event stream, and a stream whose observers are told of each event."""
+"""The event-stream interface that the runners need, and an implementation that notifies observers of each event."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -7,7 +7,7 @@ from typing import Protocol
 from lhaw_record.recorder.events import AnyEvent
 
 Observer = Callable[[AnyEvent], None]
-"""Is told of one event. What it raises before the event is appended keeps the event out of the stream."""
+"""Called with each event. An exception raised before the event is appended keeps it out of the stream."""
 
 
 class Recording(Protocol):
@@ -19,11 +19,12 @@ class Recording(Protocol):
 
 
 class ObservedRecording:
-    """A recording with observers. Those in ``before`` may refuse an event; those in ``after`` see durable events only.
+    """A recording with observers. Observers in ``before`` may reject an event; those in ``after`` see only durable
+    events.
 
     Args:
         recording: Appends the events.
-        appending: Returns the context in which events are appended, for example that of a clock.
+        appending: Returns a context manager entered while events are appended, for example that of a clock.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class ObservedRecording:
         self._appending = appending
 
     async def append(self, *events: AnyEvent) -> None:
-        """Append events in order and return when they are durable and every observer knows of them."""
+        """Append events in order, and return when they are durable and every observer has been notified."""
         _tell(self.before, events)
         with self._appending():
             await self._recording.append(*events)

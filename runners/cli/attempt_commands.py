@@ -1,4 +1,4 @@
-"""The commands about attempts that ended: ``discard`` leaves them out of every table, ``note`` says what was seen."""
+"""Commands for finished attempts: ``discard`` excludes them from all tables, ``note`` attaches a note to them."""
 
 import argparse
 from typing import get_args

@@ -1,9 +1,8 @@
 """Turns a trajectory that has neither a task nor a result into a trial.
 
 The task is named by the source, by its prompt or by the command line, which also gives the result. If the store has
-that task, the trial is one of the store's version, or is left out with the reason: a second version would take the
-place of the first in tables. A trajectory without a result is a failed trial: its events are kept, and it is missing
-data.
+that task, the trial must fit the store's version or is skipped with the reason, because a second version would replace
+the first in tables. A trajectory without a result is a failed trial: its events are kept, and it is missing data.
 """
 
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ from lhaw_record.runners.imports.foreign_trial import (
 from lhaw_record.runners.imports.trajectory import ForeignTurn, trajectory_events
 
 REWARD = "reward"
-"""The only checkpoint of such a trial, and the name of a reward that has no other."""
+"""The only checkpoint of such a trial, and the default name of a reward."""
 
 GRADER = "imported"
 
@@ -127,7 +126,7 @@ def without_reward(duration_ms: float | None) -> Failure:
 
 
 def known_cost(cost_usd: float | None, tokens: int | None) -> float | None:
-    """Return a cost, or None for a cost of 0 beside tokens, which programs write if they do not know the price."""
+    """Return a cost, or None for a cost of 0 with tokens, which programs write if they do not know the price."""
     return None if cost_usd == 0 and tokens else cost_usd
 
 
@@ -145,9 +144,9 @@ def _variant(location: str, condition: str, options: Options, known: KnownRecord
 
 
 def _other_prompt(wanted: str, of_task: tuple[str, str], prompt: str, known: KnownRecords) -> str | None:
-    """Return which other prompt of the task the trajectory was given, None if it was the wanted one.
+    """Return the other prompt of the task that the trajectory was given, or None if it was given the wanted one.
 
-    A variant's prompt is often a part of the full one, so the longest prompt that is contained was given.
+    A variant's prompt is often a part of the full one, so the longest prompt in the text is the one that was given.
     """
     task = known.tasks.get(of_task)
     named = {"the full prompt: leave --variant out": task.prompt.strip()} if task else {}
@@ -160,7 +159,7 @@ def _other_prompt(wanted: str, of_task: tuple[str, str], prompt: str, known: Kno
 
 
 def _difference(task: Task, wanted: str, prompt: str, reward: float | None) -> str | None:
-    """Return why a trajectory is not a trial of the store's version of its task; None if it is one."""
+    """Return why a trajectory is not a trial of the store's version of its task, or None if it is."""
     if len(task.checkpoints) != 1 and reward not in (None, 0, 1):
         return f"a reward of {reward:g} does not say which of the {len(task.checkpoints)} checkpoints were reached"
     return None if wanted and wanted in prompt else "its prompt does not contain the store's"

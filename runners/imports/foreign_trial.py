@@ -42,7 +42,7 @@ class SourceFile(msgspec.Struct, frozen=True):
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says about trials if the file does not.
+    """Command-line information about trials, used if the file does not have it.
 
     ``instances`` holds the rows of a SWE-bench Pro instance file by id. The last five are for trajectories without a
     task or a result: ``reward`` applies to every file, ``rewards`` to single files.
@@ -114,9 +114,9 @@ class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):
     ``trajectory`` holds the trial's events in order, or None if the source does not say what happened.
 
     ``trial_index`` is None if the source has no number. The trial is then numbered among the trials of its cell, from
-    ``first_index`` on. ``run_name`` is the source's own name of the run: equal runs with two names are two trials.
-    ``program`` is the name and version of the program that was the agent, None if unknown. ``end_before`` is the end
-    that the trial has in a store if it was imported before its result was known.
+    ``first_index`` on. ``run_name`` is the source's own name of the run: two equal runs with different names are two
+    trials. ``program`` is the name and version of the program that was the agent, None if unknown. ``end_before`` is
+    the trial's end in the store if the trial was imported before its result was known.
     """
 
     location: str
@@ -142,8 +142,8 @@ class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):
 class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that was found in one file.
 
-    ``registered`` holds tasks and variants to register in addition to those of the trials, in order.
-    ``terminal_states``, by variant digest, comes from a source that has results but no trials.
+    ``registered`` holds additional tasks and variants to register, in order. ``terminal_states``, by variant digest,
+    comes from a source that has results but no trials.
     """
 
     trials: tuple[ForeignTrial, ...] = ()
@@ -180,7 +180,7 @@ def left_out(kind: str, reason: str, remarks: Sequence[str] = ()) -> ParsedFile:
 
 
 def counted(remarks: Mapping[str, int]) -> list[str]:
-    """Return each remark once, with how often it applies."""
+    """Return each remark once, with its count."""
     return [f"{text} ({count} times)" if count > 1 else text for text, count in remarks.items()]
 
 
@@ -213,7 +213,7 @@ def imported_variant(benchmark: str, task_id: str, variant_id: str, prompt: str 
 
 
 def elapsed_ms(given: Any, began: str, ended: str) -> float | None:
-    """Return the milliseconds between two times in ISO 8601 of an object, None if one is missing."""
+    """Return the milliseconds between two ISO 8601 times in an object, or None if one is missing."""
     try:
         first, last = (datetime.fromisoformat(str(given[key])) for key in (began, ended))
         return (last - first).total_seconds() * 1000

@@ -1,4 +1,4 @@
-"""Runs one import: read the files, parse them, compare them with the store, and write all of the import or nothing."""
+"""Runs one import: read and parse the files, compare them with the store, and write the whole import or nothing."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ from lhaw_record.runners.imports.streams import ImportedStream, ImportPlan, asse
 
 
 class Import(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import did, or would do in a dry run.
+    """The outcome of an import, or of a dry run.
 
     ``already`` is the number of trials that were in the store before. ``is_known`` is true if the whole import was.
     ``labels`` distinguishes files with the same name, in the order of ``files``.
@@ -89,7 +89,7 @@ def run_import(
 
 
 def _parsed(form: Format, sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
-    """Return what is in each file. The error of a file that looks like another format says so."""
+    """Return the content of each file; an error says if the file looks like another format."""
     try:
         return form.parse(sources, options, known)
     except ImportFailed as error:
@@ -109,7 +109,7 @@ def _is_registered(assembled: ImportPlan, known: KnownRecords) -> bool:
 
 
 def _identity_of(options: Options) -> list[object]:
-    """Return the options as part of the import's identity. An instance file counts by its content."""
+    """Return the options as part of the import's identity, with an instance file's content instead of its path."""
     given: list[object] = [options.agent, options.condition, options.trial_index, digest(options.instances)]
     names = ("benchmark", "task", "variant", "reward", "rewards")
     more = {name: value for name in names if (value := getattr(options, name)) is not None}

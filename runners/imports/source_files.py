@@ -33,7 +33,7 @@ def read_sources(path: Path, patterns: Sequence[str]) -> list[SourceFile]:
 
 
 def most_unpacked_bytes() -> int:
-    """Return how many bytes one file may unpack to. Without a limit, an archive of a few KB could unpack to many GB."""
+    """Return the limit for a file's unpacked size, because an archive of a few KB could unpack to many GB."""
     given = os.environ.get(_VARIABLE, "4096")
     if not given.isdecimal():
         raise ImportFailed(f"the environment variable {_VARIABLE} is {given!r}; set it to a whole number of MB")
@@ -41,7 +41,6 @@ def most_unpacked_bytes() -> int:
 
 
 def too_large(name: str) -> ImportFailed:
-    """Return the error for a file that unpacks to more bytes than allowed."""
     return ImportFailed(
         f"{name} unpacks to more than {most_unpacked_bytes() >> 20} MB; if you trust its author, set the "
         f"environment variable {_VARIABLE} to a higher limit"
@@ -70,9 +69,7 @@ def _read(path: Path, location: str = "") -> SourceFile:
 
 
 def decode_json(source: SourceFile) -> Any:
-    """Decode a file that is one JSON document. A key that occurs twice with different values in one object is
-    an error.
-    """
+    """Decode a file that is one JSON document; a repeated key with different values in one object is an error."""
     try:
         return _loaded(source.content)
     except UnicodeDecodeError as error:
@@ -96,13 +93,13 @@ def _second_value(error: Exception) -> int | None:
 
 
 def _loaded(content: bytes) -> Any:
-    """Decode JSON. Half a surrogate pair, which is not valid text, becomes a replacement character."""
+    """Decode JSON, replacing half a surrogate pair, which is not valid text."""
     value = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_without_repeats)
     return with_valid_text(value) if b"\\ud" in content.lower() else value
 
 
 def with_valid_text(value: Any) -> Any:
-    """Return a JSON value whose texts can all be encoded as UTF-8."""
+    """Return a JSON value with text that can be encoded as UTF-8."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
@@ -122,9 +119,7 @@ def _without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def decode_json_or_lines(source: SourceFile) -> list[Any]:
-    """Return the items of a JSON list, a single JSON value as one item, or the lines of JSON Lines under any
-    file name.
-    """
+    """Return the items of a JSON list, a single value as one item, or the lines of JSON Lines."""
     try:
         value = None if source.name.endswith((".jsonl", ".ndjson")) else _loaded(source.content)
     except (ValueError, RecursionError) as error:
@@ -170,7 +165,7 @@ def read_instances(path: Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 def rewards_by_location(rewards: Mapping[str, float], sources: Sequence[SourceFile]) -> Mapping[str, float]:
-    """Return the rewards by the label of a file, with the line where one is named."""
+    """Return the rewards by the label of a file, with the line if one is given."""
     labels = {source.label for source in sources}
     found: dict[str, float] = {}
     for given, reward in rewards.items():
@@ -190,7 +185,7 @@ def rewards_by_location(rewards: Mapping[str, float], sources: Sequence[SourceFi
 
 
 def check_used(rewards: Mapping[str, float], sources: Sequence[SourceFile], found: Sequence[ParsedFile]) -> None:
-    """Check that each reward is that of a trajectory, of one that was found or of a file of which some were skipped."""
+    """Check that each reward belongs to a trajectory that was found or to a file with skipped trajectories."""
     locations = {trial.location for part in found for trial in part.trials}
     lacking = [source.label for source, part in zip(sources, found, strict=True) if part.skipped]
     for location in rewards:

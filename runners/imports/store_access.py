@@ -28,11 +28,11 @@ from lhaw_record.runners.imports.streams import ImportedStream
 
 _TYPES = (TaskRegistered, VariantGenerated, OracleBudgetSet)
 _NO_TIME_PASSES = Clock(monotonic_ns=lambda: 0)
-"""An import happens at a single moment. Its only times are those in the imported file."""
+"""A clock for an import, whose only times are those in the imported file."""
 
 
 def load_records(snapshot: Snapshot) -> KnownRecords:
-    """Return the records in a store that an import can use: variants, tasks and budgets."""
+    """Return the store's variants, tasks and budgets that an import can use."""
     names = [type_name(cls) for cls in _TYPES]
     envelopes: list[Envelope] = []
     tables: list[pa.Table | ds.Dataset] = [ds.dataset(where_now(path)) for path in snapshot.segments]
@@ -60,7 +60,7 @@ def load_records(snapshot: Snapshot) -> KnownRecords:
 def to_write(streams: Sequence[ImportedStream], present: Iterable[str]) -> list[ImportedStream]:
     """Return the trials that a store does not have yet.
 
-    A trial that the store has without its result is a second attempt: the first one stays, as missing data.
+    If the store has a trial without its result, the new one is a second attempt, and the first stays as missing data.
     """
     contents: dict[str, set[str]] = {}
     for stream_id in present:
@@ -82,7 +82,7 @@ def to_write(streams: Sequence[ImportedStream], present: Iterable[str]) -> list[
 
 
 def write(store: Store, experiment_id: str, own: ImportedStream, trials: Sequence[ImportedStream]) -> int:
-    """Write an import's own stream and those of its trials durably. Returns the number of events."""
+    """Write an import's own stream and its trials' streams durably. Return the number of events."""
     with store.hold_experiment(experiment_id):
         recover(store, experiment_id=experiment_id)
         present = stream_ids(store.root)
@@ -107,7 +107,7 @@ async def _record(store: Store, experiment_id: str, streams: Sequence[ImportedSt
 
 
 class _SealedHere:
-    """Seals the journal in this process, because an import has nothing else to do in the meantime."""
+    """Seals the journal in this process, because an import has no other work to do in the meantime."""
 
     def __init__(self, store: Store, journal: JournalFile) -> None:
         self._is_sealed = False

@@ -28,7 +28,8 @@ Unit = tuple[str, str, str, str]
 class ImportedStream(msgspec.Struct, frozen=True, kw_only=True):
     """The events of one stream. ``trial_id`` is None for the import's own stream.
 
-    ``content`` is the digest of a trial's events, ``content_before`` that which it has in a store without its result.
+    ``content`` is the digest of a trial's events, ``content_before`` the digest that the trial has in a store without
+    its result.
     """
 
     trial_id: str | None
@@ -44,7 +45,7 @@ class ImportedStream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import writes: the events that register tasks and variants, and a stream for each trial."""
+    """The content of an import: the events that register tasks and variants, and a stream for each trial."""
 
     registrations: tuple[AnyEvent, ...]
     trials: tuple[ImportedStream, ...]
@@ -88,9 +89,9 @@ def closing_event(run_id: str, trials: Iterable[ImportedStream]) -> RunFinished:
 
 
 def _with_prompts(trials: Sequence[ForeignTrial], known: KnownRecords) -> list[ForeignTrial]:
-    """Fill in the full prompts of tasks if another trial or the store has them.
+    """Fill in the full prompts of tasks from other trials or the store.
 
-    A trial of a variant does not show the full prompt, and a task with a different prompt would be a different task.
+    A trial of a variant does not show the full prompt, and a different prompt would make it a different task.
     """
     tasks = (*known.tasks.values(), *(trial.task for trial in trials))
     prompts = {(task.benchmark, task.task_id): task.prompt for task in tasks if task.prompt}
@@ -103,7 +104,7 @@ def _with_prompts(trials: Sequence[ForeignTrial], known: KnownRecords) -> list[F
 
 
 def _numbered(trials: Sequence[ForeignTrial]) -> tuple[list[ForeignTrial], tuple[Skipped, ...]]:
-    """Give each trial an index. Entries with equal content count once."""
+    """Give each trial an index; entries with equal content count once."""
     taken: dict[tuple[str | int | None, ...], ForeignTrial] = {}
     seen: set[str] = set()
     next_index: dict[tuple[str | int | None, ...], int] = defaultdict(int)
@@ -180,7 +181,7 @@ def _budgets(format_name: str, trials: Sequence[ForeignTrial], known: Mapping[Un
 def _registrations(
     values: Iterable[Task | Variant], terminal_states: Mapping[str, tuple[tuple[int, ...], ...]]
 ) -> list[AnyEvent]:
-    """Return the events that register tasks and variants. An equal one is not registered twice in a row."""
+    """Return the events that register tasks and variants, without repeating an equal one in a row."""
     events: list[AnyEvent] = []
     latest: dict[tuple[str, ...], Task | Variant] = {}
     for value in values:

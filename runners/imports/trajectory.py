@@ -1,7 +1,7 @@
 """Turns a foreign trajectory into events, in the same way for all formats.
 
-A format describes what happened as turns of a conversation or, without one, as single calls (:func:`call_turn`).
-Actions are counted as in our own trials.
+A format describes a trajectory as turns of a conversation or, if there is no conversation, as single calls
+(:func:`call_turn`). Actions are counted as in our own trials.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,8 +44,9 @@ class ForeignTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One call to the agent's model: the request, the reply, and the outcomes of the reply's tool calls in order.
 
     ``is_text_action`` says whether a reply without tool calls counts as an action, because one source lists its actions
-    itself. ``is_model_call`` is false if the agent acted without asking its model. ``model`` is set if it is not the
-    trial's. ``sub_agent`` names the sub-agent whose turn it is: its calls are kept, and are no actions of the trial.
+    itself. ``is_model_call`` is false if the agent acted without asking its model. ``model`` is set if it differs from
+    the trial's. ``sub_agent`` names the sub-agent that took the turn, whose calls are kept but do not count as actions
+    of the trial.
     """
 
     request: tuple[Message, ...]
@@ -74,7 +75,7 @@ def call_turn(name: str, arguments: Any, outcome: CallResult | None, *, is_text:
 
 
 def message_of(wire: Mapping[str, Any]) -> Message:
-    """Convert a chat message from a foreign file. The parts of a content are joined, and arguments become text."""
+    """Convert a chat message from a foreign file, joining content parts and converting arguments to text."""
     role = wire.get("role")
     if role not in ("system", "user", "assistant", "tool"):
         raise ValueError(f"a message has the role {role!r}")
@@ -87,7 +88,7 @@ def message_of(wire: Mapping[str, Any]) -> Message:
 
 
 def turns_of(messages: Sequence[Message], errors: Mapping[str, bool | None] | None = None) -> list[ForeignTurn]:
-    """Return the turns of a conversation. The outcomes of a turn's calls are the tool messages that follow the turn."""
+    """Return the turns of a conversation; the tool messages after a turn are the outcomes of its calls."""
     errors = errors or {}
     turns = []
     for location, message in enumerate(messages):
@@ -155,7 +156,7 @@ def trajectory_events(turns: Sequence[ForeignTurn], *, model: str, condition: st
 
 
 def result_messages(reply: Message, outcomes: Iterable[CallResult | None]) -> list[Message]:
-    """Return the messages that later requests have of the results of a reply's calls."""
+    """Return the messages that show the results of a reply's calls in later requests."""
     return [
         Message(role="tool", content=outcome.text, tool_call_id=call.call_id)
         for call, outcome in zip(reply.tool_calls, outcomes, strict=True)
@@ -164,7 +165,7 @@ def result_messages(reply: Message, outcomes: Iterable[CallResult | None]) -> li
 
 
 def action_count(events: Iterable[AnyEvent]) -> int:
-    """Return how many actions a trajectory has."""
+    """Return the number of actions in a trajectory."""
     return sum(isinstance(event, ActionStarted) for event in events)
 
 
@@ -174,7 +175,7 @@ def is_ask_tool(name: str) -> bool:
 
 
 def _tool_call(wire: Mapping[str, Any]) -> ToolCall:
-    """Read a tool call in OpenAI's shape, or in inspect_ai's shape, where ``function`` is the name."""
+    """Read a tool call in OpenAI's form, or in inspect_ai's form, where ``function`` is the name."""
     function = wire.get("function")
     inner = function if isinstance(function, Mapping) else {"name": function, "arguments": wire.get("arguments")}
     name, arguments = inner.get("name"), inner.get("arguments")
@@ -195,7 +196,7 @@ def _results_after(messages: Sequence[Message], location: int) -> dict[str, str]
 
 
 def _naming_its_action(message: Message, results: Mapping[str, tuple[int, str]]) -> Message:
-    """Make a tool message that repeats an action's recorded result refer to that action, so the text is stored once."""
+    """Link a tool message to the action whose recorded result it repeats, so that the text is stored once."""
     action, text = results.get(message.tool_call_id or "", (None, ""))
     if message.role != "tool" or action is None or text != message.content:
         return message
@@ -233,7 +234,7 @@ def _responded(turn: ForeignTurn, call_id: str) -> ModelResponded:
 def _action_events(
     started: ActionStarted, outcome: CallResult | None, *, has_channel: bool, simulator: str
 ) -> list[AnyEvent]:
-    """Return the events of an action. The action counts as ended even if its result is unknown."""
+    """Return the events of an action, which counts as ended even if its result is unknown."""
     if started.kind == "text":
         return [started, finished_text(started.action_index)]
     finished = ActionFinished(

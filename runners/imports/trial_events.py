@@ -76,7 +76,7 @@ def _target(injected: ForeignInjection, budget: int | None) -> int | None:
 def _with_injection(trial: ForeignTrial, target: int | None) -> list[AnyEvent]:
     """Return the trajectory with its injection event.
 
-    The event comes after the result of the action that the injection followed, or at the end if it was skipped.
+    The event follows the result of the action before the injection, or comes last if the injection was skipped.
     """
     injected = trial.injected
     assert injected is not None

@@ -1,1 +1,1 @@
-"""Models: real ones through litellm, replay models, and the recording of calls to both."""
+"""Models: hosted models through litellm, replay models, and recording of their calls."""

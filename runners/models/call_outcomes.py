@@ -1,9 +1,9 @@
-"""What becomes of a model call: whether it is made again, and the event of its reply or failure.
+"""Handles the outcome of a model call: whether to retry it, and the event for its reply or failure.
 
-A reply may have a tool call in its text, because the server did not turn it into one. A server does so if the model's
-chat template drops the tools, or if no parser for the model's notation is switched on (vLLM and SGLang:
-``--tool-call-parser``; llama.cpp: ``--jinja``). The agent then never calls a tool, and every trial would look like a
-failure of the model. The call is not executed: the text is recorded as it is, with this mark.
+A reply's text may contain a tool call that the server failed to parse, because the model's chat template drops the
+tools or no parser for the model's notation is enabled (vLLM and SGLang: ``--tool-call-parser``; llama.cpp:
+``--jinja``). The agent then never calls a tool, and every trial looks like a failure of the model. Such a call is not
+executed: the text is recorded unchanged, with a mark.
 """
 
 import ast
@@ -24,7 +24,7 @@ from lhaw_record.runners.models.exchanges import wire_facts
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 
 REFUSED_KINDS = frozenset({"bad_request", CONTEXT_WINDOW, CONTENT_FILTER, "cut_reply"})
-"""A model refuses what the trial sends, or cuts its reply. A later attempt would end in the same way and cost as much.
+"""Kinds for which the model rejects the trial's request or truncates its reply; a retry would end the same way.
 
 For the agent's model, all but ``bad_request`` end the trial and are graded.
 """
@@ -33,15 +33,15 @@ FINAL_KINDS = REFUSED_KINDS | {"authentication", ENDLESS_REPLY}
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds for the repetitions of one call. Times are in seconds.
+    """Retry limits for one call. Times are in seconds.
 
-    ``max_total_s`` counts from the first request, without the time at the endpoint's door. No repetition begins later.
-    ``max_attempts`` leaves out failures of an endpoint that holds all requests back. ``max_refusals`` bounds how often
-    one request is held back and fails again although its endpoint has answered others meanwhile: a request that is too
-    large for a limit on tokens is refused for ever, with the same HTTP 429.
+    ``max_total_s`` counts from the first request, excluding waits at the request gate; no retry starts later.
+    ``max_attempts`` excludes failures of an endpoint that holds all requests back. ``max_refusals`` limits how often
+    one request is held back and fails again although its endpoint has answered others meanwhile: a request that exceeds
+    a token limit on its own gets HTTP 429 forever.
 
-    The defaults are choices: six attempts span about a minute of pauses, more than a proxy's restart; half an hour is
-    what a trial may wait for one call; providers ask for at most a minute, which the limit of two allows for.
+    The defaults are choices: six attempts span about a minute of delays, longer than a proxy restart; a trial may wait
+    half an hour for one call; providers ask for at most a minute, which the limit of two minutes allows for.
     """
 
     max_attempts: int = 6
@@ -55,10 +55,10 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 def delay_before_retry_s(
     policy: RetryPolicy, *, attempt: int, refusals: int = 0, elapsed_s: float, error: ModelError, random_unit: float
 ) -> float | None:
-    """Return the seconds to wait before the next attempt, or None to give up. A held request waits at the door.
+    """Return the seconds to wait before the next attempt, or None to give up; 0 if the request gate does the waiting.
 
-    The delay doubles from ``first_delay_s`` and is randomized over its upper half, so that callers that failed together
-    do not retry together. A provider's retry-after is a lower bound, but of at most ``max_retry_after_s``.
+    The delay doubles from ``first_delay_s``, with random jitter in its upper half, so that callers that failed together
+    do not retry together. A provider's retry-after is a lower bound, up to ``max_retry_after_s``.
     """
     if not error.is_retryable or error.outlook == "down":
         return None
@@ -85,13 +85,13 @@ _FENCE = re.compile(r"```[\w-]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _OBJECT_START = re.compile(r"^\s*\[?\s*(\{)", re.MULTILINE)
 _PYTHON_START = re.compile(r"\s*\[?\s*[A-Za-z_]\w*\(")
 _NAMES, _ARGUMENTS = ("name", "tool", "tool_name", "function", "action"), ("arguments", "parameters", "args", "input")
-_MOST_CHARACTERS, _MOST_OBJECTS = 50_000, 20  # choices: what is read in a few milliseconds; calls end a short text
+_MOST_CHARACTERS, _MOST_OBJECTS = 50_000, 20  # choices: bound the scan to a few ms; calls end a short text
 
 
 def call_in_text(message: Message, tools: Sequence[ToolDefinition]) -> str | None:
     """Return the notation of a tool call in a text, or None.
 
-    Apart from a notation's own markers, only calls of the offered tools count, so a text about code does not count.
+    Apart from a notation's own markers, only calls of offered tools count, so that text about code does not match.
     """
     text = message.content[:_MOST_CHARACTERS]
     if message.tool_calls or not tools or not text.strip():
@@ -107,7 +107,7 @@ def call_in_text(message: Message, tools: Sequence[ToolDefinition]) -> str | Non
 
 
 def _objects(text: str) -> Iterator[Any]:
-    """Yield the JSON objects that begin a line of the text."""
+    """Yield the JSON objects that start at the beginning of a line."""
     decoder = json.JSONDecoder()
     for count, match in enumerate(_OBJECT_START.finditer(text)):
         if count >= _MOST_OBJECTS:
@@ -119,7 +119,7 @@ def _objects(text: str) -> Iterator[Any]:
 
 
 def _is_call(found: Any, names: Collection[str]) -> bool:
-    """Return whether an object names an offered tool and has arguments, as OpenAI's and most templates write it."""
+    """Return whether an object names an offered tool and has arguments, in the form of OpenAI and most templates."""
     if not isinstance(found, dict):
         return False
     if isinstance(found.get("function"), dict):
@@ -129,11 +129,11 @@ def _is_call(found: Any, names: Collection[str]) -> bool:
 
 
 def _is_python_call(block: str, names: Collection[str]) -> bool:
-    """Return whether a block of text is nothing but calls of offered tools, as Llama 4 and Gemma write them."""
+    """Return whether a block of text consists only of calls of offered tools, in Llama 4's and Gemma's notation."""
     if not _PYTHON_START.match(block):
         return False
     try:
-        with warnings.catch_warnings(action="ignore"):  # of strange escapes, which are the model's affair
+        with warnings.catch_warnings(action="ignore"):  # invalid escapes in the model's text
             found = ast.parse(block.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
@@ -153,7 +153,7 @@ def responded(
     changes: Mapping[str, Any] | None = None,
     first_token_ms: float | None = None,
 ) -> ModelResponded:
-    """Return the event for a reply. ``changes`` are the parameters that a library changed on the way."""
+    """Return the event for a reply. ``changes`` are the parameters that a library changed before sending."""
     notation = call_in_text(reply.message, tools)
     reasoning = Reasoning(text=reply.reasoning_text, provider_state_json=reply.message.provider_state_json)
     return ModelResponded(
@@ -182,7 +182,6 @@ def failed(
     is_retried: bool,
     first_token_ms: float | None = None,
 ) -> ModelFailed:
-    """Return the event for a failed call."""
     return ModelFailed(
         call_id=call_id,
         role=role,
@@ -198,5 +197,4 @@ def failed(
 
 
 def tools_json(tools: Sequence[ToolDefinition]) -> str:
-    """Return a call's tools as they are recorded."""
     return canonical_json([tool_to_wire(tool) for tool in tools]).decode()

@@ -1,7 +1,4 @@
-"""Recorded model calls.
-
-A request is durable before it is sent. A failed one is repeated if that can help, and usage is counted.
-"""
+"""Recorded model calls: makes each request durable before sending it, retries failures, and sums usage."""
 
 import random
 import time
@@ -42,22 +39,18 @@ _ROOM = ("max_tokens", "max_completion_tokens")
 class ModelCaller:
     """Makes and records the model calls of one thread of a trial, for one role.
 
-    A call is recorded as a delta against the thread's previous call, whether that was answered or failed.
+    A call is recorded as a delta against the thread's previous call, whether that call succeeded or failed.
 
     Args:
-        model: The model that answers.
-        recording: The trial's event stream.
         role: The role of the model: agent, simulated user, judge and others.
-        thread_id: The thread's name, unique in the trial. Call ids begin with it.
+        thread_id: The thread's name, unique in the trial and the prefix of call ids.
         parameters: Generation parameters by their OpenAI names, sent with every call. The model may add what it needs.
-        retry: Decides when a failed call is repeated.
-        request_timeout_s: The seconds that one request may take.
-        recorded: The replies of earlier runs. Requests that have one are not sent again.
-        wire_record: Keeps the bodies of requests and replies, if the run asks for that.
-        trial_clock: Charges the agent for the time of its model's replies. None for other roles.
-        clock: Returns monotonic seconds.
-        sleep: Waits a number of seconds.
-        random_unit: Returns random numbers in [0, 1), which spread the waiting times.
+        retry: Decides when to retry a failed call.
+        request_timeout_s: Timeout of one request, in seconds.
+        recorded: Replies of earlier runs. Requests that have one are not sent again.
+        wire_record: Stores the bodies of requests and replies, if the run asks for that.
+        trial_clock: Charges reply times to the agent. None for other roles.
+        random_unit: Returns random numbers in [0, 1) for retry jitter.
     """
 
     def __init__(
@@ -98,13 +91,13 @@ class ModelCaller:
         self._history = History()
         self._call_count = 0
         self.total_usage = NO_USAGE
-        """The tokens and cost of all replies so far. The cost is None as soon as one cost is unknown."""
+        """The tokens and cost of all replies so far. The cost is None once any cost is unknown."""
         self.unknown_cost_calls = 0
-        """Failed requests that were perhaps paid for; the cost does not hold them."""
+        """The number of failed requests that may have been charged; the cost does not include them."""
 
     @property
     def usage_with_recalled(self) -> Usage:
-        """The tokens and cost of all replies, including those that earlier runs paid for."""
+        """The tokens and cost of all replies, including replies that earlier runs paid for."""
         return reduce(add_usage, (reply.usage for reply in self._memory.replies), self.total_usage)
 
     async def call(self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = ()) -> ModelReply:
@@ -118,7 +111,6 @@ class ModelCaller:
 
     @property
     def model(self) -> Model:
-        """The model that answers."""
         return self._model
 
     @property
@@ -128,13 +120,13 @@ class ModelCaller:
 
     @contextmanager
     def more_room(self) -> Iterator[None]:
-        """Allow replies of twice the length during the block. The model's own limit is not raised."""
+        """Double the length limit of replies during the block, up to the model's own limit."""
         with self.asking({name: self._parameters[name] * 2 for name in self._limited}, self._form_known_by):
             yield
 
     @contextmanager
     def asking(self, parameters: Mapping[str, Any], form_known_by: str | None) -> Iterator[None]:
-        """Send further parameters during the block, and record how the model's support of JSON schemas is known."""
+        """Send additional parameters during the block, and record how JSON schema support is known."""
         before = self._parameters, self._form_known_by
         self._parameters, self._form_known_by, self._parameters_json = {**before[0], **parameters}, form_known_by, None
         try:
@@ -143,7 +135,7 @@ class ModelCaller:
             (self._parameters, self._form_known_by), self._parameters_json = before, None
 
     def is_cut(self, reply: ModelReply) -> bool:
-        """Return whether a reply reached its length limit: by its finish reason, or by the tokens that it used.
+        """Return whether a reply reached its length limit, by its finish reason or its token count.
 
         Some servers end a truncated reply with "stop".
         """
@@ -153,14 +145,14 @@ class ModelCaller:
 
     @property
     def cut_words(self) -> str:
-        """The problem with a truncated reply and its remedy, in words."""
+        """Describe the problem of a truncated reply and its remedy."""
         limits = [f"{name} = {self._parameters[name]}" for name in _ROOM if name in self._parameters]
         return f"the reply was cut at {' and '.join(limits) or 'its limit'}; allow more in the model's parameters"
 
     async def recall(self, messages: Sequence[Message]) -> ModelReply | None:
         """Return the reply that an earlier run recorded for a request without tools, or None.
 
-        Nothing is recorded. No later request is a delta against this one, because its events are in another stream.
+        Nothing is recorded. Later requests are not deltas against this one, because its events are in another stream.
         """
         return self._memory.reply(messages, await self._sent_parameters()) if self._memory else None
 
@@ -169,8 +161,8 @@ class ModelCaller:
     ) -> tuple[ModelReply, ModelResponded]:
         """Send a request, and return the reply and its event.
 
-        The caller must append the event before it acts on the reply. Appending it in one batch with the
-        ``action_started`` that follows saves a disk sync per turn.
+        The caller must append the event before it acts on the reply. Appending it in one batch with the following
+        ``action_started`` saves a disk sync per turn.
         """
         await self._sent_parameters()
         request = ModelRequest(
@@ -206,15 +198,15 @@ class ModelCaller:
                 return reply, self._responded(call_id, reply, request.tools, latency_ms=latency_ms)
 
     async def _answered(self, request: ModelRequest) -> ModelReply:
-        """Ask the model once, and time the request with the trial's clock."""
+        """Send one request to the model, and time it with the trial's clock."""
         asked = self._trial_clock.asked()
         try:
             reply = await self._model.respond(request)
         except ModelError as error:
             if error.kind == ENDLESS_REPLY and self.role != "agent":
-                error.kind, error.is_retryable = "timeout", True  # whatever is not measured is asked again
+                error.kind, error.is_retryable = "timeout", True  # only agents are measured; retry for other roles
             if error.kind == ENDLESS_REPLY:
-                self._trial_clock.answered(asked)  # the model was at work all the time
+                self._trial_clock.answered(asked)  # the model was working the whole time
             else:
                 self._trial_clock.failed(asked, error.kind, str(error))
             raise
@@ -225,7 +217,6 @@ class ModelCaller:
         return reply
 
     async def _sent_parameters(self) -> str:
-        """Return the generation parameters as they are recorded."""
         if self._parameters_json is None:
             dropped: dict[str, Any] = {}
             if isinstance(self._model, HostedModel):
@@ -268,7 +259,7 @@ class ModelCaller:
     async def _wait_or_give_up(
         self, call_id: str, error: ModelError, *, attempt: int, refusals: int, began_s: float, sent_s: float
     ) -> None:
-        """Append ``model_failed``, then wait until the next attempt is due. The endpoint's door may do the waiting."""
+        """Append ``model_failed``, then wait for the next attempt, unless the request gate does the waiting."""
         now_s = self._clock()
         delay_s = delay_before_retry_s(
             self._retry,

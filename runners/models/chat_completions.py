@@ -1,4 +1,4 @@
-"""Reads OpenAI's chat completions: texts of contents, tool calls, and whole replies, of any provider or litellm."""
+"""Parses chat completions of any provider or litellm: content texts, tool calls, and whole replies."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,12 +12,12 @@ from lhaw_record.runners.models.protocol import ModelReply
 from lhaw_record.runners.models.streams.reading import malformed, object_in
 
 TEXT_TYPES = frozenset({"text", "input_text", "output_text", "summary_text"})
-UNSEEN_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})  # sent back to the provider; no part of a text
+UNSEEN_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})  # sent back to the provider, but not text
 _VOLATILE = frozenset({"cache_control", "id", "status"})  # agents move, drop and rewrite these
 
 
 def read_chat(body: Mapping[str, Any], model: str = "the provider") -> ModelReply:
-    """Read a provider's reply. Only the first choice counts."""
+    """Parse a provider's reply. Only the first choice counts."""
     if body.get("error"):
         raise in_band_error(body["error"], model)
     choices = body.get("choices")
@@ -31,7 +31,7 @@ def read_chat(body: Mapping[str, Any], model: str = "the provider") -> ModelRepl
         raise malformed("a tool call has no name")
     usage = usage_in(body)
     extra = choice.get("provider_specific_fields") or {}
-    native = choice.get("native_finish_reason") or extra.get("native_finish_reason")  # by a router or a library
+    native = choice.get("native_finish_reason") or extra.get("native_finish_reason")  # set by a router or a library
     message = Message(
         role="assistant",
         content=text_of(wire.get("content"), "") or refusal_in(wire) or "",
@@ -51,13 +51,13 @@ def read_chat(body: Mapping[str, Any], model: str = "the provider") -> ModelRepl
 
 
 def refusal_in(message: Mapping[str, Any]) -> str | None:
-    """Return the text of a refusal, which litellm moves out of its own field, or None."""
+    """Return the refusal text, which litellm moves out of its own field, or None."""
     extra = message.get("provider_specific_fields") or {}
     return message.get("refusal") or extra.get("refusal") or None
 
 
 def read_call(wire: Mapping[str, Any]) -> ToolCall:
-    """Read one tool call of an assistant message."""
+    """Parse one tool call of an assistant message."""
     if wire.get("type") == "custom" or "custom" in wire:
         custom = wire.get("custom") or {}
         name, arguments = custom.get("name"), input_json(custom.get("input"))
@@ -68,10 +68,7 @@ def read_call(wire: Mapping[str, Any]) -> ToolCall:
 
 
 def text_of(content: Any, separator: str = "\n") -> str:
-    """Return the text of a message's content.
-
-    A part that is not text becomes a short name with a digest of the part.
-    """
+    """Return the text of a message's content. A non-text part becomes a short name with its digest."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -83,7 +80,7 @@ def text_of(content: Any, separator: str = "\n") -> str:
 
 
 def part_text(part: Any) -> str | None:
-    """Return the text of one part or block of a content, or None for hidden reasoning."""
+    """Return the text of one content part or block, or None for hidden reasoning."""
     if isinstance(part, str):
         return part
     if not isinstance(part, dict):
@@ -99,7 +96,7 @@ def part_text(part: Any) -> str | None:
 
 
 def named(part: Mapping[str, Any]) -> str:
-    """Return a short name for a part that is not text. Equal parts have equal names."""
+    """Return a short name for a non-text part. Equal parts have equal names."""
     steady = {name: value for name, value in part.items() if name not in _VOLATILE}
     return f"[{part.get('type') or 'part'} {short_digest(steady)[:12]}]"
 

@@ -1,9 +1,9 @@
-"""Messages as litellm takes them, in the form of chat completions: with states, pictures and marks for a cache.
+"""Converts messages to litellm's chat completions form, with provider state, images and cache marks.
 
-A mark is for a cache that keeps only what is marked, as Claude's does. Writing to it costs 1.25 times as much as other
-input, reading a tenth, and an entry lives for five minutes after its last use. Each turn of an agent repeats all turns
-before, so a mark pays from the second turn on. A request may have four marks; a provider finds an entry at a mark, or
-at most 20 blocks before it (docs.anthropic.com/en/docs/build-with-claude/prompt-caching).
+Cache marks are for caches that store only marked prefixes, like Claude's. Cache writes cost 1.25 times the price of
+other input, cache reads a tenth, and an entry lives for five minutes after its last use. Because each turn of an agent
+repeats all earlier turns, a mark pays off from the second turn on. A request may have four marks; a provider finds an
+entry at a mark, or at most 20 blocks before it (docs.anthropic.com/en/docs/build-with-claude/prompt-caching).
 """
 
 import json
@@ -18,10 +18,10 @@ MARK = {"type": "ephemeral"}
 
 
 def agent_marks(messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> tuple[int, ...]:
-    """Return the marks of an agent's request: none without tools, because single questions are not repeated.
+    """Return the cache marks of an agent's request: none without tools, because single questions are not repeated.
 
-    They are the system prompt, which follows the tools and is shared by all trials of an arm; the end of the previous
-    request, whose entry would be out of reach behind a long batch of calls; and the end of this one.
+    The marks are the system prompt, which follows the tools and is shared by all trials of an arm; the end of the
+    previous request, whose entry would be out of reach after a long batch of calls; and the end of this request.
     """
     if not tools:
         return ()
@@ -32,7 +32,7 @@ def agent_marks(messages: Sequence[Message], tools: Sequence[ToolDefinition]) ->
 
 
 def marked(wire: dict[str, Any]) -> dict[str, Any]:
-    """Return a message in the shape of chat completions with a mark at its end."""
+    """Return a chat completions message with a cache mark at its end."""
     if wire["role"] == "tool" or not wire.get("content"):
         return {**wire, "cache_control": MARK}
     return {**wire, "content": [{"type": "text", "text": wire["content"], "cache_control": MARK}]}
@@ -41,10 +41,10 @@ def marked(wire: dict[str, Any]) -> dict[str, Any]:
 def wire_messages(messages: Sequence[Message], cache_marks: Collection[int] = ()) -> list[dict[str, Any]]:
     """Return the messages in a form that every provider accepts.
 
-    Empty text beside tool calls is left out, because litellm would replace it with its own words. Broken arguments are
-    wrapped in an object, because several providers refuse a history with broken JSON. That would end the trial over a
-    mistake that the model could correct. An assistant's message has its provider's state, as several messages if need
-    be.
+    Empty text beside tool calls is omitted, because litellm would replace it with its own words. Malformed arguments
+    are wrapped in an object, because several providers reject a history with malformed JSON, which would end the trial
+    over a mistake that the model could correct. An assistant message carries its provider state, and is split if
+    necessary.
     """
     return [
         wire
@@ -54,10 +54,10 @@ def wire_messages(messages: Sequence[Message], cache_marks: Collection[int] = ()
 
 
 def with_pictures(messages: list[dict[str, Any]], pictures: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Replace the names of pictures in user messages, and show the pictures of tool results in the next user message.
+    """Replace image names in user messages with images, and show images of tool results in the next user message.
 
-    Chat completions take only texts as results, so the name remains there, and stands again before its picture. That
-    is part of the user message that follows, because some servers refuse two in a row.
+    Tool results in chat completions are text only, so the name stays there and is repeated before its image. Images are
+    added to the following user message, because some servers reject two user messages in a row.
     """
     if not pictures:
         return messages
@@ -99,7 +99,7 @@ def _wire_message(message: Message, *, is_marked: bool) -> dict[str, Any]:
 
 def _acceptable_arguments(arguments_json: str) -> str:
     if not arguments_json.strip():
-        return "{}"  # some models write nothing for a tool without parameters
+        return "{}"  # some models write an empty string for a tool without parameters
     try:
         is_object = isinstance(json.loads(arguments_json), dict)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Reads the usage that a provider reports, sums it, and prices it at the user's price or litellm's list price."""
+"""Reads and sums reported usage, and prices it at the user's price or litellm's list price."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -13,14 +13,14 @@ from lhaw_record.runners.models.protocol import ModelError
 
 Number = TypeVar("Number", int, float)
 NO_USAGE = Usage(cost_usd=0.0, reasoning_tokens=0, cache_write_tokens=0, provider_cost_usd=0.0)
-"""The usage of no call, from which sums begin."""
+"""The usage of zero calls, the start value of sums."""
 _DETAILS_OF_INPUT = ("prompt_tokens_details", "input_tokens_details")
 _DETAILS_OF_OUTPUT = ("completion_tokens_details", "output_tokens_details")
 _CACHED = ("cached_tokens", "cache_read_input_tokens", "cachedContentTokenCount", "prompt_cache_hit_tokens")
 _WRITTEN = ("cache_creation_input_tokens", "cache_write_tokens")
 _REASONING = ("reasoning_tokens", "thinking_tokens", "thoughtsTokenCount")
 _KNOWN = ("prompt_tokens", "input_tokens", "promptTokenCount")
-_MOST_TOKENS = 1 << 53  # JSON carries larger numbers inexactly
+_MOST_TOKENS = 1 << 53  # JSON numbers above this are inexact
 
 
 def token_count(value: Any) -> int | None:
@@ -35,14 +35,14 @@ def usage_in(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_understood(usage: Mapping[str, Any]) -> bool:
-    """Return whether a usage object has the names of a wire that :func:`reported_usage` reads."""
+    """Return whether a usage object has field names that :func:`reported_usage` reads."""
     return any(name in usage for name in _KNOWN)
 
 
 def reported_usage(
     input_tokens: int | None, output_tokens: int | None, message: Message, usage: Mapping[str, Any]
 ) -> Usage:
-    """Return the usage of a reply, without its cost at the list price. What the provider does not report is None.
+    """Return a reply's usage, without its cost at the list price. Unreported values are None.
 
     Zero input tokens mean that the number is unknown. So do zero output tokens if the reply has content, because
     libraries between the server and us write zeros if a server reports nothing.
@@ -60,7 +60,7 @@ def reported_usage(
 
 
 def _first(usage: Mapping[str, Any], names: Sequence[str], groups: Sequence[str]) -> int | None:
-    """Return the first number of these names, in the usage object or in one of its groups, or None."""
+    """Return the first number under these names, in the usage object or one of its groups, or None."""
     places = [usage, *(_object(usage, group) for group in groups)]
     counts = (token_count(place[name]) for name in names for place in places if name in place)
     return next((count for count in counts if count is not None), None)
@@ -89,7 +89,7 @@ def _sum(left: Number | None, right: Number | None) -> Number | None:
 
 
 def cost_usd(price: Price, usage: Usage) -> float | None:
-    """Return the cost of a call in USD, or None if no token counts were reported. A free model needs none."""
+    """Return a call's cost in USD, or None if no token counts were reported. A free model needs no counts."""
     if not any(msgspec.structs.astuple(price)):
         return 0.0
     if usage.input_tokens is None or usage.output_tokens is None:
@@ -117,13 +117,13 @@ def failed_usage(error: ModelError, price: Price | None) -> Usage | None:
 
 @cache
 def price_of(name: str, api_base: str | None = None) -> tuple[float, float] | None:
-    """Return a model's list price in US dollars per million input and output tokens, from litellm's bundled table.
+    """Return a model's list price in USD per million input and output tokens, from litellm's bundled table, or None.
 
-    The result is None if the price is unknown. A price of 0 in the table means unknown: litellm answers with zeros for
-    names that it does not have, and its table has zeros for local, experimental and tiered models. Users declare free
-    models themselves. Only embeddings have no output to pay for.
+    A price of 0 in the table means unknown: litellm returns zeros for names that it does not have, and its table has
+    zeros for local, experimental and tiered models. Users declare free models themselves. Only embeddings have no
+    output cost.
     """
-    from lhaw_record.runners.models.litellm_library import (  # brings asyncio
+    from lhaw_record.runners.models.litellm_library import (  # imports asyncio
         litellm_library,
         providers_own_name,
         qualified_name,
@@ -149,10 +149,10 @@ def listed_cost_usd(
     *,
     from_litellm: float | None = None,
 ) -> float | None:
-    """Return the cost of a reply by litellm's table in USD, or None if it has no tokens or no price.
+    """Return the reply's cost in USD by litellm's table, or None if it has no tokens or no price.
 
-    litellm prices most replies itself. ``body`` is a reply that it has no price for (those of Messages): what is
-    written to a cache for an hour has a price of its own.
+    litellm prices most replies itself. ``body`` is a Messages reply, which litellm does not price: cache writes with a
+    one-hour lifetime have a separate price.
     """
     if usage.input_tokens is None or usage.output_tokens is None or price_of(name, api_base) is None:
         return None
@@ -162,7 +162,7 @@ def listed_cost_usd(
 def _bundled_cost_usd(usage: Usage, name: str, body: Mapping[str, Any]) -> float | None:
     from litellm.types.utils import CacheCreationTokenDetails, PromptTokensDetailsWrapper
 
-    from lhaw_record.runners.models.litellm_library import litellm_library, providers_own_name  # brings asyncio
+    from lhaw_record.runners.models.litellm_library import litellm_library, providers_own_name  # imports asyncio
 
     library: Any = litellm_library()
     lifetimes = _object(_object(body, "usage"), "cache_creation")
@@ -189,7 +189,7 @@ def _bundled_cost_usd(usage: Usage, name: str, body: Mapping[str, Any]) -> float
 
 
 def spent_words(spent_usd: float, unpriced: int) -> str:
-    """Return a cost in words, including the number of unknown costs."""
+    """Format a cost, including the number of unknown costs."""
     if not unpriced:
         return f"{spent_usd:.4f} USD"
     return f"{spent_usd:.4f} USD, and unknown costs of {unpriced} more" if spent_usd else "cost unknown"

@@ -1,8 +1,8 @@
-"""What went over the wire: the bodies of requests and replies, seen at litellm's HTTP transports and kept by content.
+"""Captures the bodies of requests and replies at litellm's HTTP transports, and stores them by content hash.
 
-``with watching() as exchanges`` collects every request that is sent in that context. :class:`WireRecord` keeps the
-bodies themselves if a run asks for that. Providers of the gateway's own wire formats are called with aiohttp, which
-takes a third of the CPU that httpx takes for a call.
+``with watching() as exchanges`` collects every request sent in that context. :class:`WireRecord` stores the bodies if
+the run asks for that. Providers that use one of the gateway's wire formats are called with aiohttp, which takes a third
+of the CPU time per call that httpx takes.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ _CONVERSATION = frozenset(
 
 
 class Exchange(msgspec.Struct, kw_only=True):
-    """The body of one request as it was sent, and of its reply as it was received, without the content encoding.
+    """The bodies of one request and its reply, without the content encoding.
 
-    ``http_status`` is None until a reply begins, and with a provider that is called without litellm. ``received`` is
-    None until the reply's body arrives. It is incomplete if the reply was cut off. ``joined`` is the whole reply that a
-    stream amounts to.
+    ``http_status`` is None until a reply begins, and always for a provider called without litellm. ``received`` is None
+    until the reply's body arrives, and incomplete if the reply was cut off. ``joined`` is the whole reply assembled
+    from a stream.
     """
 
     sent: bytes
@@ -47,7 +47,7 @@ class Exchange(msgspec.Struct, kw_only=True):
 
     @property
     def reply(self) -> bytes | None:
-        """The body of the reply, as an unstreamed one has it."""
+        """The reply's body in unstreamed form."""
         return self.received if self.joined is None else self.joined
 
 
@@ -58,13 +58,13 @@ def wire_facts(
     first_token_ms: float | None = None,
     notation: str | None = None,
 ) -> Wire | None:
-    """Return what a call's event says of the way over the wire, or None if nothing is known.
+    """Return the wire data recorded with a call's event, or None if nothing is known.
 
     Args:
-        exchange: The bodies, of which the digests are recorded.
-        changes: The parameters that a library changed on the way.
-        first_token_ms: When the first piece of a stream came.
-        notation: That of a tool call that was left in the reply's text.
+        exchange: The bodies; only their digests are recorded.
+        changes: Parameters that a library changed before sending.
+        first_token_ms: Time to the first chunk of a stream.
+        notation: The notation of a tool call left in the reply's text.
     """
     if exchange is None:
         return None if notation is None else Wire(call_in_text=notation)
@@ -79,33 +79,34 @@ def wire_facts(
 
 
 def changed_parameters(recorded: Mapping[str, Any], sent: bytes) -> dict[str, Any]:
-    """Return what a library changed on the way: each parameter with the value that was sent, None if it was dropped."""
+    """Return each parameter that a library changed, with the value sent, or None if it was dropped."""
     try:
-        body = msgspec.json.decode(sent, type=dict[str, msgspec.Raw])  # a long conversation is not read
+        body = msgspec.json.decode(sent, type=dict[str, msgspec.Raw])  # skips decoding the conversation
         got = {name: msgspec.json.decode(value) for name, value in body.items() if name not in _CONVERSATION}
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {}
     if not got.get("stream"):
-        got.pop("stream", None)  # a reply is asked for whole unless the recorded parameters say otherwise
+        got.pop("stream", None)  # absent from recorded parameters means unstreamed
     asked = {name: value for name, value in recorded.items() if name not in _RECORDED_ASIDE}
     return {name: got.get(name) for name in sorted({*asked, *got}) if got.get(name) != asked.get(name)}
 
 
 class WireRecord:
-    """Keeps the bodies of exchanges as artifacts, if the mode is ``full``.
+    """Stores the bodies of exchanges as artifacts if the mode is ``full``.
 
-    The redactor cleans what is kept, so the address of an artifact with a secret differs from the digest of its body.
+    Secrets are redacted before storage, so the hash of an artifact that had a secret differs from the digest of its
+    body.
 
     Args:
-        mode: ``full`` to keep bodies, ``digest`` to keep none.
-        keep: Stores bytes without their secrets and returns their SHA-256 and length. It blocks.
+        mode: ``full`` to store bodies, ``digest`` to store none.
+        keep: Redacts and stores bytes, and returns their SHA-256 and length. It blocks.
     """
 
     def __init__(self, mode: WireMode = "digest", keep: Callable[[bytes], tuple[str, int]] | None = None) -> None:
         self._keep = keep if mode == "full" else None
 
     async def kept(self, call_id: str, exchange: Exchange | None) -> tuple[ArtifactStored, ...]:
-        """Keep the bodies of a call's exchange, and return the events to append before the call's reply or failure."""
+        """Store the bodies of a call's exchange, and return the events to append before the call's reply or failure."""
         if self._keep is None or exchange is None:
             return ()
         bodies = [("wire_request", exchange.sent, exchange.sent_media_type)]
@@ -122,16 +123,16 @@ class WireRecord:
 
 Handle = Callable[[Any], Awaitable[Any]]
 Sender = Callable[[Handle, Any], Awaitable[Any]]
-"""Sends a request of httpx with the help of a transport, and returns its response."""
+"""Sends an httpx request through a transport, and returns its response."""
 
 _watch: ContextVar[tuple[list[Exchange], Sender | None] | None] = ContextVar("watch", default=None)
 
 
 @contextmanager
 def watching(sender: Sender | None = None) -> Iterator[list[Exchange]]:
-    """Collect the exchanges of every request of this context, in order. Nested blocks share one list.
+    """Collect the exchanges of every request in this context, in order. Nested blocks share one list.
 
-    A sender, also of an outer block, sends litellm's requests in place of litellm's own transport.
+    A sender, including one set by an outer block, replaces litellm's own transport.
     """
     outer = _watch.get()
     exchanges, outer_sender = ([], None) if outer is None else outer
@@ -143,7 +144,7 @@ def watching(sender: Sender | None = None) -> Iterator[list[Exchange]]:
 
 
 def watch_transports() -> None:
-    """Make litellm's HTTP transports report what they send and receive. Call it once, after litellm's import."""
+    """Patch litellm's HTTP transports to report what they send and receive. Call once, after importing litellm."""
     import httpx
     from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
 
@@ -157,7 +158,7 @@ def _reporting(handle: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, A
     import httpcore
     import httpx
 
-    unsent = (aiohttp.ClientConnectorError, httpcore.ConnectError, httpcore.ConnectTimeout)  # there was no connection
+    unsent = (aiohttp.ClientConnectorError, httpcore.ConnectError, httpcore.ConnectTimeout)  # no connection was made
 
     async def handle_async_request(transport: Any, request: Any) -> Any:
         watch = _watch.get()
@@ -191,7 +192,7 @@ def _media_type(headers: Any) -> str:
 
 
 def _reported_stream(response: Any, exchange: Exchange) -> Any:
-    """Return the reply's body as a stream that also collects it."""
+    """Wrap the reply's body in a stream that also collects it."""
     import httpx
 
     inner = response.stream
@@ -213,7 +214,7 @@ def _reported_stream(response: Any, exchange: Exchange) -> Any:
 
 
 def _decoded(body: bytes, headers: Any) -> bytes:
-    """Return a body without its content encoding, or as it came if it cannot be decoded."""
+    """Return a body without its content encoding, or unchanged if it cannot be decoded."""
     import httpx
 
     encoding = headers.get("content-encoding")
@@ -226,12 +227,12 @@ def _decoded(body: bytes, headers: Any) -> bytes:
 
 
 _SESSIONS: "WeakKeyDictionary[asyncio.AbstractEventLoop, Any]" = WeakKeyDictionary()
-_IDLE_S = 60.0  # a choice; providers close idle connections, and a call on one that is just being closed would fail
-_CONNECT_S = 30.0  # a choice: several times the retransmissions of a lost SYN (1, 2 and 4 s, RFC 6298)
+_IDLE_S = 60.0  # a choice; providers close idle connections, and a call on a closing one would fail
+_CONNECT_S = 30.0  # a choice: several times the SYN retransmission delays (1, 2 and 4 s, RFC 6298)
 
 
 def http_session() -> Any:
-    """Return the session of the running event loop. It has no time limits of its own, and keeps no cookies."""
+    """Return the HTTP session of the running event loop, which has no timeouts and keeps no cookies."""
     import aiohttp
 
     loop = asyncio.get_running_loop()
@@ -249,9 +250,9 @@ def http_session() -> Any:
 
 @cache
 def proxy_of(base: str) -> str | None:
-    """Return the proxy that the environment names for an address, or None.
+    """Return the proxy configured in the environment for an address, or None.
 
-    aiohttp's own ``trust_env`` looks it up in a thread, and reads ~/.netrc in another one, before every request.
+    aiohttp's ``trust_env`` would look it up in a thread, and read ~/.netrc in another, before every request.
     """
     parts = urlsplit(base)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)

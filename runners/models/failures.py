@@ -1,13 +1,13 @@
-"""Turns failed model calls into a ModelError: the kind of failure, and a message without traceback or secrets.
+"""Converts failed model calls into ModelError: an error kind, and a message without traceback or secrets.
 
-litellm reports a body that is not JSON, a cut connection and a real HTTP 500 as the same class with the status 500. The
-chain of causes shows what really happened: a response of the provider, an error of the transport, or neither.
+litellm reports a non-JSON body, a dropped connection and a real HTTP 500 as the same class with status 500. The chain
+of causes shows the actual failure: a provider response, a transport error, or neither.
 
-Errors also arrive as replies. A provider that has begun to answer has already sent HTTP 200, so a later failure is in
-the body. OpenRouter writes a top-level ``error``, or one in the first choice, with ``finish_reason`` "error"
+Errors can also arrive inside a reply: if a provider fails after it has sent HTTP 200, the error is in the body.
+OpenRouter writes a top-level ``error``, or one in the first choice, with ``finish_reason`` "error"
 (openrouter.ai/docs/api/reference/errors-and-debugging). Anthropic writes ``{"type": "error"}``, and the Responses API
-``"status": "failed"``. litellm turns that finish reason into "stop" and an empty text, for which the agent would be
-blamed.
+``"status": "failed"``. litellm turns that finish reason into "stop" with an empty text, which would be blamed on the
+agent.
 """
 
 import os
@@ -59,14 +59,14 @@ _WORDS = {
     "other": "failed",
 }
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: Error)?\s*(?::|-)\s*)+")
-_LONGEST_MESSAGE = 400  # characters; a choice: the words of all providers fit, a page of HTML does not
-_WITHOUT_CODE = 422  # written by litellm where an error in a reply has no code
+_LONGEST_MESSAGE = 400  # characters; a choice: every provider's message fits, an HTML page does not
+_WITHOUT_CODE = 422  # litellm's status for an in-band error without a code
 
 
 def to_model_error(
     error: Exception, *, model: str, secrets: Iterable[str] = (), is_accepted: bool = False
 ) -> ModelError:
-    """Return the ModelError for one failed call."""
+    """Return the ModelError for a failed call."""
     chain = list(_chain(error))
     status = _provider_status(chain)
     kind = _kind(chain, status, is_accepted=is_accepted)
@@ -82,18 +82,18 @@ def to_model_error(
 
 
 class ProviderError(ModelError):
-    """A failure that the provider itself answered, with the parts of its answer that the agent may see."""
+    """A failure reported by the provider itself, with the parts of its response that the agent may see."""
 
     body: dict[str, Any] | None = None
-    """The answer's body, without secrets, or None if it is not a JSON object."""
+    """The response body, without secrets, or None if it is not a JSON object."""
     headers: Mapping[str, str] = MappingProxyType({})
-    """The answer's headers about limits and retries."""
+    """The response's rate-limit and retry headers."""
 
 
 def response_error(
     status: int, headers: Mapping[str, str], raw: bytes, *, model: str, secrets: Iterable[str], shown: Mapping[str, str]
 ) -> ModelError:
-    """Return the ModelError for a provider's answer with an HTTP status of 400 or more."""
+    """Return the ModelError for a provider's response with an HTTP status of 400 or more."""
     text = _redactor(frozenset({*secrets, *secrets_of(os.environ)})).clean_text(raw.decode("utf-8", "replace"))
     try:
         body = msgspec.json.decode(text)
@@ -116,7 +116,7 @@ def response_error(
 
 
 def transport_error(error: Exception, *, model: str, secrets: Iterable[str]) -> ModelError:
-    """Return the ModelError for a request whose answer did not arrive, or was not HTTP."""
+    """Return the ModelError for a request that got no response, or one that is not HTTP."""
     from aiohttp import ClientResponseError
 
     kind = "timeout" if isinstance(error, TimeoutError) else "connection"
@@ -126,15 +126,12 @@ def transport_error(error: Exception, *, model: str, secrets: Iterable[str]) -> 
 
 
 def endless_reply(what: str, *, model: str) -> ModelError:
-    """Return the ModelError for a reply that was still being generated. It would end in the same way again."""
+    """Return the ModelError for a reply still being generated at the timeout; a retry would end the same way."""
     return ModelError(f"{model}: the reply does not end: {what}", kind=ENDLESS_REPLY, is_retryable=False)
 
 
 def _kind(chain: list[BaseException], status: int | None, *, is_accepted: bool) -> str:
-    """Return the kind of failure.
-
-    litellm's class decides if it is precise, else the provider's status, else the cause.
-    """
+    """Return the error kind: from litellm's class if precise, else from the provider's status, else the cause."""
     import httpx
 
     litellm: Any = litellm_library()
@@ -162,7 +159,7 @@ def _kind(chain: list[BaseException], status: int | None, *, is_accepted: bool) 
     if isinstance(first, (litellm.BadRequestError, litellm.NotFoundError)):
         return "malformed_reply" if is_accepted else "bad_request"
     if isinstance(first, litellm.APIError | litellm.APIConnectionError | litellm.InternalServerError):
-        # Neither refused nor cut off: the reply could not be read, unless our installation is incomplete.
+        # Neither rejected nor cut off: the reply was unreadable, or our installation is incomplete.
         return "other" if any(isinstance(cause, ImportError) for cause in chain) else "malformed_reply"
     return "other"
 
@@ -176,7 +173,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _texts(chain: list[BaseException]) -> Iterator[str]:
-    """Yield the messages and the bodies of a failed call. Codes are in the body only."""
+    """Yield the messages and bodies of a failed call. Error codes are only in the body."""
     for cause in chain:
         yield str(cause)
         if body := getattr(cause, "body", None):
@@ -184,7 +181,7 @@ def _texts(chain: list[BaseException]) -> Iterator[str]:
 
 
 def _provider_status(chain: list[BaseException]) -> int | None:
-    """Return the HTTP status that the provider sent, or None. litellm's own classes carry made-up ones."""
+    """Return the HTTP status sent by the provider, or None. litellm's own exception classes have invented statuses."""
     for cause in reversed(chain):
         status = getattr(getattr(cause, "response", None), "status_code", None)
         if isinstance(status, int) and not type(cause).__module__.startswith("litellm"):
@@ -195,8 +192,8 @@ def _provider_status(chain: list[BaseException]) -> int | None:
 def _in_band_status(chain: list[BaseException]) -> int | None:
     """Return the code of an error in a reply's body, or None if there is no such error.
 
-    litellm raises such an error as a bare exception. It writes 422 if the error has no code. Then, and for a code that
-    is an unknown word, the result is 500.
+    litellm raises such an error as a plain exception, with 422 if the error has no code. In that case, and for an
+    unknown non-numeric code, return 500.
     """
     cause = chain[-1]
     if type(cause) is not Exception or not hasattr(cause, "status_code"):
@@ -206,13 +203,13 @@ def _in_band_status(chain: list[BaseException]) -> int | None:
 
 
 def _is_out_of_credit(chain: list[BaseException]) -> bool:
-    """Return whether a rate limit error really means an empty account, for which waiting does not help."""
+    """Return whether a rate-limit error actually means an empty account, for which waiting does not help."""
     bodies = (getattr(cause, "body", None) for cause in chain)
     return any(isinstance(body, Mapping) and body.get("code") == "insufficient_quota" for body in bodies)
 
 
 def _rate_limits(chain: list[BaseException]) -> dict[str, str]:
-    """Return the provider's headers about limits, which the first error has that litellm put them into."""
+    """Return the provider's rate-limit headers from the first exception that has them."""
     for cause in chain:
         headers = getattr(cause, "litellm_response_headers", None)
         if headers:
@@ -222,12 +219,12 @@ def _rate_limits(chain: list[BaseException]) -> dict[str, str]:
 
 @lru_cache(maxsize=32)
 def _redactor(secrets: frozenset[str]) -> Redactor:
-    """Return the redactor of a provider's errors. Making one takes as long as several answers (a burst of 429)."""
+    """Return the cached redactor of provider errors; building one takes as long as handling several 429 responses."""
     return Redactor(secrets)
 
 
 def _words(model: str, kind: str, details: str, secrets: Iterable[str], status: int | None = None) -> str:
-    """Return an error's message: its kind, and the first useful words of its details, on one line, without secrets."""
+    """Format an error's message: its kind and the first useful words of its details, on one line, without secrets."""
     text = _redactor(frozenset({*secrets, *secrets_of(os.environ)})).clean_text(details)
     text = " ".join(text.partition("Traceback (most recent call last)")[0].split())
     text = _PREFIX.sub("", text)
@@ -237,15 +234,12 @@ def _words(model: str, kind: str, details: str, secrets: Iterable[str], status: 
 
 
 def kind_of_status(status: int) -> str:
-    """Return the kind of failure for an HTTP status of 400 or more."""
+    """Return the error kind for an HTTP status of 400 or more."""
     return KIND_OF_STATUS.get(status, "server_error" if status >= 500 else "bad_request")
 
 
 def in_band_error(error: Any, model: str = "the provider") -> ModelError:
-    """Return the failure that an error object in a reply's body describes.
-
-    An error without a known code counts as a server error.
-    """
+    """Return the ModelError for an error object in a reply's body. An unknown code counts as a server error."""
     found = error if isinstance(error, Mapping) else {"message": error}
     words = [found.get(key) for key in ("code", "type", "status")]
     status = next((status for word in words if (status := _status(word)) is not None), None)
@@ -256,7 +250,7 @@ def in_band_error(error: Any, model: str = "the provider") -> ModelError:
 
 
 def check_choice(choice: Mapping[str, Any], model: str = "the provider") -> None:
-    """Raise if a choice of a chat completion is an error, as a provider wrote it or as litellm passes it on."""
+    """Raise ModelError if a chat completion choice is an error, in the provider's form or litellm's."""
     extra = choice.get("provider_specific_fields") or {}
     error = choice.get("error") or extra.get("error")
     reasons = (choice.get("finish_reason"), extra.get("native_finish_reason"))
@@ -265,7 +259,7 @@ def check_choice(choice: Mapping[str, Any], model: str = "the provider") -> None
 
 
 def _status(word: Any) -> int | None:
-    """Return the HTTP status for an error code, which may be a number or a word, or None if the code is unknown."""
+    """Return the HTTP status for a numeric or textual error code, or None if the code is unknown."""
     if isinstance(word, str) and not word.isdigit():
         return _STATUS_OF_WORD.get(word)
     try:

@@ -1,7 +1,7 @@
-"""A model's own limits: how servers say that a conversation is too long, or that a reply was cut, refused or filtered.
+"""Detects model limits in server responses: context overflow, truncation, refusal, content filter.
 
-These are things that the agent's model did, so they end a trial that is graded. Infrastructure did not fail, and
-another attempt would end in the same way.
+These come from the agent's model, not from infrastructure, so the trial ends and is graded: another attempt would end
+the same way.
 """
 
 import re
@@ -16,20 +16,20 @@ from lhaw_record.runners.base.conversation.ending import (
     WINDOW_FULL,
 )
 
-# The words of each server, from its own source or documentation. litellm's table lacks half of them.
+# Each server's error wording, from its source or documentation. litellm's table lacks half of them.
 _OVERFLOW = re.compile(
     "|".join(
         (
             "context_length_exceeded",  # OpenAI's code, also in the failed event of a stream of Responses
             r"maximum context length (is|of) \d+",  # OpenAI, vLLM, OpenRouter; SGLang with the completion's tokens
-            "exceeds model's maximum context length",  # others that serve vLLM or SGLang
+            "exceeds model's maximum context length",  # other hosts of vLLM or SGLang
             "input exceeds the context window",  # OpenAI Responses
             "input tokens exceed the configured limit",  # OpenAI, reasoning models
             r"prompt is too long: \d+ tokens",  # Anthropic
-            "exceed context limit",  # Anthropic, where the prompt and max_tokens together are too long
+            "exceed context limit",  # Anthropic: the prompt plus max_tokens is too long
             "exceeds the maximum number of tokens allowed",  # Gemini
             r"input token count is \d+ but",  # Vertex AI
-            "longer than the model's context length",  # SGLang, where the prompt alone is too long
+            "longer than the model's context length",  # SGLang: the prompt alone is too long
             "longer than the maximum model length",  # vLLM, engine
             "exceed_context_size_error",  # llama.cpp: the type of its error
             "exceeds the available context size",  # llama.cpp, with and without the numbers
@@ -59,10 +59,10 @@ _FILTERED = re.compile(
     re.IGNORECASE,
 )
 _NOT_ABOUT_CONTENT = frozenset({401, 402, 403, 407, 408, 429})
-_NATIVE = {  # what litellm turns into "stop", or no longer tells apart, and what a router passes on untranslated
+_NATIVE = {  # reasons that litellm maps to "stop" or merges, or that a router leaves untranslated
     "refusal": REFUSAL,  # Anthropic
     WINDOW_FULL: WINDOW_FULL,  # Anthropic
-    "MALFORMED_FUNCTION_CALL": "malformed_function_call",  # Gemini, as all that follows
+    "MALFORMED_FUNCTION_CALL": "malformed_function_call",  # Gemini, like all below
     "malformed_function_call": "malformed_function_call",
     "MAX_TOKENS": CUT,
     **dict.fromkeys(("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"), FILTERED),
@@ -70,7 +70,7 @@ _NATIVE = {  # what litellm turns into "stop", or no longer tells apart, and wha
 
 
 def limit_in(texts: Iterable[str], status: int | None) -> str | None:
-    """Return the kind of limit that an error reports, or None if it is not about a limit of the model."""
+    """Return the kind of limit that an error reports, or None if it does not concern a model limit."""
     if status in _NOT_ABOUT_CONTENT:
         return None
     texts = tuple(texts)

@@ -1,4 +1,4 @@
-"""Imports litellm once and only when needed, and interprets the names of models.
+"""Imports litellm once, on demand, and resolves model names.
 
 The import uses no network, reads none of the user's files and prints nothing.
 """
@@ -29,21 +29,21 @@ _REASONING = ("reasoning_effort", "thinking")
 _PROVIDER_OF_WIRE = {"messages": "anthropic", "gemini": "gemini"}
 _SAMPLING = ("temperature", "top_p", "top_k")
 _OVER_RESPONSES = re.compile(r"^(openai|azure)/responses/")
-_HAS_DEFAULT = frozenset({"OLLAMA_API_BASE"})  # litellm falls back on the local server
+_HAS_DEFAULT = frozenset({"OLLAMA_API_BASE"})  # litellm defaults to the local server
 _ENVIRONMENT = {
-    # Read the bundled price table; otherwise the import fetches it, and a thread keeps trying.
+    # Use the bundled price table; otherwise the import downloads it, and a thread keeps retrying.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
     # In its development mode litellm loads the first .env found above its own folder into the environment.
     "LITELLM_MODE": "PRODUCTION",
-    # For some providers it would fetch a picture's address from here, for an agent that may have no network.
+    # For some providers litellm would fetch image URLs from this host, even if the agent has no network access.
     "MAX_IMAGE_URL_DOWNLOAD_SIZE_MB": "0",
 }
 
 
 @cache
 def litellm_library() -> ModuleType:
-    """Return litellm, ready for use. The first call takes about two seconds."""
+    """Return litellm, configured. The first call takes about two seconds."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     import litellm
@@ -52,13 +52,13 @@ def litellm_library() -> ModuleType:
     # A server that deviates from the schema (arguments as an object, say) makes litellm's models warn; we judge the
     # reply ourselves.
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings", category=UserWarning)
-    logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # it warns once a call, for example of a temperature
+    logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # it logs a warning on every call, e.g. about temperature
     watch_transports()
     return litellm
 
 
 async def load_litellm() -> ModuleType:
-    """Return litellm, ready for calls, without blocking the event loop while it is imported."""
+    """Return litellm, ready for calls; the import does not block the event loop."""
     if _litellm_for_calls.cache_info().currsize:
         return _litellm_for_calls()
     return await anyio.to_thread.run_sync(_load_alone, abandon_on_cancel=True)
@@ -71,16 +71,16 @@ def _load_alone() -> ModuleType:
 
 @cache
 def _litellm_for_calls() -> ModuleType:
-    """Return litellm with what else its calls import.
+    """Return litellm with the modules that its calls import lazily.
 
-    litellm imports it in the thread of each first call. Where two first calls met, one of them failed, because it saw
-    a "partially initialized module".
+    litellm imports them in the thread of each first call. When two first calls ran concurrently, one failed with a
+    "partially initialized module" error.
     """
     library = litellm_library()
-    with contextlib.suppress(ImportError):  # another version may have it elsewhere
+    with contextlib.suppress(ImportError):  # another version may have moved it
         importlib.import_module("litellm.responses.mcp.chat_completions_handler")
-    # litellm is some 400,000 objects that stay. Each full collection would walk them: measured, 0.2 s in which no trial
-    # goes on, and a fifth of the gateway's CPU.
+    # litellm creates about 400,000 permanent objects. Each full collection would scan them: 0.2 s (measured) with no
+    # trial running, and a fifth of the gateway's CPU time.
     gc.collect()
     gc.freeze()
     atexit.register(_thaw_for_duckdb)
@@ -88,33 +88,34 @@ def _litellm_for_calls() -> ModuleType:
 
 
 def _thaw_for_duckdb() -> None:
-    """Let the interpreter's last collection find duckdb's objects, else its binding reports them all as leaked.
+    """Unfreeze the garbage collector at exit if duckdb is loaded, because its binding would report all objects as
+    leaked.
 
-    Without duckdb the objects stay frozen: to take them apart would need a second.
+    Otherwise the objects stay frozen: freeing them would take a second.
     """
     if "duckdb" in sys.modules:
         gc.unfreeze()
 
 
 async def close_clients() -> None:
-    """Close litellm's open connections. Await this before the event loop ends, or else asyncio prints warnings.
+    """Close litellm's open connections. Await this before the event loop ends, or asyncio prints warnings.
 
-    No model may be called meanwhile. Later calls open new connections.
+    No model call may be in progress. Later calls open new connections.
     """
     await close_http_session()
     if litellm_library.cache_info().currsize:
         litellm: Any = litellm_library()
         await litellm.close_litellm_async_clients()
-        litellm.in_memory_llm_clients_cache.flush_cache()  # else closed clients would be used again
+        litellm.in_memory_llm_clients_cache.flush_cache()  # else closed clients would be reused
 
 
 def providers_own_name(qualified_name: str) -> str:
-    """Return a model's name without the word that tells litellm to call it over Responses (``openai/responses/…``)."""
+    """Return a model's name without litellm's prefix for the Responses API (``openai/responses/…``)."""
     return _OVER_RESPONSES.sub(r"\1/", qualified_name)
 
 
 def provider_of(qualified_name: str) -> tuple[str, str] | None:
-    """Return a model's provider and the provider's name for the model, or None if litellm knows no provider for it."""
+    """Return the provider and the provider's model name, or None if litellm knows no provider for the model."""
     litellm: Any = litellm_library()
     try:
         model, provider, _, _ = litellm.get_llm_provider(providers_own_name(qualified_name))
@@ -124,7 +125,7 @@ def provider_of(qualified_name: str) -> tuple[str, str] | None:
 
 
 def reasoning_words(wire: str, model: str, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return how much a model shall reason in the words of a dialect, for a request that litellm does not translate."""
+    """Return the reasoning-effort parameters in a wire's own form, for a request that litellm does not translate."""
     asked = {name: parameters[name] for name in _REASONING if name in parameters}
     if wire == "responses" and "reasoning_effort" in asked:
         return {"reasoning": {"effort": asked["reasoning_effort"]}}, frozenset({"reasoning_effort"})
@@ -160,9 +161,9 @@ def qualified_name(name: str, api_base: str | None) -> str:
 
 
 def missing_credentials(name: str, api_base: str | None = None, api_key: str | None = None) -> list[str]:
-    """Return the names of the environment variables that a model needs and that are not set.
+    """Return the environment variables that a model needs and that are not set.
 
-    If a provider accepts any one of several variables and none is set, the result has all of them.
+    If a provider accepts any one of several variables and none is set, the result lists all of them.
     """
     qualified = qualified_name(name, api_base)
     if provider_of(qualified) is None:
@@ -175,7 +176,7 @@ def missing_credentials(name: str, api_base: str | None = None, api_key: str | N
 
 
 def answers_with_responses(arguments: Mapping[str, Any]) -> bool:
-    """Return whether litellm sends these arguments of its completion call to a reasoning model's Responses."""
+    """Return whether litellm sends a completion call with these arguments to the Responses API."""
     litellm: Any = litellm_library()
     model, provider, _, _ = litellm.get_llm_provider(arguments["model"])
     if provider not in ("openai", "azure"):
@@ -193,10 +194,10 @@ def answers_with_responses(arguments: Mapping[str, Any]) -> bool:
 
 
 def unsupported_parameters(qualified: str, parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the parameters that the provider does not accept at these values, as far as litellm knows.
+    """Return the parameters that the provider rejects at these values, as far as litellm knows.
 
-    Claude refuses to sample while it thinks. Parameters that OpenAI does not have are always sent. So are all
-    parameters for an OpenAI-compatible server, because litellm does not know what it accepts.
+    Claude rejects sampling parameters while thinking. Parameters that OpenAI does not have are always sent, and so are
+    all parameters for an OpenAI-compatible server, because litellm does not know what it accepts.
     """
     known = provider_of(qualified)
     if known is None or known[0] == OPENAI_COMPATIBLE:
@@ -217,7 +218,7 @@ def unsupported_parameters(qualified: str, parameters: Mapping[str, Any]) -> tup
 
 
 def is_claude(model: str) -> bool:
-    """Return whether a provider's name for a model is one of Claude."""
+    """Return whether a provider's model name is a Claude model."""
     return "claude" in model.lower()
 
 
@@ -247,7 +248,7 @@ def length_limit(qualified: str, parameters: Mapping[str, Any]) -> dict[str, int
 
 
 def is_embedding_model(name: str, api_base: str | None) -> bool:
-    """Return whether a model makes embeddings, by litellm's table, or by its name if the table lacks it."""
+    """Return whether a model is an embedding model, by litellm's table, or by its name if the table lacks it."""
     litellm: Any = litellm_library()
     table = {} if api_base is not None else litellm.model_cost
     entry = table.get(name) or table.get(name.rpartition("/")[2])
@@ -255,7 +256,7 @@ def is_embedding_model(name: str, api_base: str | None) -> bool:
 
 
 def takes_json_schema(qualified: str) -> bool | None:
-    """Return whether a model takes a JSON schema for its reply, by litellm's table, or None if the table lacks it."""
+    """Return whether a model supports JSON schemas according to litellm's table, or None if the table lacks it."""
     litellm: Any = litellm_library()
     known = provider_of(qualified)
     if known is None or known[0] == OPENAI_COMPATIBLE:
@@ -267,10 +268,10 @@ def takes_json_schema(qualified: str) -> bool | None:
 
 
 def split_parameters(qualified: str, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split parameters into those that litellm takes as arguments and those that go into the request's body unchanged.
+    """Split parameters into litellm arguments and fields added unchanged to the request's body.
 
-    For an OpenAI-compatible server, litellm fails on arguments that it does not know (``top_k``, ``reasoning_effort``),
-    so these go into the body. Other providers get all parameters through litellm, which translates them.
+    For an OpenAI-compatible server, litellm fails on unknown arguments (``top_k``, ``reasoning_effort``), so these go
+    into the body. For other providers litellm translates all parameters.
     """
     known = provider_of(qualified)
     if known is None or known[0] != OPENAI_COMPATIBLE:

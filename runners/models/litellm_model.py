@@ -1,4 +1,4 @@
-"""A model reached through litellm: a hosted one by its name, or one behind an OpenAI-compatible address."""
+"""A model called through litellm: a hosted one by name, or one behind an OpenAI-compatible address."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,24 +40,25 @@ from lhaw_record.runners.models.protocol import FormSupport, HostedModel, ModelE
 from lhaw_record.runners.models.provider_state import plain_call_id, read_state
 from lhaw_record.runners.models.streams.transport import StreamedCall
 
-# litellm would send OPENAI_API_KEY to any address; a user's own server must get it only on request.
+# litellm would send OPENAI_API_KEY to any address; a self-hosted server must get it only if configured.
 _NO_KEY = "no-key"
-# Responses keeps reasoning on its server unless it is asked to hand it over; then every request stands alone.
+# Responses keeps reasoning on its server unless asked to return it encrypted; returning it makes requests stateless.
 _STATELESS = {"store": False, "include": ["reasoning.encrypted_content"]}
-# litellm invents a random UUID for an id that the server left out; replaced, so that equal runs record equal events.
+# litellm generates a random UUID for a missing id; it is replaced, so that equal runs record equal events.
 _INVENTED_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|call_[0-9a-f]{28}")
 
 
 class LitellmModel(HostedModel):
-    """A model behind litellm. Each call sends one request, without litellm's own retries.
+    """A model called through litellm. Each call sends one request, without litellm's own retries.
 
     Args:
-        name: A litellm name such as ``anthropic/claude-sonnet-4-5``. With ``api_base``, it may also be a model's bare
-            name.
-        api_base: The address of the server, including ``/v1`` if it has that.
+        name: A litellm name such as ``anthropic/claude-sonnet-4-5``. With ``api_base``, the model's bare name also
+            works.
+        api_base: The server's address, including ``/v1`` if it has that.
         api_key: The API key. None to use the provider's environment variable.
-        price: The price of tokens. None to use litellm's list price.
-        is_prompt_marked: Whether an agent's requests are marked for a cache that keeps only what is marked.
+        price: The token price. None to use litellm's list price.
+        is_prompt_marked: Whether to add cache marks to an agent's requests, for providers that cache only marked
+            prompts.
     """
 
     def __init__(
@@ -80,12 +81,12 @@ class LitellmModel(HostedModel):
 
     @property
     def door(self) -> Door:
-        """The door that all requests of this process to the same model, address and key go through."""
+        """The request gate shared by all requests of this process to the same model, address and key."""
         return self._door_of(self.name)
 
     @property
     def embeddings_door(self) -> Door:
-        """The door of the requests for embeddings to this model's address, which have limits of their own there."""
+        """The request gate for embeddings at this model's address, which have separate limits."""
         return self._door_of(f"embeddings beside {self.name}")
 
     def _door_of(self, name: str) -> Door:
@@ -93,8 +94,8 @@ class LitellmModel(HostedModel):
         return door_of(name, address, digest(self.api_key) if self.api_key else "")
 
     async def respond(self, request: ModelRequest) -> ModelReply:
-        """Return the reply to one request, without retrying. The request waits at the endpoint's door for its turn."""
-        await load_litellm()  # not at the door: it may take seconds
+        """Return the reply to one request, without retrying, after waiting at the endpoint's request gate."""
+        await load_litellm()  # before the request gate, because it may take seconds
         async with self.door.passage(lambda: conversation_digest(request.messages)) as passage:
             return passage.answered(await self._sent(request))
 
@@ -110,15 +111,15 @@ class LitellmModel(HostedModel):
             return msgspec.structs.replace(reply, usage=msgspec.structs.replace(reply.usage, cost_usd=cost))
 
     def was_silent(self, messages: Sequence[Message]) -> bool:
-        """Return whether the last request of a conversation got no answer in time.
+        """Return whether the conversation's last request timed out without a response.
 
-        The next one asks for a stream, which tells a server that hangs from a model that writes without an end.
+        The retry uses streaming, to distinguish an unresponsive server from a model that generates without end.
         """
         return bool(self._silent) and conversation_digest(messages) in self._silent
 
     @contextmanager
     def calling_litellm(self, messages: Sequence[Message], timeout_s: float) -> Iterator[list[Exchange]]:
-        """Do what :meth:`attempt` does for a call of litellm's, as a stream if the last one was silent."""
+        """Apply :meth:`attempt` to a litellm call, which streams if the conversation's last request timed out."""
         stream = StreamedCall(self.name) if self.was_silent(messages) else None
 
         def readable(error: Exception, exchanges: Sequence[Exchange]) -> ModelError:
@@ -141,13 +142,13 @@ class LitellmModel(HostedModel):
         readable: Callable[[Exception, list[Exchange]], ModelError | None],
         is_generating: Callable[[float], bool] = lambda _: False,
     ) -> Iterator[list[Exchange]]:
-        """Bound a request in time, and turn what it raises into a ModelError with what went over the wire.
+        """Enforce a timeout on a request, and convert exceptions into a ModelError with the captured exchange.
 
         Args:
-            messages: The conversation. If it gets no answer in time, its next request asks for a stream.
-            timeout_s: Seconds that the request may take.
-            readable: Turns other errors into a ModelError. None for an error that is ours.
-            is_generating: Returns whether the model was still writing when its time in seconds was used up.
+            messages: The conversation. If it gets no response in time, its next request uses streaming.
+            timeout_s: The timeout in seconds.
+            readable: Converts other exceptions into a ModelError. Returns None for a bug of ours.
+            is_generating: Returns whether the model was still generating when the timeout in seconds expired.
         """
         with watching() as exchanges:
             try:
@@ -175,13 +176,13 @@ class LitellmModel(HostedModel):
         return qualified_name(self.name, self.api_base)
 
     def cost_usd(self, usage: Usage, body: Mapping[str, Any] | None, from_litellm: float | None = None) -> float | None:
-        """Return the cost of a reply by the user's price or litellm's, in USD, or None if it is unknown."""
+        """Return a reply's cost in USD at the user's or litellm's price, or None if unknown."""
         if self.price is not None:
             return cost_usd(self.price, usage)
         return listed_cost_usd(usage, self.name, self.api_base, body, from_litellm=from_litellm)
 
     def access(self, timeout_s: float) -> dict[str, Any]:
-        """Return the arguments of litellm's calls that set the model, its address and the time limit."""
+        """Return litellm's arguments for the model, address, key and timeout."""
         qualified = self.qualified_name
         access: dict[str, Any] = {"model": qualified, "timeout": timeout_s, "num_retries": 0, "max_retries": 0}
         if self.api_base is not None:
@@ -198,12 +199,12 @@ class LitellmModel(HostedModel):
         return self._dropped[key]
 
     async def completed_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters, with Claude's own limit of a reply's length if there is no other."""
+        """Add Claude's own output limit to the parameters if no limit is set."""
         await load_litellm()
         return {**parameters, **length_limit(self.qualified_name, parameters)}
 
     def cache_marks(self, messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> tuple[int, ...]:
-        """Return the positions of the messages at whose end a request is marked. Only Anthropic's cache needs marks."""
+        """Return the indices of messages that end with a cache mark. Only Anthropic's cache needs marks."""
         if not self._is_prompt_marked or (provider_of(self.qualified_name) or ("",))[0] != "anthropic":
             return ()
         return agent_marks(messages, tools)
@@ -215,7 +216,6 @@ class LitellmModel(HostedModel):
         return self._forms
 
     async def _arguments(self, request: ModelRequest) -> dict[str, Any]:
-        """Return all arguments of litellm's call for a request."""
         dropped = await self.dropped_parameters(request.parameters)
         sent = {name: value for name, value in request.parameters.items() if name not in dropped}
         parameters, body = split_parameters(self.qualified_name, sent)
@@ -254,7 +254,7 @@ def to_reply(
         provider_state_json=state.provider_state_json,
     )
     usage = reply.usage
-    if is_understood(state.usage):  # the totals are litellm's, which are alike for all wires
+    if is_understood(state.usage):  # use litellm's totals, which are uniform across wires
         usage = reported_usage(usage.input_tokens, usage.output_tokens, turn, state.usage)
     return msgspec.structs.replace(
         reply,
@@ -267,15 +267,15 @@ def to_reply(
 
 
 def said_limits(response: Any) -> dict[str, str]:
-    """Return the provider's headers about limits that litellm kept beside a response."""
+    """Return the provider's rate-limit headers that litellm attached to a response."""
     return rate_limit_headers((getattr(response, "_hidden_params", None) or {}).get("additional_headers") or {})
 
 
 def with_distinct_ids(calls: Sequence[ToolCall], conversation: Sequence[Message]) -> tuple[ToolCall, ...]:
-    """Give the calls ids that are unique in the conversation, so that results can be paired with them.
+    """Give the calls ids that are unique in the conversation, so that results can be matched to them.
 
-    A missing, repeated or invented id becomes ``call`` and five digits: the first free number, counting from the number
-    of tool calls before it. The strictest provider accepts nine letters and digits.
+    A missing, repeated or generated id becomes ``call`` plus five digits: the first free number, counting from the
+    number of earlier tool calls. The strictest provider accepts only nine letters and digits.
     """
     taken = {call.call_id for message in conversation for call in message.tool_calls}
     number = sum(len(message.tool_calls) for message in conversation)

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a model.
 
-    ``parameters`` has generation parameters by their OpenAI names (temperature, max_tokens, seed). ``cache_marks`` are
-    the messages at whose end the request is marked for the provider's cache. ``pictures`` are parts of OpenAI's chat
-    contents by the names that stand for them in the texts of user messages and results.
+    ``parameters`` holds generation parameters by their OpenAI names (temperature, max_tokens, seed). ``cache_marks``
+    are the indices of messages that end with a mark for the provider's cache. ``pictures`` maps placeholder names in
+    the texts of user messages and results to chat completions content parts.
     """
 
     messages: tuple[Message, ...]
@@ -31,11 +31,10 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     """The reply to one request, with its usage.
 
-    ``message`` is the assistant turn. ``finish_reason`` says why it ended (stop, length, tool_calls, content_filter).
-    ``reasoning_text`` is the reasoning that the provider shows, if any. ``exchange`` has the bodies of request and
-    reply as they went over the wire, if they were seen.
-    ``rate_limits`` has the provider's headers about limits. ``held_s`` is the time in seconds for which the request
-    waited before it was sent.
+    ``message`` is the assistant turn, and ``finish_reason`` says why it ended (stop, length, tool_calls,
+    content_filter). ``reasoning_text`` is the reasoning shown by the provider, if any. ``exchange`` has the captured
+    bodies of request and reply, if any. ``rate_limits`` holds the provider's rate-limit headers. ``held_s`` is the time
+    in seconds for which the request waited before it was sent.
     """
 
     message: Message
@@ -59,12 +58,11 @@ class ModelError(Exception):
         http_status: The HTTP status that the provider sent, if any.
         retry_after_s: The seconds that the provider asked us to wait, if it did.
         rate_limits: The provider's headers about limits.
-        outlook: What the endpoint's door knows (runners/models/endpoints). ``held``: it holds back all requests until
-            the next one makes sense, so this one is repeated through the door at once. ``down``: waiting does not
-            help, and the run pauses. Empty for an ordinary failure.
+        outlook: The endpoint's state according to its request gate (runners/models/endpoints). ``held``: the gate
+            delays all requests, so retry through it at once. ``down``: waiting does not help, and the run pauses.
+            Empty for an ordinary failure.
 
-    ``exchange`` has the bodies of request and reply as they went over the wire, if they were seen. ``usage`` is what is
-    known of what the request used nevertheless.
+    ``exchange`` has the captured bodies of request and reply, if any. ``usage`` is the failed request's known usage.
     """
 
     exchange: "Exchange | None" = None
@@ -91,7 +89,7 @@ class ModelError(Exception):
         self.held_s = 0.0
         """The time in seconds for which the request waited before it was sent."""
         self.answer_count = 0
-        """How many requests the endpoint has answered so far, as its door knows."""
+        """The number of requests that the endpoint has answered so far, according to its request gate."""
 
 
 class Model(Protocol):
@@ -114,10 +112,10 @@ refused), or because the user set the parameter."""
 
 
 class FormSupport:
-    """Whether a model takes JSON schemas, as far as known. All callers of the model share it.
+    """Whether a model supports JSON schemas, as far as known. Shared by all callers of the model.
 
     Args:
-        is_listed: What litellm's table says. None if it does not know the model, which is then tried.
+        is_listed: litellm's table entry. None if the table lacks the model, whose support is then tested.
     """
 
     def __init__(self, is_listed: bool | None) -> None:
@@ -125,29 +123,29 @@ class FormSupport:
 
     @property
     def is_asked(self) -> bool:
-        """Whether the schema is sent."""
+        """Whether to send the schema."""
         return self.knowledge in ("listed", "tried")
 
     def refused(self) -> None:
-        """Note that the server refused the schema, and answered the same request without it."""
+        """Record that the server rejected the schema but answered the same request without it."""
         self.knowledge = "refused"
 
 
 class HostedModel:
-    """What a model with a provider says about requests to it. The defaults are those of a provider that takes all."""
+    """A model with a provider, with provider-specific request rules. By default the provider accepts everything."""
 
     async def dropped_parameters(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the names of the parameters that are dropped because the provider does not accept them."""
         return ()
 
     async def completed_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters, and what the model needs besides."""
+        """Return the parameters, with those added that the model requires."""
         return dict(parameters)
 
     def cache_marks(self, messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> tuple[int, ...]:
-        """Return the positions of the messages at whose end a request is marked for the provider's cache."""
+        """Return the indices of messages that end with a mark for the provider's cache."""
         return ()
 
     async def form_support(self) -> FormSupport:
-        """Return whether the model takes JSON schemas, as far as known."""
+        """Return whether the model supports JSON schemas, as far as known."""
         return FormSupport(None)

@@ -1,13 +1,13 @@
-"""A reply's reasoning and opaque state: read from the provider's own body, and given back as the provider demands.
+"""A reply's reasoning and opaque state: parsed from the provider's body, and sent back as the provider requires.
 
-The state is a JSON object with one key, the wire that the reply came over. Providers sign it or compare it with what
-they sent, so its parts are kept unchanged and in their order:
+The state is a JSON object with one key, the wire of the reply. Providers sign it or compare it with what they sent, so
+its parts are kept unchanged and in order:
 
-* ``messages``: the content blocks of a reply with thinking; texts and calls only mark their places.
-* ``responses``: the reasoning items of a reply, with marks in the places of its texts and calls.
+* ``messages``: the content blocks of a reply with thinking; texts and calls are only placeholders.
+* ``responses``: the reasoning items of a reply, with placeholders for its texts and calls.
 * ``gemini``: the thought signature of each text and call.
 * ``chat``: the fields of the message and of its tool calls that carry reasoning.
-* ``litellm``: thinking blocks as litellm read them, from bodies of other wires.
+* ``litellm``: thinking blocks as parsed by litellm, from bodies of other wires.
 """
 
 import json
@@ -28,7 +28,7 @@ _SIGNATURE_IN_ID = "__thought__"  # litellm appends the signature of a Gemini ca
 
 
 class ReplyState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider's reply has beyond text and tool calls. ``usage`` is its usage object, empty if not seen."""
+    """A provider's reply beyond text and tool calls. ``usage`` is its usage object, or empty if not seen."""
 
     reasoning_text: str | None = None
     provider_state_json: str | None = None
@@ -36,7 +36,7 @@ class ReplyState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_state(body: bytes | None, parsed: Any = None) -> ReplyState:
-    """Read a reply's reasoning, opaque state and usage."""
+    """Parse a reply's reasoning, opaque state and usage."""
     reply = _decoded(body)
     text, state = _read(reply)
     if text is None:
@@ -52,9 +52,9 @@ def read_state(body: bytes | None, parsed: Any = None) -> ReplyState:
 
 
 def with_reasoning(reply: ModelReply, body: Body, received: bytes | None = None) -> ModelReply:
-    """Return a reply that an agent gets as it came, with its reasoning and further usage.
+    """Add reasoning and detailed usage to a reply that is passed to an agent unchanged.
 
-    The opaque state is not part of it: whether it is sent back is up to the agent.
+    The opaque state is not included: the agent decides whether to send it back.
     """
     body = _decoded(received) or body
     text, _ = _read(body)
@@ -75,7 +75,7 @@ def _read(reply: Body) -> tuple[str | None, Body | None]:
 def replayed(message: Message, wire: Body) -> list[Body]:
     """Return an assistant message for litellm with its provider's state.
 
-    Several messages stand for one reply whose reasoning lies between its texts and calls. litellm joins them again.
+    A reply with reasoning between its texts and calls becomes several messages, which litellm joins again.
     """
     if message.provider_state_json is None:
         return [wire]
@@ -105,7 +105,6 @@ def _decoded(body: bytes | None) -> Body:
 
 
 def _read_messages(reply: Body) -> tuple[str | None, Body | None]:
-    """Read a reply of Anthropic's Messages."""
     parts = []
     for block in _objects(reply["content"]):
         if block.get("type") in ("thinking", "redacted_thinking"):
@@ -118,7 +117,6 @@ def _read_messages(reply: Body) -> tuple[str | None, Body | None]:
 
 
 def _read_responses(reply: Body) -> tuple[str | None, Body | None]:
-    """Read a reply of OpenAI's Responses."""
     parts, texts = [], []
     for item in _objects(reply["output"]):
         if item.get("type") == "reasoning":
@@ -134,7 +132,6 @@ def _read_responses(reply: Body) -> tuple[str | None, Body | None]:
 
 
 def _read_gemini(reply: Body) -> tuple[str | None, Body | None]:
-    """Read a reply of Gemini's generateContent."""
     candidate = next(_objects(reply["candidates"]), {})
     parts = list(_objects((candidate.get("content") or {}).get("parts") or ()))
     thoughts = _joined(part.get("text") for part in parts if part.get("thought"))
@@ -149,7 +146,7 @@ def _read_gemini(reply: Body) -> tuple[str | None, Body | None]:
 
 
 def _read_chat(reply: Body) -> tuple[str | None, Body | None]:
-    """Read a reply of chat completions. Servers name their reasoning differently, and want it back by that name."""
+    """Parse a chat completion. Servers use different names for reasoning and require the same name back."""
     message = next(_objects(reply["choices"]), {}).get("message")
     if not isinstance(message, dict):
         return None, None
@@ -164,7 +161,7 @@ def _read_chat(reply: Body) -> tuple[str | None, Body | None]:
 
 
 def _detailed(details: Any) -> str:
-    """Return the text of OpenRouter's ``reasoning_details``. A stream cuts a detail into pieces of the same index."""
+    """Return the text of OpenRouter's ``reasoning_details``, joining stream pieces that have the same index."""
     pieces: dict[Any, str] = {}
     for place, detail in enumerate(_objects(details)):
         said = detail.get("text") or detail.get("summary")
@@ -183,7 +180,7 @@ _READERS: Mapping[str, Callable[[Body], tuple[str | None, Body | None]]] = {
 
 
 def _grouped(wire: Body, parts: Sequence[Body], field: str) -> list[Body]:
-    """Return messages of the form reasoning, text, calls, which together have the order of the reply's parts."""
+    """Return messages of the form reasoning, text, calls, which together preserve the order of the reply's parts."""
     calls = iter(wire.get("tool_calls", ()))
     messages: list[Body] = []
     latest = len(_ORDER)
@@ -202,7 +199,7 @@ def _grouped(wire: Body, parts: Sequence[Body], field: str) -> list[Body]:
 
 
 def _signed(wire: Body, marks: Sequence[Body]) -> list[Body]:
-    """Return messages with Gemini's signatures at their texts and calls."""
+    """Return messages with Gemini's signatures on their texts and calls."""
     calls = iter(wire.get("tool_calls", ()))
     messages: list[Body] = []
     latest = None

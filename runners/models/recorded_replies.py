@@ -1,4 +1,4 @@
-"""Replies that a store already has, so that a repeated job does not pay for them again.
+"""Replies already in a store, so that a repeated job does not pay for them again.
 
 A reply belongs to one request of one thread. The thread's name identifies a job, so it must be the same in every run.
 When a thread sends the same request for the n-th time, it gets the n-th recorded reply. A recalled reply is not
@@ -44,10 +44,8 @@ class ThreadMemory:
     """The replies that earlier runs recorded for one thread.
 
     Args:
-        recorded: The replies of a store.
-        role: The role of the thread.
-        thread_id: The name of the thread, the same as in those runs.
-        model: The model's name.
+        recorded: The replies in a store.
+        thread_id: The thread's name, the same as in those runs.
     """
 
     def __init__(self, recorded: RecordedReplies, role: str, thread_id: str, model: str) -> None:
@@ -61,10 +59,7 @@ class ThreadMemory:
         return bool(self._recorded)
 
     def reply(self, messages: Sequence[Message], parameters_json: str) -> ModelReply | None:
-        """Return the next recorded reply to a request without tools, or None if there is no further one.
-
-        Each reply is returned once.
-        """
+        """Return the next recorded reply to a request without tools, each only once, or None if there are no more."""
         digest = conversation_digest(messages)
         replace = msgspec.structs.replace
         found = self._recorded.get(replace(self._key, parameters_json=parameters_json, request_digest=digest), ())
@@ -86,9 +81,9 @@ class ThreadMemory:
 def load_recorded_replies(
     snapshot: Snapshot, experiment_id: str | None = None, roles: Iterable[str] = ("extractor", "rewriter", "judge")
 ) -> RecordedReplies:
-    """Load the replies that a store has for some roles, from segments and from unsealed journals.
+    """Load a store's replies for some roles, from segments and unsealed journals.
 
-    Only the row groups with these roles are read, and no messages: a store with 500,000 events of agents takes 0.03 s.
+    Only row groups with these roles are read, without messages: a store with 500,000 agent events takes 0.03 s.
     """
     wanted = list(roles)
     tables: list[pa.Table | ds.Dataset] = [*(ds.dataset(where_now(path)) for path in snapshot.segments)]
@@ -125,6 +120,6 @@ def _rows(
     wanted = (ds.field("type") == event) & ds.field(event, "role").isin(roles)
     if experiment_id is not None:
         wanted &= ds.field("experiment_id") == experiment_id
-    if not table.count_rows(filter=wanted):  # reads the filter's columns only: most segments have just agents
+    if not table.count_rows(filter=wanted):  # reads only the filter's columns; most segments have only agent events
         return []
     return table.to_table(columns=columns, filter=wanted).to_pylist()  # type: ignore[no-any-return]

@@ -1,8 +1,8 @@
-"""Replay models: they repeat the calls of a reference solution live, and answer from the results that they get.
+"""Replay models, which repeat the calls of a reference solution live and answer from the results.
 
 ``scripted/replay`` repeats a reference unchanged, so it only makes sense under ``full``. ``scripted/replay_masked``
-does not know the removed values. It blanks or guesses every argument that contains one until the conversation reveals
-the value, and then repeats the affected calls. Neither model has state: the conversation alone determines the next
+does not know the removed values: it blanks or guesses every argument that contains one until the conversation reveals
+the value, and then repeats the affected calls. Both models are stateless: the conversation alone determines the next
 call.
 """
 
@@ -25,7 +25,7 @@ CHARACTERS_PER_TOKEN = 4
 QUOTED_RESULT_CHARACTERS = 500
 
 Compose = Callable[[Mapping[str, str], Sequence[str]], str]
-"""Composes the final answer from the parameters' values by name and the live result of every reference call."""
+"""Composes the final answer from the parameters' values by name and the live results of all reference calls."""
 
 
 class ReferenceParameter(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +56,8 @@ class ReferenceCall(msgspec.Struct, frozen=True, kw_only=True):
 class Reference(msgspec.Struct, frozen=True, kw_only=True):
     """The calls that solve a task.
 
-    They were ``published`` with the task, or belong to our ``own`` script. ``compose`` writes the answer. In a task of
-    several steps, each ends with ``submit``, and ``later_prompts`` are those of all but the first.
+    They were ``published`` with the task, or come from our ``own`` script. ``compose`` writes the answer. In a
+    multi-step task each step ends with ``submit``, and ``later_prompts`` are the prompts of all steps but the first.
     """
 
     task_id: str
@@ -128,7 +128,7 @@ class ReplayModel:
         return Message(role="assistant", content=self._answer(values, results))
 
     def _calls(self, messages: Sequence[Message], *, can_submit: bool) -> list[ReferenceCall]:
-        """Return the calls of the conversation's step and those after it; without a submit, of its step alone."""
+        """Return the calls from the conversation's current step on, or only this step's if the agent cannot submit."""
         calls = list(self._reference.calls)
         opening = _folded(next((each.content for each in messages if each.role == "user"), ""))
         begun = [number for number, text in enumerate(self._reference.later_prompts, 1) if _folded(text) in opening]
@@ -180,7 +180,7 @@ def hidden_parameters(reference: Reference, removed_values: Sequence[str]) -> tu
 
 
 def hides_nothing(reference: Reference, removed_values: Sequence[str]) -> bool:
-    """Return whether no call and no answer of a reference has a removed value, so that masking it changes nothing."""
+    """Return whether no call or answer of a reference contains a removed value, so that masking has no effect."""
     hidden = hidden_parameters(reference, removed_values)
     return reference.compose is None and not any(
         depends_on(call, number, parameter)

@@ -1,4 +1,4 @@
-"""Asks a model for a reply of a given form: by a JSON schema where the model has that, else by the prompt alone."""
+"""Requests replies in a given form, by JSON schema if the model supports it, else by the prompt alone."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -40,9 +40,10 @@ def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
 async def request_formed(
     caller: ModelCaller, messages: Sequence[Message], form: ReplyForm | None
 ) -> tuple[ModelReply, ModelResponded]:
-    """Send a request for a reply of a form, and return the reply and its event as :meth:`ModelCaller.request` does.
+    """Send a request for a reply in a form, and return the reply and its event as :meth:`ModelCaller.request` does.
 
-    A server that refuses the request is asked again without the schema. If that is answered, the refusal is remembered.
+    If the server rejects the request, it is sent again without the schema. If that succeeds, the rejection is
+    remembered.
     """
     support = await _support(caller, form)
     if form is None or support is None:
@@ -65,7 +66,7 @@ async def request_formed(
 
 
 async def whole_reply(caller: ModelCaller, messages: Sequence[Message], form: ReplyForm | None) -> ModelReply:
-    """Return the reply to a recorded request. If it was cut, ask once more and allow twice the length."""
+    """Return the reply to a recorded request. If it was truncated, ask once more with twice the length limit."""
     reply = await _recorded(caller, messages, form)
     if not caller.is_cut(reply):
         return reply
@@ -86,7 +87,7 @@ async def _recorded(caller: ModelCaller, messages: Sequence[Message], form: Repl
 async def recall_or_request(
     caller: ModelCaller, messages: Sequence[Message], form: ReplyForm | None
 ) -> tuple[ModelReply, ModelResponded | None]:
-    """Return the reply of an earlier run without an event, or else that of a new request with its event."""
+    """Return an earlier run's reply without an event, or else a new request's reply with its event."""
     recalled = await recall_formed(caller, messages, form)
     return (recalled, None) if recalled is not None else await request_formed(caller, messages, form)
 

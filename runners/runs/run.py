@@ -102,11 +102,11 @@ async def run_experiment(
     retries_refused: bool = False,
     has_preflight: bool = True,
 ) -> RunSummary:
-    """Run the trials of an experiment that a store lacks. Return when no more trials may start.
+    """Run the trials of an experiment that are missing from the store. Return when no further trial can be started.
 
-    The first interrupt lets running trials end. The second one stops them, and a later run must repeat them. Without an
-    executor, this process does the work. Trials that a model refused in an earlier run are attempted again only with
-    ``retries_refused``. Without ``has_preflight``, the models are not asked whether they can do their part.
+    After the first interrupt, running trials finish but no new ones start. A second interrupt stops them, and a later
+    run must repeat them. Without an executor, this process does the work. Trials that a model refused in an earlier run
+    are attempted again only if ``retries_refused`` is true. If ``has_preflight`` is false, the models are not checked.
     """
 
     async def drive(scheduler: Scheduler) -> None:

@@ -1,4 +1,4 @@
-"""What a run records about itself: its configuration, the machine, new tasks and variants, and how it ended."""
+"""The metadata that a run records: its configuration, the machine, new tasks and variants, and how it ended."""
 
 import importlib.metadata
 import os

@@ -1,1 +1,1 @@
-"""How questions come, and who answers them."""
+"""Ask the simulated user: how questions arrive, and who answers them."""

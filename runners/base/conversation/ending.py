@@ -1,16 +1,16 @@
-"""How the agent's part of a trial ended, also by a limit of its model: a full context, a cut or a refused reply."""
+"""How the agent's part of a trial ended, including model limits: full context, truncated reply or refusal."""
 
 import msgspec
 
 from lhaw_record.recorder.events.trial import EndedBy
 
 CONTEXT_WINDOW, CONTENT_FILTER, ENDLESS_REPLY = "context_window", "content_filter", "endless_reply"
-"""Kinds of failed calls. An endless reply was still being generated when the request's time was used up."""
+"""Kinds of failed calls. An endless reply was still being generated when the request timed out."""
 
 CUT = "length"
-"""The finish reason of a reply that reached its length limit, so that its text is incomplete."""
+"""Finish reason of a reply truncated at its length limit."""
 REFUSAL, FILTERED, WINDOW_FULL = "refusal", "content_filter", "model_context_window_exceeded"
-"""The finish reasons of replies that the model refused, that a filter stopped, or that filled the context window."""
+"""Finish reasons: the model refused, a content filter stopped the reply, or the context window was full."""
 
 _ENDED_BY_FAILURE: dict[str, EndedBy] = {
     CONTEXT_WINDOW: "context_limit",
@@ -28,8 +28,7 @@ _ENDED_BY_REPLY: dict[str, EndedBy] = {
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """How the agent's part of a trial ended.
 
-    ``abuse`` says how the agent lost its sandbox, which then cannot be graded. It is None if the agent kept its
-    sandbox.
+    ``abuse`` says how the agent destroyed its sandbox, which then cannot be graded. It is None if the sandbox survived.
     """
 
     ended_by: EndedBy
@@ -38,10 +37,10 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ended_by_failure(kind: str) -> EndedBy | None:
-    """Return how a trial ends whose model call failed in this way, or None if infrastructure failed."""
+    """Return how a trial ends if a model call failed with this kind, or None if infrastructure failed."""
     return _ENDED_BY_FAILURE.get(kind)
 
 
 def ended_by_reply(finish_reason: str) -> EndedBy | None:
-    """Return how a trial ends whose last reply ended for this reason and has no usable turn, or None for no limit."""
+    """Return how a trial ends after a last reply with this finish reason and no usable turn, or None."""
     return _ENDED_BY_REPLY.get(finish_reason)

@@ -1,4 +1,4 @@
-"""The injected message, and the action after which it is due."""
+"""The injected message, and the action after which to inject it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ def oracle_budget(action_counts: Sequence[int]) -> int:
 
 
 def injection_action(budget_actions: int, percent: int) -> int:
-    """Return a = max(1, B * p div 100), the action after which the message is due.
+    """Return a = max(1, B * p div 100), the action after which to inject the message.
 
     Source: Ask Early, appendix A.11.3.
     """
@@ -36,7 +36,7 @@ class PlannedInjection(msgspec.Struct, frozen=True, kw_only=True):
     segment_ids: tuple[str, ...]
 
     def is_due(self, action_count: int) -> bool:
-        """Return whether the message may be injected after so many finished actions, at the next clean boundary."""
+        """Return whether the message may be injected at the next clean boundary after ``action_count`` actions."""
         return action_count >= self.target_action
 
 

@@ -1,7 +1,7 @@
 """Messages of a conversation, their canonical form, and the check for where a user turn may be inserted.
 
 A message's canonical form is a dictionary in the shape of OpenAI's chat messages. Digests and recorded deltas are
-computed from it. All functions are pure. The native loop and the gateway share them.
+computed from it. All functions are pure and shared by the native loop and the gateway.
 """
 
 import json
@@ -26,10 +26,10 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """One message. Only assistant messages have ``tool_calls``, and only tool messages have a ``tool_call_id``.
 
     ``result_of_action`` is the number of the action whose recorded result is this message's content, so that the text
-    need not be recorded twice. The model does not see this number.
+    need not be recorded twice. The model does not see it.
 
-    ``provider_state_json`` is a JSON object in canonical JSON. It holds what the provider of an assistant message wants
-    back unchanged with it: signed thinking, reasoning items, thought signatures (``runners/models/provider_state.py``).
+    ``provider_state_json`` is canonical JSON with data that the provider requires back unchanged with an assistant
+    message: signed thinking, reasoning items, thought signatures (``runners/models/provider_state.py``).
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -51,8 +51,8 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a tool call. ``server`` and ``server_pid`` are set if an MCP server executed the call.
 
-    ``reference_result_sha256`` and ``is_same_as_reference`` are set if the same call occurs in a recorded reference;
-    ``limit_met`` if a limit of the sandbox stopped the call or a part of it; ``limits_watched``: which would show.
+    ``reference_result_sha256`` and ``is_same_as_reference`` are set if the same call occurs in a recorded reference.
+    ``limit_met`` is set if a sandbox limit stopped all or part of the call; ``limits_watched`` lists detectable limits.
     """
 
     text: str
@@ -66,7 +66,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Toolbox(Protocol):
-    """The tools of one trial: those of the environment and, if the condition includes it, ``ask_user``."""
+    """The tools of one trial: the environment's and, if the condition includes it, ``ask_user``."""
 
     tools: tuple[ToolDefinition, ...]
 
@@ -75,16 +75,16 @@ class Toolbox(Protocol):
         ...
 
     def follow_up(self) -> None:
-        """Let the simulated user know that the second request has been made."""
+        """Tell the simulated user that the second request has been made."""
         ...
 
     async def next_step(self) -> str | None:
-        """Return the next request of a task of several steps, or None if this was all. Raises BoundaryError."""
+        """Return the next request of a multi-step task, or None after the last step. Raises BoundaryError."""
         ...
 
 
 def to_wire(message: Message) -> dict[str, Any]:
-    """Return the message in its canonical form: that of OpenAI's chat completions, with a key ``provider_state``."""
+    """Return the message in canonical form: a chat completions message plus the key ``provider_state``."""
     wire: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         wire["tool_calls"] = [
@@ -103,7 +103,7 @@ def to_wire(message: Message) -> dict[str, Any]:
 
 
 def from_wire(wire: dict[str, Any]) -> Message:
-    """Convert a message in canonical form to a message. This is the inverse of :func:`to_wire`."""
+    """Parse a message from its canonical form. Inverse of :func:`to_wire`."""
     state = wire.get("provider_state")
     calls = tuple(
         ToolCall(
@@ -134,7 +134,7 @@ def conversation_digest(messages: Sequence[Message]) -> str:
 
 
 def shared_prefix_length(before: Sequence[Message], after: Sequence[Message]) -> int:
-    """Return the number of leading messages that two conversations have in common."""
+    """Return the number of leading messages that two conversations share."""
     length = 0
     for left, right in zip(before, after, strict=False):
         if left is not right and left != right:  # comparing a long conversation by value takes 50 µs

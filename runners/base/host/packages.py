@@ -1,4 +1,4 @@
-"""Installs packages of other programs into separate folders, with the ordinary clients: pip or uv, and npm."""
+"""Installs packages into separate folders with the ordinary clients: pip or uv, and npm."""
 
 import shutil
 import subprocess
@@ -34,7 +34,7 @@ def build_wheel(project: Path, folder: Path) -> Path:
 
 
 def install_npm(prefix: Path, packages: Sequence[str], *, runs_scripts: bool = False) -> None:
-    """Install packages into a folder's ``node_modules``. npm removes packages there that are not named."""
+    """Install packages into a folder's ``node_modules``. npm removes packages there that are not listed."""
     npm = shutil.which("npm")
     if npm is None:
         raise ExperimentError(f"npm is not on PATH; install Node.js 18 or later to install {packages[0]}")

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PREFIX = "lhaw-scratch-"
-_YOUNG_S = 60.0  # a folder exists a moment before it is locked
+_YOUNG_S = 60.0  # a folder exists briefly before it is locked
 
 
 @contextmanager

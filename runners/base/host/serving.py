@@ -1,4 +1,4 @@
-"""A quiet HTTP server inside our own process, and work that SIGINT and SIGTERM stop, then cancel."""
+"""An HTTP server without signal handlers for use in our own process, and graceful shutdown on SIGINT and SIGTERM."""
 
 import signal
 import socket
@@ -29,7 +29,6 @@ class QuietServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone."""
         yield
 
 
@@ -40,7 +39,7 @@ def without_delay(listener: socket.socket) -> socket.socket:
 
 
 async def interruptibly(work: Callable[[], Awaitable[None]], stop: Callable[[], bool]) -> None:
-    """Await work. The first SIGINT or SIGTERM asks it to stop, the second one cancels it."""
+    """Await work. The first SIGINT or SIGTERM asks it to stop; the second cancels it."""
 
     async def listen() -> None:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:

@@ -1,6 +1,6 @@
-"""Reads values from foreign JSON, tolerant of type but strict about meaning, and shows values in messages.
+"""Reads values from external JSON, lenient about types but strict about meaning, and formats values for messages.
 
-Every ``ValueError`` has the value in its message. The caller adds the file and the location.
+Every ``ValueError`` includes the value. The caller adds the file and the location.
 """
 
 import ast
@@ -81,13 +81,13 @@ def literal_or_json(value: Any, name: str) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message shows it, in at most 60 characters."""
+    """Format a value for a message, in at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def listed(names: Iterable[str], most: int = 12) -> str:
-    """Join the first names of a list for a message, and say how many more there are."""
+    """Join the first names of a list for a message, and say how many were omitted."""
     found = list(names)
     more = f" and {len(found) - most} more" if len(found) > most else ""
     return (", ".join(found[:most]) or "none") + more

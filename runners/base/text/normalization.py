@@ -1,4 +1,4 @@
-"""Normalizes case, spacing and number formats to find values in texts, and keeps track of each character's place."""
+"""Normalizes case, spacing and number formats for matching, and maps each character back to its original position."""
 
 import re
 import unicodedata
@@ -20,9 +20,9 @@ _SPACE: _Step = (re.compile(r"\s+"), lambda _: " ")
 
 
 class NormalizedText(msgspec.Struct, frozen=True):
-    """A normalized text that knows where its characters come from.
+    """A normalized text with the original position of each character.
 
-    Character i comes from the characters ``starts[i]`` to ``ends[i]`` of the original text.
+    Character i comes from characters ``starts[i]`` to ``ends[i]`` of the original text.
     """
 
     text: str
@@ -36,7 +36,7 @@ class NormalizedText(msgspec.Struct, frozen=True):
                 yield self.starts[match.start()], self.ends[match.end() - 1]
 
     def replaced(self, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> "NormalizedText":
-        """Return the text with every match replaced. The remaining characters keep their original places."""
+        """Return the text with every match replaced. The remaining characters keep their original positions."""
         parts: list[str] = []
         starts: list[int] = []
         ends: list[int] = []
@@ -59,9 +59,7 @@ class NormalizedText(msgspec.Struct, frozen=True):
 
 
 def normalize(text: str, *, keep_zeros: bool = False) -> str:
-    """Return a text in uniform case, spacing and number format, so that ``1,000.50 EUR`` and ``1000.5eur`` are
-    equal.
-    """
+    """Return a text with uniform case, spacing and numbers, so that ``1,000.50 EUR`` and ``1000.5eur`` are equal."""
     normalized = "".join(_normal(each) for each in _clusters(text))
     for pattern, replacement in _steps(keep_zeros=keep_zeros):
         normalized = pattern.sub(replacement, normalized)
@@ -69,7 +67,7 @@ def normalize(text: str, *, keep_zeros: bool = False) -> str:
 
 
 def normalize_with_places(text: str, *, keep_zeros: bool = False) -> NormalizedText:
-    """Normalize a text like :func:`normalize`, and keep the place of every character. Spaces at both ends stay."""
+    """Normalize a text like :func:`normalize`, and keep every character's position. Spaces at both ends are kept."""
     parts: list[str] = []
     starts: list[int] = []
     ends: list[int] = []

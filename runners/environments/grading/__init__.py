@@ -1,1 +1,1 @@
-"""Compute the score of each checkpoint from what an agent left behind."""
+"""Compute the score of each checkpoint from an agent's files and final answer."""

@@ -1,13 +1,13 @@
 """Turn what an agent left behind into a checked grade: a confined child reads the files, and its result is validated.
 
-The grader's code is trusted, but the files are not: they may be made to exploit or exhaust a parser. The child
-therefore has limits of memory and time, can read only the files and its own code, and returns plain data.
+The grader's code is trusted, but the files are not: they may be crafted to exploit or exhaust a parser. The child
+therefore has memory and time limits, can read only the files and its own code, and returns plain data.
 
-If there is no grade, the fault is assigned as follows. A limit that is reached after the grader began to read something
-of the agent's is attributed to that item, because no honest deliverable comes near the limits (the largest correct
-answer of desk takes 2 % of the memory and 0.2 % of the time). The item counts as unreadable, and the trial ends by
-``resource_abuse``. Anything else is the fault of the grader or the host, and the trial is missing data: an exception in
-the code, a limit reached before anything was read, or a child that was killed from outside or got no processor time.
+If there is no grade, the fault is assigned as follows. A limit that is reached after the grader began to read one of
+the agent's items is attributed to that item, because honest deliverables come nowhere near the limits (the largest
+correct answer of desk takes 2 % of the memory and 0.2 % of the time). The item counts as unreadable, and the trial ends
+by ``resource_abuse``. Anything else is the fault of the grader or the host, and the trial is missing data: an exception
+in the code, a limit reached before anything was read, or a child that was killed from outside or got no CPU time.
 """
 
 import os
@@ -61,7 +61,7 @@ async def grade_apart(
             return failed_grade(checkpoints, str(unmet))
         return msgspec.structs.replace(found, resource_abuse=abuse)
 
-    # A trial that is stopped need not wait: the child ends by its own limits.
+    # A stopped trial need not wait: the child's own limits end it.
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=_children())
 
 
@@ -73,10 +73,10 @@ def read_apart(
     modules: Sequence[str] = (),
     limits: ConfinedLimits = GRADING_LIMITS,
 ) -> tuple[T, str | None]:
-    """Read what an agent left behind in a child process. Return the result and what exceeded the limits, or None.
+    """Return what a child process reads from the agent's items, and the items that exceed the limits, or None.
 
-    An item that exceeds the limits is treated as unreadable and everything is read again, so the rest still counts.
-    Blocks.
+    If an item exceeds the limits, it is treated as unreadable and everything is read again, so that the rest still
+    counts. This call blocks.
     """
     for _ in range(_MOST_ROUNDS):
         try:
@@ -122,7 +122,7 @@ def _sentence(left: Deliverables) -> str | None:
 
 
 def _children() -> anyio.CapacityLimiter:
-    """Limit the number of concurrent children to the number of processors, which also bounds their total memory."""
+    """Limit the number of concurrent children to the number of CPUs, which also bounds their total memory."""
     try:
         return _limiter.get()
     except LookupError:

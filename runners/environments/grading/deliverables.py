@@ -1,7 +1,7 @@
-"""What an agent left behind, as graders read it.
+"""Graders' access to what an agent left behind.
 
-Each access is announced, so that abuse is attributed to the item that was read. A missing, too large or unreadable file
-is the agent's fault, so every reader here raises :class:`CheckpointNotMet`.
+Each access is announced, so that abuse is attributed to the item being read. A missing, too large or unreadable file is
+the agent's fault, so every reader here raises :class:`CheckpointNotMet`.
 """
 
 import mimetypes
@@ -15,7 +15,7 @@ from lhaw_record.runners.environments.grading.confined import reading
 from lhaw_record.runners.environments.grading.grade import Artifact
 
 FINAL_ANSWER = "the final answer"
-_MOST_BYTES = 4_000_000  # office deliverables have a few kilobytes; a larger file cannot be a deliverable
+_MOST_BYTES = 4_000_000  # office deliverables take a few kilobytes; a larger file cannot be one
 
 
 class CheckpointNotMet(Exception):
@@ -31,9 +31,7 @@ class Deliverables:
 
     Args:
         folder: The work directory on this host, or None if only the final answer counts.
-        final_answer: The answer that the agent submitted.
-        unreadable: Maps a file name or ``FINAL_ANSWER`` to the reason why it cannot be read within the limits of
-            grading.
+        unreadable: Maps a file name or ``FINAL_ANSWER`` to the reason why it cannot be read within the grading limits.
     """
 
     def __init__(self, folder: Path | None, final_answer: str, unreadable: Mapping[str, str] | None = None) -> None:
@@ -64,7 +62,7 @@ class Deliverables:
         return self._read[name]
 
     def text(self, name: str) -> str:
-        """Return the text of a UTF-8 file, without a byte order mark and with Unix line ends."""
+        """Return the text of a UTF-8 file without a byte order mark and with Unix line endings."""
         try:
             text = self.content(name).decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -72,7 +70,7 @@ class Deliverables:
         return text.replace("\r\n", "\n")
 
     def artifacts(self, given: Collection[str] = ()) -> tuple[Artifact, ...]:
-        """Return every file that was read and is not named in ``given``, in the order of reading."""
+        """Return every file that was read and is not named in ``given``, in reading order."""
         return tuple(
             Artifact(
                 name=name,
@@ -85,7 +83,7 @@ class Deliverables:
         )
 
     def _bytes(self, name: str) -> bytes:
-        """Read a regular file without following links. A pipe or a device in its place cannot block the reader."""
+        """Read a regular file without following links, and without blocking on a pipe or device in its place."""
         if self.folder is None:
             raise CheckpointNotMet(f"{name} is missing")
         try:

@@ -13,7 +13,7 @@ _SHOWN_CHARACTERS = 2000
 
 
 class CheckpointResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The points for one checkpoint, and one sentence that says what the grader saw."""
+    """The points for one checkpoint, and one sentence about the grader's finding."""
 
     checkpoint_id: str
     score: float
@@ -21,7 +21,7 @@ class CheckpointResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Artifact(msgspec.Struct, frozen=True, kw_only=True):
-    """A file to keep: something that the trial left behind and the grader read."""
+    """A file to keep, which the trial left behind and the grader read."""
 
     name: str
     role: str
@@ -30,10 +30,10 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Grade(msgspec.Struct, frozen=True, kw_only=True):
-    """One result for every checkpoint, success as the benchmark defines it, and a final score if the benchmark has one.
+    """One result per checkpoint, success as the benchmark defines it, and the benchmark's final score, if it has one.
 
-    ``resource_abuse`` names the things that cannot be read within the limits of grading. If it is set, the trial ends
-    by ``resource_abuse``, whatever ended the agent's part.
+    ``resource_abuse`` names the items that cannot be read within the grading limits. If it is set, the trial ends by
+    ``resource_abuse``, however the agent ended.
     """
 
     results: tuple[CheckpointResult, ...]
@@ -45,9 +45,9 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def failed_grade(checkpoints: Iterable[Checkpoint], reason: str, abuse: str | None = None) -> Grade:
-    """Return a grade in which every checkpoint fails for one reason.
+    """Return a grade in which every checkpoint fails for the same reason.
 
-    ``abuse`` names the things that cannot be read within the limits, or is None.
+    ``abuse`` names the items that cannot be read within the limits, or is None.
     """
     results = tuple(
         CheckpointResult(checkpoint_id=each.checkpoint_id, score=0.0, details=reason) for each in checkpoints
@@ -56,7 +56,7 @@ def failed_grade(checkpoints: Iterable[Checkpoint], reason: str, abuse: str | No
 
 
 def checked(grade: Grade, checkpoints: Iterable[Checkpoint]) -> Grade:
-    """Check that a grade can be recorded, and return it with details of bounded length.
+    """Check that a grade can be recorded, and return it with shortened details.
 
     Every checkpoint must occur once, with a score between 0 and its total.
     """
@@ -87,7 +87,7 @@ def scored(
     grading_id: str = "primary",
     graded_stream_id: str | None = None,
 ) -> tuple[CheckpointScored, ...]:
-    """Return the events that record some results, in the same order."""
+    """Return the events that record the results, in the same order."""
     by_id = {checkpoint.checkpoint_id: checkpoint for checkpoint in checkpoints}
     return tuple(
         CheckpointScored(
@@ -111,7 +111,7 @@ def with_plain_details(grade: Grade) -> Grade:
 
 
 def plain(details: str) -> str:
-    """Return a text that may quote an agent, with bounded length and valid UTF-8."""
+    """Return a text that may quote an agent, truncated and in valid UTF-8."""
     if len(details) > _SHOWN_CHARACTERS:
         details = f"{details[:_SHOWN_CHARACTERS]} … ({len(details)} characters)"
     return details.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""The host's end of the control socket to a sandbox: one request, one reply, and a time limit on every wait."""
+"""The host's end of the control socket to a sandbox: one reply per request, and a time limit on every wait."""
 
 import asyncio
 from collections import deque
@@ -8,9 +8,9 @@ from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.inside.pipes import FRAME_LIMIT_BYTES, pack, unpack
 
 OUT_OF_MEMORY = "sandbox_out_of_memory"
-"""The error kind for a sandbox whose agent used up the memory, so that the kernel killed the driver itself."""
+"""The error kind if the agent used up the sandbox's memory, so that the kernel killed the driver itself."""
 IMAGE_UNFIT = "image_unfit"
-"""The error kind for an image in which no sandbox can start, however often it is tried."""
+"""The error kind for an image in which a sandbox can never start."""
 
 
 class Channel(asyncio.Protocol):
@@ -25,15 +25,15 @@ class Channel(asyncio.Protocol):
         self._transport = transport
 
     def break_off(self, reason: str, kind: str) -> None:
-        """Note that nothing more will come, with the reason and the error kind."""
+        """End the channel, with the reason and the error kind."""
         raise NotImplementedError
 
 
 class ControlChannel(Channel):
     """Sends requests to the driver and waits for its replies.
 
-    If a caller is cancelled while a command runs, the reply is still to come. The driver is told to end the command,
-    and the next request first discards that reply. The work directory can therefore still be read and graded.
+    If a caller is cancelled while a command runs, the driver is told to end the command, and the next request first
+    discards the outstanding reply. The work directory can therefore still be read and graded.
 
     Args:
         describe_end: Called when the socket has closed. Returns why the sandbox ended, and the error kind.
@@ -49,7 +49,6 @@ class ControlChannel(Channel):
         self._broken: SandboxBoundaryError | None = None
 
     def data_received(self, data: bytes) -> None:
-        """Split the received bytes into replies."""
         self._buffer += data
         while len(self._buffer) >= 4:
             end = 4 + int.from_bytes(self._buffer[:4], "big")
@@ -82,7 +81,7 @@ class ControlChannel(Channel):
         self._transport.write(len(program).to_bytes(4, "big") + program)
 
     def interrupt(self) -> None:
-        """Tell the driver to end what it is running. The request that waits for it still gets its reply."""
+        """Tell the driver to end the running command, whose request still gets its reply."""
         self._write((b"cancel",))
 
     async def ask(self, *fields: bytes, timeout_s: float) -> list[bytes]:
@@ -126,12 +125,7 @@ class ControlChannel(Channel):
             self._transport.write(pack(*fields))
 
     def break_off(self, reason: str, kind: str) -> None:
-        """Fail all waiting and all later requests. If called again, the first reason is kept.
-
-        Args:
-            reason: Why the sandbox is gone.
-            kind: The error kind.
-        """
+        """Fail all waiting and all later requests; if called again, keep the first reason."""
         if self._broken is None:
             is_abuse = kind == OUT_OF_MEMORY
             is_retry_owed = kind != IMAGE_UNFIT

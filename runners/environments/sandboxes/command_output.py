@@ -13,7 +13,7 @@ _LIMITS: dict[str, SandboxLimit] = {
     "memory_limit": "memory_mb",
 }
 _FILE_SIGNAL = 128 + 25  # SIGXFSZ, as a shell reports it
-# EFBIG in the words of the C library, Python, Rust and Node.js, but not a server's "413 File too large".
+# EFBIG as reported by the C library, Python, Rust and Node.js, but not a server's "413 File too large".
 _FILE_ERROR = re.compile(r": File too large\r?$|\[Errno 27\]|\(os error 27\)|\bEFBIG\b", re.MULTILINE)
 _SHELL_ONLY = "; the shell starts anew, without its variables"
 
@@ -46,7 +46,7 @@ def command_result(
 
 
 def says_file_limit(exit_code: int | None, output: str) -> bool:
-    """Return whether a command failed because a file could not grow: by its signal, or by the system's error."""
+    """Return whether a command failed because of the file size limit, judged by its signal or the error message."""
     return bool(exit_code) and (exit_code == _FILE_SIGNAL or bool(_FILE_ERROR.search(output)))
 
 
@@ -67,15 +67,12 @@ def _output_text(total: bytes, head: bytes, tail: bytes) -> tuple[str, bool]:
 
 
 def decode_output(data: bytes) -> str:
-    """Decode output as printable text. Invalid UTF-8 and NUL become the replacement character."""
+    """Decode output as printable text, replacing invalid UTF-8 and NUL."""
     return data.decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
 def cut_text(head: bytes, tail: bytes, total_bytes: int) -> str:
-    """Return the head and the tail of a long output. A line between them says how many bytes are missing.
-
-    A character that the cut would split is left out entirely.
-    """
+    """Return whole characters from both ends of a long output, around a line with the number of missing bytes."""
     head = _without_split_end(head)
     start = 0
     while start < min(3, len(tail)) and tail[start] & 0xC0 == 0x80:

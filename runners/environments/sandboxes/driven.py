@@ -1,4 +1,4 @@
-"""A sandbox in which a driver does the work: the host's half of every method, the same for all kinds."""
+"""The host side of every sandbox method, for all kinds of sandbox; a driver inside does the work."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ from lhaw_record.runners.environments.sandboxes.protocol import (
 )
 
 Watch = Callable[[], Mapping[SandboxLimit, int]]
-"""Returns how often the system has so far enforced each limit whose count this host can read."""
+"""Returns how often the kernel has enforced each limit so far, for the limits whose counts this host can read."""
 _NOTES: Mapping[SandboxLimit, str] = {"memory_mb": "memory_limit", "processes": "process_refused"}
 _ANSWER_S = 30.0
 _LACKING = (errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.EIO)
@@ -59,7 +59,7 @@ class DrivenSandbox:
     async def prepare(
         self, files: Path | None, access: ProgramAccess | None, *, home: str, port: int | None = PORT
     ) -> None:
-        """Finish opening: fill the work directory, and prepare for programs if they have access."""
+        """Finish opening: fill the work directory, and prepare for programs if ``access`` is given."""
         if access is not None:
             self.home, self.listener_url = home, f"http://127.0.0.1:{port}"
             self._environment = {
@@ -86,7 +86,7 @@ class DrivenSandbox:
             content += chunk
             if not chunk or (size and len(content) >= size):
                 return bytes(content)
-            if len(content) > READ_BYTES:  # it grows while it is read
+            if len(content) > READ_BYTES:  # it grew while it was read
                 return bytes(content)
 
     async def write_file(self, path: str, content: bytes) -> None:
@@ -97,8 +97,8 @@ class DrivenSandbox:
     async def export(self, destination: Path) -> None:
         """Copy the regular files and empty folders of the work directory to a host folder; see the protocol.
 
-        The driver lists and opens without following links; no path of the agent is ever opened on the host. At most
-        half of ``memory_mb`` is copied, which is also what a work directory in memory can hold.
+        The driver lists and opens files without following links, and no path of the agent is opened on the host. At
+        most half of ``memory_mb`` is copied, which is also the capacity of a work directory in memory.
         """
         limit_bytes = self._limits.memory_mb << 19
         reply = await self._channel.ask(b"list", b"%d" % limit_bytes, timeout_s=_ANSWER_S)
@@ -140,7 +140,7 @@ class DrivenSandbox:
         return program_end(reply)
 
     async def _load(self, files: Path) -> None:
-        """Copy a host folder into the work directory, then set every time in it to one fixed instant."""
+        """Copy a host folder into the work directory, then set all modification times in it to one fixed value."""
         batch: list[bytes] = []
         batch_bytes = 0
         for entry in _folder_entries(files):
@@ -170,7 +170,7 @@ class DrivenSandbox:
         while copied < size or copied == 0:
             reply = await self._channel.ask(b"export", path, b"%d" % copied, timeout_s=_ANSWER_S)
             if reply[0] == b"error":
-                return copied  # it vanished, or became a link, since it was listed
+                return copied  # it was removed or replaced by a link after it was listed
             chunk = reply[2][: size - copied]
             if copied == 0:
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -197,7 +197,7 @@ class DrivenSandbox:
 
 
 def _target(root: Path, path: bytes) -> Path:
-    """Return where a listed path goes on this host."""
+    """Return the host path for a listed path."""
     parts = path.split(b"/")
     if any(part in (b"", b".", b"..") for part in parts):
         raise SandboxBoundaryError(f"the sandbox listed the path {path!r}", kind="export_escape")
@@ -205,7 +205,7 @@ def _target(root: Path, path: bytes) -> Path:
 
 
 def _not_started(number: int, work_dir: str) -> CommandResult:
-    """Return the agent's result if its shell cannot start because of what it did to the work directory."""
+    """Return the agent's result if its changes to the work directory prevent its shell from starting."""
     if number in _LACKING:
         raise SandboxBoundaryError(
             f"the sandbox cannot start a process: {os.strerror(number)}", kind="sandbox_exhausted"
@@ -238,7 +238,7 @@ def _file_entries(kind: bytes, name: bytes, content: bytes) -> Iterator[tuple[by
 
 
 def _folder_entries(folder: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Yield the entries that make a copy of a folder, in a fixed order; links stay links, special files stay out."""
+    """Yield the entries that copy a folder, in a fixed order. Links are copied as links; special files are skipped."""
     for path in sorted(folder.rglob("*")):
         name = os.fsencode(path.relative_to(folder))
         if path.is_symlink():

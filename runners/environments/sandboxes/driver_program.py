@@ -1,4 +1,4 @@
-"""The driver as it is sent into a sandbox (``inside/``): its configuration, the agent's environment, and its code."""
+"""The driver that is sent into a sandbox (``inside/``): its configuration, the agent's environment, and its code."""
 
 import marshal
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ from lhaw_record.runners.environments.sandboxes.inside.worker import REQUEST_DES
 from lhaw_record.runners.environments.sandboxes.protocol import READ_BYTES, SandboxLimits
 from lhaw_record.runners.environments.sandboxes.seccomp import SystemCallFilter
 
-_SHOWN_IN = ("/tmp", "/dev/shm", "/home/agent")  # noqa: S108  inside, where what is shown lies beside the sandbox's own
+_SHOWN_IN = ("/tmp", "/dev/shm", "/home/agent")  # noqa: S108  folders inside that hold both mounts and the sandbox's own files
 _CLOSED = ("/workspace", "/opt/agent", "/proc", "/dev")
 _PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 NO_MEMORY_LIMITS: Mapping[str, int | None] = {"address_space_bytes": None, "data_bytes": None}
 
 
 def agent_environment(work_dir: str, python_dir: str, temporary_dir: str) -> dict[str, str]:
-    """Return the whole environment of the agent's processes; nothing comes from the host."""
+    """Return the whole environment of the agent's processes; nothing is inherited from the host."""
     return {
         "HOME": work_dir,
         "LANG": "C.UTF-8",
@@ -36,10 +36,9 @@ def agent_environment(work_dir: str, python_dir: str, temporary_dir: str) -> dic
 
 
 def conflicting_folder(mount: str) -> str | None:
-    """Return the sandbox's own folder that conflicts with showing a path of this machine, or None.
+    """Return the sandbox's own folder that conflicts with a mount of this machine's path, or None.
 
-    Mounting a path above such a folder would cover it; files mounted in the work directory would be taken for the
-    agent's work.
+    A mount above such a folder would cover it; files mounted in the work directory would count as the agent's work.
     """
     path = Path(mount)
     if any(path != Path(folder) and path.is_relative_to(folder) for folder in _SHOWN_IN):
@@ -64,7 +63,6 @@ def driver_config(
     listener_socket: str = "",
     system_calls: SystemCallFilter | None = None,
 ) -> dict[str, Any]:
-    """Return the driver's configuration."""
     return {
         "environment": agent_environment(work_dir, python_dir, temporary_dir),
         "bash": "/bin/bash",
@@ -91,11 +89,11 @@ def driver_config(
 
 INSIDE = "lhaw_record.runners.environments.sandboxes.inside"
 INSIDE_MODULES = ("pipes", "processes", "confine", "worker", "files", "forwarder", "program", "driver")
-"""The modules that are sent into a sandbox, each after those that it imports."""
+"""The modules that are sent into a sandbox, each after its imports."""
 SERVER_MODULES = ("confine",)
-"""The same for the supervisor of a tool server."""
+"""The modules for the supervisor of a tool server, in the same order."""
 
-# Both programs come as compiled code through a descriptor: nothing of ours is bound into the sandbox or compiled there.
+# Both programs are sent as compiled code through a descriptor: none of our files is mounted or compiled in the sandbox.
 READ_PROGRAM = """\
 import marshal, os, sys
 def take(size):

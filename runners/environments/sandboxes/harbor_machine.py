@@ -1,8 +1,7 @@
-"""Containers that the harbor package opens for tasks with images of their own: in its local Docker, or in a cloud.
+"""Containers for tasks with their own images, opened by the harbor package in local Docker or in a cloud.
 
-The package knows Modal, Daytona, E2B, GKE and others. It is asked for four things only: start, run a command, copy a
-file, stop. A command counts only if the marker that we print after it came back, so a broken connection is an
-error of the sandbox, never a result.
+We use only four of the package's operations: start, run a command, copy a file, stop. A command counts as finished only
+if the marker that we print after it comes back, so a broken connection is a sandbox error, never a result.
 """
 
 import base64
@@ -39,13 +38,13 @@ if TYPE_CHECKING:
 
 KIND = "harbor"
 _INSTALL = "python -m pip install 'lhaw-record[clouds]'"
-_INLINE_BYTES = 1 << 20  # more than that comes as a file
-_START_S = 600.0  # besides the time that the task gives its image
+_INLINE_BYTES = 1 << 20  # larger output is downloaded as a file
+_START_S = 600.0  # in addition to the task's time limit for building the image
 _MARGIN_S = 120.0
 _COPY_S = 600.0
 _STOP_S = 300.0
-# $0 ends what we print, $1 and $2 are the limits of seconds and bytes, $3 is the work directory. The program stands in
-# a variable: an agent that kills whatever has some words on its command line must not kill this.
+# $0 is the end marker, $1 and $2 are the limits in seconds and bytes, $3 is the work directory. The program is passed
+# in a variable, so that an agent that kills processes by their command line (pkill -f) does not kill this script.
 _RUN = r"""
 eval "set -- \"\$1\" \"\$2\" \"\$3\" $LHAW_RECORD_PROGRAM"
 unset LHAW_RECORD_PROGRAM
@@ -79,22 +78,20 @@ _ABSENT = 44
 _PARTS = 4
 _PROGRAM_BYTES = 96 << 10  # Linux allows 128 KiB for one variable
 _HEAD, _TAIL = 120, 300
-_ENTRY_BYTES = 4096  # of an archive, with names of any length
+_ENTRY_BYTES = 4096  # of an archive, including long names
 _PYTHON = (3, 12)
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """What a container is made from, as in Harbor's ``[environment]``.
+    """What a container is created from, as in Harbor's ``[environment]``.
 
     Attributes:
-        name: The task's.
-        folder: The folder of the Dockerfile.
-        docker_image: An image that is there, in place of the Dockerfile's.
-        build_timeout_s: How long making the image may take.
-        cpus: Processors, None for the environment's own number.
-        memory_mb: Memory in MiB, None for the environment's own.
-        variables: What the container is started with, as in the file: ``${NAME}`` is taken from this process.
-        is_online: Whether it has a network.
+        docker_image: An existing image to use instead of building the Dockerfile.
+        build_timeout_s: Time limit for building the image.
+        cpus: None for the environment's default.
+        memory_mb: Memory in MiB, None for the environment's default.
+        variables: Environment variables; ``${NAME}`` is replaced with this process's variable.
+        is_online: Whether the container has network access.
     """
 
     name: str
@@ -111,7 +108,7 @@ class HarborMachine:
     """A running container in which programs run one after another or at the same time.
 
     Args:
-        environment: The container as the harbor package has it, started.
+        environment: The container's environment object from the harbor package, already started.
     """
 
     def __init__(self, environment: "BaseEnvironment") -> None:
@@ -129,8 +126,8 @@ class HarborMachine:
         environment: Mapping[str, str] | None = None,
         **options: Any,
     ) -> ExecResult:
-        """Run a program to its end. A timeout ends it and what it started in its process group."""
-        assert options.get("stop") is None  # only a program as the agent is stopped, and none runs here
+        """Run a program to its end. A timeout kills its process group."""
+        assert options.get("stop") is None  # only agent programs can be stopped, and none runs here
         mark = f"lhaw-record-{secrets.token_hex(8)}"
         seconds = max(1, math.ceil(timeout_s))
         script = _RUN.replace("INLINE", str(_INLINE_BYTES)).replace("EVENTS", LIMIT_EVENTS)
@@ -167,11 +164,11 @@ class HarborMachine:
         return with_limits_met(result, before, self._stopped)
 
     async def put(self, folder: str, files: Mapping[str, bytes]) -> None:
-        """Write files below an existing folder of the container. The files belong to root."""
+        """Write files, owned by root, below an existing folder of the container."""
         await self.put_back(folder, await anyio.to_thread.run_sync(packed, files))
 
     async def put_back(self, folder: str, archive: bytes | IO[bytes]) -> None:
-        """Unpack an archive, or a file that holds one, into a folder."""
+        """Unpack an archive, given as bytes or as a file, into a folder."""
         target = new_path()
         with tempfile.NamedTemporaryFile(suffix=".tar") as file:
             await anyio.to_thread.run_sync(_copy, archive, file)
@@ -199,14 +196,14 @@ class HarborMachine:
             await self._exec(("rm", "-f", "--", source), _COPY_S, "0")
 
     async def get(self, path: str, limits: FileLimits) -> dict[str, bytes]:
-        """Return the regular files at or below a path of the container, keyed by their path below it."""
+        """Return the regular files at or below a path of the container, keyed by their relative paths."""
         with tempfile.TemporaryFile() as file:
             await anyio.to_thread.run_sync(_copy, await self.take(path, limits), file)
             file.seek(0)
             return await anyio.to_thread.run_sync(regular_files, file, limits)
 
     async def usage(self) -> MachineUsage:
-        """Return 0 for every limit, because no environment reports its use."""
+        """Return 0 for every limit, because harbor environments do not report usage."""
         return MachineUsage(memory=0.0, processes=0.0)
 
     async def _exec(
@@ -233,9 +230,9 @@ class HarborSandboxProvider:
     """Opens containers in an environment of the harbor package.
 
     Args:
-        environment: The package's name of it, such as ``daytona``, or ``module:Class`` for a class of one's own.
-        options: What it takes besides, as ``environment.kwargs`` of Harbor's own jobs.
-        report: Takes a line about a container that may still be there.
+        environment: The package's name for it, such as ``daytona``, or ``module:Class`` for a custom class.
+        options: Further options, as in ``environment.kwargs`` of Harbor's jobs.
+        report: Called with a message about a container that may still exist.
     """
 
     def __init__(self, environment: str, options: Mapping[str, Any], report: Callable[[str], None]) -> None:
@@ -254,7 +251,7 @@ class HarborSandboxProvider:
 
     @asynccontextmanager
     async def open_machine(self, definition: Definition) -> AsyncIterator[HarborMachine]:
-        """Open a container, and stop it in the end."""
+        """Open a container, and stop it at the end."""
         with scratch_folder() as folder:
             environment = self._made(definition, folder)
             try:
@@ -301,12 +298,12 @@ class HarborSandboxProvider:
             )
 
     async def _stop(self, environment: "BaseEnvironment") -> None:
-        """Stop a container. A failure is only reported, because the work done in it is not lost."""
+        """Stop a container. A failure is only reported, because the container's work is already saved."""
         with anyio.CancelScope(shield=True):
             try:
                 with anyio.fail_after(_STOP_S):
                     await environment.stop(delete=True)
-            except Exception as error:  # noqa: BLE001  each environment raises its own
+            except Exception as error:  # noqa: BLE001  the class depends on the environment
                 said = _words(error)
                 self._report(f"the container {environment.session_id} of {self.kind} may still be there: {said}")
 
@@ -314,7 +311,7 @@ class HarborSandboxProvider:
 def harbor_provider(
     environment: str, options: Mapping[str, Any], report: Callable[[str], None]
 ) -> HarborSandboxProvider:
-    """Return the provider of an environment whose access is there, as the harbor package itself checks it."""
+    """Return the provider of an environment after running the harbor package's own check of its credentials."""
     if sys.version_info < _PYTHON:
         raise ExperimentError("key 'sandbox.kind': the harbor package needs Python 3.12 or newer")
     try:
@@ -332,14 +329,14 @@ def harbor_provider(
             EnvironmentFactory.run_preflight(None, import_path=environment)
         else:
             EnvironmentFactory.run_preflight(EnvironmentType(environment))
-    except (Exception, SystemExit) as error:  # each environment raises its own, and for a missing key SystemExit
+    except (Exception, SystemExit) as error:  # environment-specific, and SystemExit for a missing key
         raise ExperimentError(f"key 'sandbox.environment': {environment} cannot be used here: {error}") from error
     return HarborSandboxProvider(environment, options, report)
 
 
 @contextmanager
 def _asked(what: str, timeout_s: float, *, is_retry_owed: bool = True) -> Iterator[None]:
-    """Put a time limit on a request to an environment, and translate its errors, which are of any class."""
+    """Put a time limit on a request to an environment, and translate its errors, which can be of any class."""
     try:
         with anyio.fail_after(timeout_s):
             yield
@@ -351,7 +348,7 @@ def _asked(what: str, timeout_s: float, *, is_retry_owed: bool = True) -> Iterat
 
 
 def _words(error: BaseException) -> str:
-    """Return an error's class and message. A long message is cut in the middle: commands say at the end what failed."""
+    """Return an error's class and message, cut in the middle if long: commands print the reason for a failure last."""
     words = " ".join(str(error).split())
     shown = words if len(words) <= _HEAD + _TAIL else f"{words[:_HEAD]} ... {words[-_TAIL:]}"
     return f"{type(error).__name__}: {shown}" if words else type(error).__name__

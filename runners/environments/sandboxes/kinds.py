@@ -1,4 +1,4 @@
-"""Choose a kind of sandbox by name, after trying that it works on this machine."""
+"""Choose a kind of sandbox by name, after checking that it works on this machine."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ async def provider(
 ) -> SandboxProvider:
     """Return the provider of a kind; ``auto`` is bubblewrap, or namespaces if bubblewrap does not work.
 
-    ``process`` isolates nothing, so ``auto`` never falls back to it: the caller decides whether to run without
+    ``process`` does not isolate, so ``auto`` never falls back to it: the caller decides whether to run without
     isolation.
     """
     if kind == "process":
@@ -49,7 +49,7 @@ async def provider(
 
 
 async def isolation_problem() -> str | None:
-    """Return why none of the kinds that ``auto`` tries works here, with the remedies; None if one works."""
+    """Return why no kind that ``auto`` tries works here, with the remedies; None if one works."""
     try:
         await provider("auto")
     except ExperimentError as error:
@@ -64,7 +64,7 @@ def install_command() -> str:
 
 
 async def problem_with(kind: str, report: Callable[[str], None] = lambda _: None) -> str | None:
-    """Try one sandbox of an isolated kind; return why it does not work here and the remedy, or None if it works."""
+    """Try one sandbox of an isolated kind; return why it fails here and the remedy, or None if it works."""
     if kind == "bubblewrap" and shutil.which("bwrap") is None:
         return f"the sandbox bubblewrap is not installed; run: {install_command()}"
     isolated, needs = _ISOLATED[kind]

@@ -21,17 +21,17 @@ class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 READ_BYTES = 256 << 20
-"""The largest file that ``read_file`` returns: it is held in the memory of this host."""
+"""The largest file that ``read_file`` returns, because the content is held in this host's memory."""
 
 
 class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a command printed and how it ended.
 
     ``output`` is stdout and stderr in order, truncated in the middle to ``output_bytes``. ``exit_code`` is None after a
-    timeout. ``is_out_of_memory`` says that the system killed a process of the sandbox since the previous command
-    because all of them together had used up ``memory_mb``, where a control group reports it. ``limit_met`` is the limit
-    that stopped the command or a part of it, and ``limits_watched`` are those that would have been noticed; None if
-    nothing ran.
+    timeout. ``is_out_of_memory`` says that the kernel killed a process of the sandbox since the previous command
+    because all processes together had used up ``memory_mb``; it is known only where a control group reports it.
+    ``limit_met`` is the limit that stopped the command or a part of it. ``limits_watched`` are the limits that would
+    have been noticed, or None if nothing ran.
     """
 
     output: str
@@ -48,7 +48,8 @@ class ProgramAccess(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         socket: The listener's unix socket on this host.
-        port: Its port on this host's loopback interface, for sandboxes that share it; None if it has no port.
+        port: Its port on this host's loopback interface, for sandboxes that share the interface; None if it has no
+            port.
         mounts: Files and folders of this host to show in the sandbox, read-only, at the same paths.
         path: Folders to append to the PATH of programs.
     """
@@ -71,8 +72,9 @@ class ProgramCommand(msgspec.Struct, frozen=True, kw_only=True):
 class ProgramEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a program ended and what it printed; each stream is truncated in the middle to ``output_bytes``.
 
-    ``exit_code`` is 128 plus the signal if a signal ended the program, and None if we ended it (told to stop, or out of
-    time). ``start_error`` is the system's reason why it could not start; then nothing else is known.
+    ``exit_code`` is 128 plus the signal if a signal ended the program, and None if we ended it (told to stop, or timed
+    out). ``start_error`` is the system's error message if the program could not start; the other fields then have no
+    meaning.
     """
 
     exit_code: int | None
@@ -82,16 +84,16 @@ class ProgramEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgramSandbox(Protocol):
-    """Where a program can be the agent of a trial. Paths are relative to the work directory, or absolute inside.
+    """Where a program can be the agent of a trial. Paths are absolute in the sandbox or relative to the work directory.
 
     Every method may raise SandboxBoundaryError if the sandbox itself is broken.
     """
 
     work_dir: str
     home: str
-    """The HOME of programs; empty in a sandbox opened without access."""
+    """The HOME of programs; empty if the sandbox was opened without access."""
     listener_url: str
-    """``http://HOST:PORT`` where programs inside reach the listener; empty in a sandbox opened without access."""
+    """``http://HOST:PORT`` of the listener as seen from inside; empty if the sandbox was opened without access."""
 
     async def run_bash(self, command: str) -> CommandResult:
         """Run a command in a shell."""
@@ -101,23 +103,23 @@ class ProgramSandbox(Protocol):
         """Return a file's bytes, at most ``file_mb`` and ``READ_BYTES``.
 
         Raises:
-            OSError: As the system says it (missing, a directory, too large), for the agent to read.
+            OSError: The system's error (missing, a directory, too large), for the agent to read.
         """
         ...
 
     async def write_file(self, path: str, content: bytes) -> None:
-        """Write a file, making its folders.
+        """Write a file, creating its folders.
 
         Raises:
-            OSError: As the system says it, for the agent to read.
+            OSError: The system's error, for the agent to read.
         """
         ...
 
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
-        """Run a program in the work directory until it ends, then end everything that runs in the sandbox.
+        """Run a program in the work directory until it ends, then end every process in the sandbox.
 
-        In an image of the task's own (harbor), what the program left running as a service stays, for the tests.
-        The sandbox must have been opened with a :class:`ProgramAccess`. No other method may be called meanwhile.
+        In a task's own image (harbor), services that the program left running stay for the tests. The sandbox must have
+        been opened with a :class:`ProgramAccess`. No other method may be called at the same time.
 
         Args:
             launch: How to start it; a name without a slash is looked up in the PATH of its environment.
@@ -127,7 +129,7 @@ class ProgramSandbox(Protocol):
 
 
 class Sandbox(ProgramSandbox, Protocol):
-    """An open sandbox of one trial, with our own tools. A mistake of a command is a result, never an exception."""
+    """An open sandbox of one trial, with our own tools. A failing command is a result, never an exception."""
 
     kind: str
     weak_limits: tuple[str, ...]
@@ -137,7 +139,7 @@ class Sandbox(ProgramSandbox, Protocol):
         ...
 
     async def run_python(self, code: str) -> CommandResult:
-        """Run code in the long-lived Python interpreter; its names persist, and a last expression is printed."""
+        """Run code in the long-lived Python interpreter; its names persist, and a final expression is printed."""
         ...
 
     async def export(self, destination: Path) -> None:
@@ -153,11 +155,11 @@ class SandboxProvider(Protocol):
     def open(
         self, files: Path | None, limits: SandboxLimits, access: ProgramAccess | None = None
     ) -> AbstractAsyncContextManager[Sandbox]:
-        """Open a sandbox whose work directory starts as a copy of a host folder; closing leaves nothing behind.
+        """Open a sandbox whose work directory starts as a copy of a host folder. Remove everything on exit.
 
         Args:
             files: The host folder; None for an empty work directory.
             limits: The limits of the sandbox.
-            access: What a program as the agent needs; None if only our own tools act in the sandbox.
+            access: What a program as the agent needs; None if the sandbox is used only through our own tools.
         """
         ...

@@ -1,4 +1,4 @@
-"""The agent's Python: the interpreter that runs us, with openpyxl and none of our other packages."""
+"""The agent's Python: our own interpreter, with openpyxl but none of our other packages."""
 
 import importlib.util
 import os
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-# What tasks may use beside the standard library. Everything of ours, including graders and answers, stays out.
+# What tasks may use besides the standard library. All our own code, including graders and answers, is excluded.
 AGENT_PACKAGES = ("openpyxl", "et_xmlfile")
 
 
 class PythonHome(msgspec.Struct, frozen=True, kw_only=True):
-    """A virtual environment to lay out: interpreter, library, and packages with their folders on the host.
+    """A virtual environment to create: interpreter, library, and packages with their folders on the host.
 
-    ``masked`` are folders of the host with our own files, which may lie below a bound folder.
+    ``masked`` are host folders with our own files, which may be below a mounted folder.
     """
 
     executable: str
@@ -48,7 +48,7 @@ class PythonHome(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=1)
 def current_python_home() -> PythonHome:
-    """Return the layout for the interpreter that runs this process."""
+    """Return the environment for the interpreter that runs this process."""
     base_executable: str = getattr(sys, "_base_executable", sys.executable) or sys.executable
     packages = []
     for name in AGENT_PACKAGES:

@@ -1,14 +1,13 @@
-"""System call filters for isolated sandboxes, and a narrower one for graders, assembled here as classic BPF.
+"""System call filters for isolated sandboxes, and a stricter one for graders, assembled here as classic BPF.
 
-A sandbox's filter denies what Docker's default profile denies to a container without capabilities, and three things
-more: calls newer than this list, calls of another architecture on the same machine (32-bit programs), and every socket
-family except unix, IPv4, IPv6 and netlink. So the agent cannot reach the kernel's keyrings, which all processes of a
-user share; a hypervisor's sockets (AF_VSOCK), which no network namespace isolates; or the parts of the kernel with most
-security holes: new namespaces, mounts, bpf, io_uring, userfaultfd, performance counters, modules and kexec.
+A sandbox's filter denies what Docker's default profile denies to a container without capabilities, and also: calls
+newer than this list, calls of another architecture on the same machine (32-bit programs), and every socket family
+except unix, IPv4, IPv6 and netlink. So the agent cannot reach the kernel's keyrings, which all processes of a user
+share; a hypervisor's sockets (AF_VSOCK), which network namespaces do not isolate; or the kernel features with the most
+vulnerabilities: new namespaces, mounts, bpf, io_uring, userfaultfd, performance counters, modules and kexec.
 
-Tracing is allowed, as in Docker: debuggers need it, and it reaches no process outside the sandbox's namespace. A
-grader, which reads what an agent left behind, also has no network, cannot start a process, and cannot reach another
-one.
+Tracing is allowed, as in Docker: debuggers need it, and it cannot reach processes outside the sandbox's namespace. A
+grader, which reads what an agent left behind, has no network either, and cannot start or reach another process.
 """
 
 import errno
@@ -112,14 +111,14 @@ _DENIED_TO_GRADERS: dict[str, tuple[int, int | None]] = {
 _CONDITIONAL_FOR_GRADERS = {"clone": (56, 220), "prlimit64": (302, 261), "tgkill": (234, 131)}
 _NEWEST = 466  # removexattrat; the list above knows every call up to it
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""By machine: the column of the numbers above, and AUDIT_ARCH of the kernel."""
+"""By machine: the column of the numbers above, and the kernel's AUDIT_ARCH."""
 
 _NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 _THREAD = 0x10000  # CLONE_THREAD
 _NEW_TIME = 0x80  # CLONE_NEWTIME, which clone cannot take
 _FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
-_PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)  # as in Docker's profile; the last one asks only
-_TERMINAL_REQUESTS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put words into a terminal's input
+_PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)  # as in Docker's profile; the last one only queries
+_TERMINAL_REQUESTS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX insert text into a terminal's input
 
 _LOAD, _AND, _RETURN = 0x20, 0x54, 0x06  # of a word, with a constant, a constant
 _IF_EQUAL, _IF_GREATER = 0x15, 0x25
@@ -129,7 +128,7 @@ _PERMISSION, _MISSING, _NO_FAMILY = (_ERROR | each for each in (errno.EPERM, err
 
 
 class SystemCallFilter(msgspec.Struct, frozen=True):
-    """The program that the driver installs, and the number of keyctl, which it calls once before."""
+    """The BPF program that the driver installs, and the number of keyctl, which the driver calls once before that."""
 
     program: bytes
     keyctl: int
@@ -137,7 +136,7 @@ class SystemCallFilter(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=4)
 def system_call_filter(machine: str | None = None) -> SystemCallFilter | None:
-    """Return the filter for a machine (a name of ``uname -m``; by default this one), or None if it is not supported."""
+    """Return the filter for a machine (as in ``uname -m``; by default this one), or None if it is unsupported."""
     found = _ARCHITECTURES.get(machine or platform.machine())
     if found is None:
         return None
@@ -159,7 +158,7 @@ def system_call_filter(machine: str | None = None) -> SystemCallFilter | None:
 
 
 def grader_filter(process_id: int, machine: str | None = None) -> bytes | None:
-    """Return the filter for a grader, which may start threads, and may send signals to itself only."""
+    """Return the filter for a grader, which may start threads, and may send signals only to itself."""
     found = _ARCHITECTURES.get(machine or platform.machine())
     if found is None:
         return None
@@ -185,7 +184,7 @@ def _beginning(column: int, architecture: int) -> list[bytes]:
         *_only_if(_ARCHITECTURE_AT, (architecture,), _MISSING),
         _statement(_LOAD, _NUMBER_AT),
         *_answer_if(_IF_GREATER, _NEWEST, _MISSING),
-        # Its flags lie behind a pointer; all fall back to clone.
+        # A filter cannot read its flags, which are behind a pointer; callers fall back to clone.
         *_answer_if(_IF_EQUAL, _CONDITIONAL["clone3"][column], _MISSING),
     ]
 
@@ -196,7 +195,7 @@ def _denials(column: int, calls: Mapping[str, tuple[int, int | None]]) -> list[b
 
 
 def _rule(number: int, block: list[bytes]) -> list[bytes]:
-    """Return a block that decides about one call: it returns an answer, or falls through to allow the call."""
+    """Return a block that decides one call: it returns an answer, or falls through to allow the call."""
     return [_jump(_IF_EQUAL, number, 0, len(block) + 1), *block, _statement(_RETURN, _ALLOW)]
 
 

@@ -5,7 +5,7 @@ import resource
 from lhaw_record.runners.base.errors import ExperimentError
 
 _OWN_FILES, _TRIAL_FILES = 64, 16  # measured: 13 and 9 with scripted models; models and listeners need connections
-_INSIDE_FILES = 256  # what a sandbox needs inside: its driver keeps clear of the descriptors that scripts use
+_INSIDE_FILES = 256  # needed inside a sandbox: its driver avoids the descriptors that scripts use
 _OWN_MB, _TRIAL_MB = 1536, 16  # of address space, most of it reserved by threads and never used
 
 
@@ -33,5 +33,5 @@ def _raise_limit(kind: int, needed: int, problem: str, *, unit: int = 1) -> None
     if soft != resource.RLIM_INFINITY and soft < needed:
         if hard != resource.RLIM_INFINITY and hard < needed:
             raise ExperimentError(f"this shell allows {hard // unit} {problem}")
-        raised = hard if kind == resource.RLIMIT_AS else needed  # what memory is needed is a rough estimate
+        raised = hard if kind == resource.RLIMIT_AS else needed  # the memory requirement is a rough estimate
         resource.setrlimit(kind, (raised, hard))

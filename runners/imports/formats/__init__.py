@@ -11,7 +11,7 @@ from lhaw_record.runners.imports.foreign_trial import ImportFailed, KnownRecords
 from lhaw_record.runners.imports.source_files import decode_json_or_lines
 
 ENTRY_POINTS = "lhaw_record.formats"
-"""Installed packages register their own formats in this entry point group. See docs/imports.md."""
+"""The entry point group in which installed packages register their own formats. See docs/imports.md."""
 
 Parse = Callable[[SourceFile, Options, KnownRecords], ParsedFile]
 
@@ -19,8 +19,8 @@ Parse = Callable[[SourceFile, Options, KnownRecords], ParsedFile]
 class Format(msgspec.Struct, frozen=True, kw_only=True):
     """One format: its name on the command line, its parser's module, and the patterns of the files it reads.
 
-    ``is_joint`` says that its files refer to each other, so that the module reads them together. ``installed`` is the
-    parser of a format from an installed package, which has no module here.
+    ``is_joint`` says that its files refer to each other, so the module reads them together. ``installed`` is the parser
+    of a format from an installed package, which has no module here.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     installed: Parse | None = None
 
     def parse(self, sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
-        """Return what is in each file. The format's module is imported only when the format is used."""
+        """Return the content of each file, importing the format's module only now."""
         if self.installed is not None:
             return [self._parsed(self.installed, source, options, known) for source in sources]
         module = importlib.import_module(f"lhaw_record.runners.imports.formats.{self.module}")
@@ -78,7 +78,7 @@ FORMATS: dict[str, Format] = {
 
 
 def installed_format(name: str) -> Format:
-    """Return a format that an installed package adds."""
+    """Return a format from an installed package."""
     from importlib.metadata import entry_points
 
     points = {point.value: point for point in entry_points(group=ENTRY_POINTS, name=name)}
@@ -96,7 +96,7 @@ def installed_format(name: str) -> Format:
 
 
 def looks_like(source: SourceFile) -> str | None:
-    """Return the name of the format that a file looks like, None if it looks like none."""
+    """Return the name of the format that a file looks like, or None."""
     if source.content.startswith(b"PK\x03\x04"):
         return "inspect-eval"
     if source.name.endswith(".csv"):

@@ -1,7 +1,7 @@
 """Format ``atif``: trajectories in Harbor's interchange format, 1.0 to 1.8, with continuations and sub-agents.
 
-A run may be several documents; they are one trial, named after the document that no other one refers to. ATIF says
-what an agent did, not what its model was sent, so the request of a turn is the steps before it.
+A run may consist of several documents; they form one trial, named after the document that no other one refers to. ATIF
+records what an agent did, not what its model was sent, so the request of a turn is the steps before it.
 """
 
 from collections import Counter
@@ -38,18 +38,18 @@ _IN_CIRCLE = "documents refer to each other in a circle, so none of them begins 
 
 
 class Documents:
-    """The documents of an import by their file, and which file a reference in one of them means."""
+    """The documents of an import by file; resolves references between them."""
 
     def __init__(self, sources: Sequence[SourceFile]) -> None:
         self._by_label = {source.label: _document(source) for source in sources}
 
     def runs(self) -> Iterator[str]:
-        """Yield the label of each document that begins a run: no other document refers to it."""
+        """Yield the label of each document that begins a run, because no other document refers to it."""
         inner = {label for other in self._by_label for label in self._references(other)}
         yield from (label for label in self._by_label if label not in inner)
 
     def reached(self) -> frozenset[str]:
-        """Return the labels of the documents that begin a run, and of those that they lead to."""
+        """Return the labels of the documents that begin a run, and of all documents reachable from them."""
         found: set[str] = set()
         ahead = list(self.runs())
         while ahead:
@@ -102,9 +102,9 @@ class Documents:
                 yield named
 
     def _resolved(self, label: str, reference: str | None) -> str | None:
-        """Return the document that a reference means: the file beside its own, also if both were renamed alike.
+        """Return the document that a reference points to: the file in the same folder, also if both were renamed alike.
 
-        Files that are kept outside of their folders often have a prefix: ``x.trajectory.json`` refers to
+        Files that are kept outside their folders often have a prefix: ``x.trajectory.json`` refers to
         ``trajectory.cont-1.json``, which is then ``x.trajectory.cont-1.json``.
         """
         if reference is None:
@@ -153,11 +153,11 @@ def _with_embedded(document: AtifDocument) -> Iterator[AtifDocument]:
 
 
 FindSubAgent = Callable[[AtifDocument, SubAgentRef], AtifDocument | None]
-"""Finds the document that a reference in a document leads to, None if it is not there."""
+"""Finds the document that a reference in a document points to, None if it does not exist."""
 
 
 def trajectory_of(documents: Sequence[AtifDocument], find: FindSubAgent) -> tuple[BareTrajectory, list[str]]:
-    """Return the run that some documents describe, each the continuation of the one before, and remarks about it."""
+    """Return the run of a sequence of documents, each continuing the one before, and remarks about it."""
     first, last = documents[0], documents[-1]
     remarks: Counter[str] = Counter()
     model = first.agent.model_name or next((step.model_name for step in first.steps if step.model_name), None)
@@ -181,7 +181,7 @@ def trajectory_of(documents: Sequence[AtifDocument], find: FindSubAgent) -> tupl
 
 
 def text_of(content: Content | None) -> str:
-    """Return the text of a message or result. An image or a sound is named in its place."""
+    """Return the text of a message or result, with a placeholder for each image or sound."""
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(f"[{part.type}: {part.source.path}]" if part.source else part.text or "" for part in content)
@@ -190,7 +190,7 @@ def text_of(content: Content | None) -> str:
 def _turns(
     document: AtifDocument, find: FindSubAgent, remarks: Counter[str], sub_agent: str | None
 ) -> Iterator[ForeignTurn]:
-    """Yield the turns of a document, and after a step those of its sub-agents. Copied steps are only context."""
+    """Yield the turns of a document, each step's sub-agents' turns after it. Copied steps are only context."""
     messages: list[Message] = []
     tools = document.agent.tool_definitions
     tools_json = canonical_json(tools).decode() if tools else None
@@ -215,7 +215,7 @@ def _turns(
                 remarks[f"the trajectory of the sub-agent {name} is not there"] += 1
             else:
                 yield from _turns(called, find, remarks, called.trajectory_id or reference.trajectory_path)
-    for each in document.subagent_trajectories or ():  # no step says when these worked
+    for each in document.subagent_trajectories or ():  # no step says when these ran
         if (called := find(document, SubAgentRef(trajectory_id=each.trajectory_id))) is not None:
             yield from _turns(called, find, remarks, called.trajectory_id)
 
@@ -223,9 +223,10 @@ def _turns(
 def _turn(
     step: AtifStep, request: tuple[Message, ...], sub_agent: str | None, tools_json: str | None
 ) -> tuple[ForeignTurn, list[Message]]:
-    """Return the turn of an agent's step, and the messages that later requests have of it.
+    """Return the turn of an agent's step, and the messages that show it in later requests.
 
-    A result that names no call belongs to the step's only call, if both are alone. Otherwise it is a message.
+    A result without a call id belongs to the step's only call, if there is exactly one of each. Otherwise it is a
+    message.
     """
     calls = step.tool_calls or []
     is_alone = len(calls) == 1 and len(step.results) == 1

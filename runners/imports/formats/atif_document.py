@@ -1,6 +1,6 @@
 """The documents of ATIF (Agent Trajectory Interchange Format) 1.0 to 1.8, as strict as Harbor's own classes.
 
-Source: harbor 0.25.0, ``harbor.models.trajectories``. As there, unknown keys are refused, and missing or repeated
+Source: harbor 0.25.0, ``harbor.models.trajectories``. As in Harbor, unknown keys are rejected, and missing or repeated
 results, times and totals are not checked.
 """
 
@@ -26,7 +26,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class MediaSource(_Part, frozen=True):
-    """Where an image or a sound is. Only a sound has a duration."""
+    """The location of an image or a sound. Only a sound has a duration."""
 
     media_type: str
     path: str
@@ -70,7 +70,7 @@ class SubAgentRef(_Part, frozen=True):
 
 
 class AtifResult(_Part, frozen=True):
-    """What came back from a call of the same step, or from the environment if it names no call."""
+    """The result of a call of the same step or, if it names no call, a message from the environment."""
 
     source_call_id: str | None = None
     content: Content | None = None
@@ -79,7 +79,7 @@ class AtifResult(_Part, frozen=True):
 
 
 class Observation(_Part, frozen=True):
-    """What a step brought back."""
+    """The results of a step."""
 
     results: list[AtifResult]
 
@@ -107,7 +107,7 @@ class Metrics(_Part, frozen=True):
 
 
 class AtifStep(_Part, frozen=True):
-    """One step: a message of the system or the user, or a turn of the agent with what it brought back."""
+    """One step: a message from the system or the user, or a turn of the agent with its results."""
 
     step_id: Annotated[int, msgspec.Meta(ge=1)]
     source: Literal["system", "user", "agent"]
@@ -170,7 +170,7 @@ class FinalMetrics(_Part, frozen=True):
 
 
 class AtifDocument(_Part, frozen=True):
-    """One document. A run that is longer continues in another one."""
+    """One document. A longer run continues in another document."""
 
     agent: Agent
     steps: Annotated[list[AtifStep], msgspec.Meta(min_length=1)]

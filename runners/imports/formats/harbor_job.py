@@ -1,6 +1,6 @@
 """Format ``harbor-job``: the folder of a Harbor job, or of one of its trials.
 
-A reward counts where Harbor counts it: not beside an error, unless the agent itself used up its budget or refused.
+A reward counts if Harbor counts it: not if there is an error, unless the agent itself used up its budget or refused.
 Source: harbor 0.25.0, ``harbor.models.trial.result`` and ``error_policy``.
 """
 
@@ -47,7 +47,7 @@ _VALID: dict[str, EndedBy] = {
     "AgentSafetyRefusalError": "refused",
     "ContentPolicyViolationError": "refused",
 }
-"""The errors beside which Harbor's ``reward_valid`` holds: the agent ended the trial by itself."""
+"""The errors with which Harbor's ``reward_valid`` still holds, because the agent itself ended the trial."""
 
 _BOUNDARIES: dict[Boundary, tuple[str, ...]] = {
     "sandbox": (
@@ -88,11 +88,11 @@ _BOUNDARIES: dict[Boundary, tuple[str, ...]] = {
         "VerifierOutputParseError",
     ),
 }
-"""Where the other errors happened. An error that is not listed has an unknown boundary."""
+"""Where the other errors happened; an unlisted error has an unknown boundary."""
 
 
 class _Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one trial, and what is beside it."""
+    """The result of one trial, and the files next to it."""
 
     source: SourceFile
     result: Mapping[str, Any]
@@ -102,7 +102,7 @@ class _Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
-    """Return a trial for each result of a trial, with the trajectory beside it."""
+    """Return a trial for each trial result, with the trajectory next to it."""
     results = {source.label: decode_json(source) for source in sources if source.name == "result.json"}
     found: dict[str, ParsedFile] = {}
     trials: list[_Trial] = []
@@ -139,7 +139,7 @@ def _order(trial: _Trial) -> tuple[str, str]:
 
 
 def _means(job: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the job itself says: Harbor's means, which are not ours."""
+    """Yield the job's own means, which Harbor computes differently from us."""
     for name, each in (as_object(job["stats"], "stats").get("evals") or {}).items():
         for metric in each.get("metrics") or []:
             for key, value in metric.items():
@@ -243,7 +243,7 @@ def _parsed(
 
 
 def _documents(trial: _Trial, sources: Sequence[SourceFile]) -> Iterator[tuple[Documents, str]]:
-    """Yield the documents in each of a trial's folders of an agent, in the order of its steps, and the first one."""
+    """Yield the documents in each of a trial's agent folders, in step order, and the first document."""
     base = PurePosixPath(trial.source.label).parent
     steps = [str(step.get("step_name")) for step in trial.result.get("step_results") or []]
     for folder in (base / "agent", *(base / "steps" / step / "agent" for step in steps)):
@@ -290,7 +290,7 @@ def _end(trial: _Trial, checkpoints: Sequence[str], answer: str | None, cost_usd
 
 
 def _duration_ms(result: Mapping[str, Any]) -> float | None:
-    """Return how long the agent ran, over all steps, in milliseconds. None if a time is missing."""
+    """Return the agent's total running time over all steps in milliseconds, or None if a time is missing."""
     steps = result.get("step_results") or []
     phases = [step.get("agent_execution") for step in steps] if steps else [result.get("agent_execution")]
     times = [elapsed_ms(phase, "started_at", "finished_at") for phase in phases]

@@ -69,7 +69,7 @@ def _remark(header: Mapping[str, Any], described: Mapping[str, Any]) -> str:
 
 
 def _header(source: SourceFile, archive: Archive) -> Mapping[str, Any]:
-    """Return the log's header. The log of an unfinished run only has the start of one."""
+    """Return the log's header, of which the log of an unfinished run has only the start."""
     for name in ("header.json", "_journal/start.json"):
         if name in archive.names:
             header = archive.load(name)
@@ -141,7 +141,7 @@ def _trial_index(
 
 
 def _prompt(given: Any) -> str:
-    """Return the prompt: the sample's input if it is a text, otherwise its user messages."""
+    """Return the prompt: the sample's input if it is text, otherwise its user messages."""
     if isinstance(given, str):
         return given
     texts = [each.get("content") for each in given or [] if isinstance(each, dict) and each.get("role") == "user"]

@@ -25,9 +25,6 @@ _ZSTD = 93
 class Archive:
     """An open log.
 
-    Args:
-        source: The file.
-
     Raises:
         ImportFailed: The file is not a zip archive, or the end of the archive is missing.
     """
@@ -72,9 +69,7 @@ class Archive:
         raise ValueError(f"compression method {entry.compress_type} is unknown")
 
     def _bounded(self, unpacked: bytes) -> bytes:
-        """Return the unpacked bytes, counted against the limit for the whole archive: entries may overlap and
-        add up.
-        """
+        """Return unpacked bytes, counted against the limit for the whole archive because entries may overlap."""
         self._left -= len(unpacked)
         if self._left < 0:
             raise too_large(self._source.name)
@@ -177,7 +172,7 @@ def _turn(event: Mapping[str, Any], sample: Mapping[str, Any], outcomes: Mapping
 
 
 def _request(event: Mapping[str, Any], sample: Mapping[str, Any]) -> list[Message]:
-    """Return the messages of a request, which are either listed or given as ranges of the sample's message pool."""
+    """Return a request's messages, which are listed or given as ranges of the sample's message pool."""
     given = event.get("input") or []
     if not given and event.get("input_refs"):
         pool = (sample.get("events_data") or {}).get("messages") or []

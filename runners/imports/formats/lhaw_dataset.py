@@ -23,8 +23,8 @@ from lhaw_record.runners.imports.source_files import decode_json_or_lines
 
 RELEASED_SHA256 = "f67973650afd425cb0344c8b078a1c911cde0fcacb4005476c3cd520091a6ed5"
 BENCHMARKS = {"MCP-Atlas": "mcp_atlas", "TheAgentCompany": "tac", "SWE-Bench Pro": "swebench_pro"}
-"""Maps a benchmark's name in the released dataset to its name here. All other benchmarks have the same name in both."""
-_SHORTEST = 5  # from this many letters on, the beginning of a released name counts as a mistake
+"""Our names for benchmarks whose name differs in the released dataset."""
+_SHORTEST = 5  # a prefix of a released name with at least this many letters counts as a mistake
 _OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 CLASSES = ("outcome-critical", "divergent", "benign")
 _RELEASED = {
@@ -94,7 +94,7 @@ def _skipped(note: str, count: int) -> Skipped:
 
 
 def _checked(source: SourceFile, counts: Mapping[str, Counter[str]]) -> tuple[str, ...]:
-    """Compare the file with the released dataset. Returns remarks for the report."""
+    """Return remarks from comparing the file with the released dataset."""
     is_released = source.sha256 == RELEASED_SHA256
     said = ["SHA-256 " + ("is" if is_released else "is not") + " that of the released test.json"]
     for name, expected in _RELEASED.items():

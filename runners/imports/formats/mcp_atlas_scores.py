@@ -88,7 +88,7 @@ def _rows(source: SourceFile, label: str) -> list[dict[str, str]]:
 
 
 def csv_rows(source: SourceFile) -> tuple[list[dict[str, str]], list[str]]:
-    """Return the rows of a CSV file by column name, and the names of the columns, as :func:`_column` has them."""
+    """Return the rows of a CSV file by column name, and the column names, as :func:`_column` converts them."""
     previous = csv.field_size_limit(CSV_FIELD_LIMIT)
     try:
         reader = csv.DictReader(io.StringIO(source.content.decode("utf-8-sig"), newline=""), strict=True)
@@ -105,7 +105,7 @@ def csv_rows(source: SourceFile) -> tuple[list[dict[str, str]], list[str]]:
 
 
 def task_of(task_id: str, prompt: str, claims: Sequence[str]) -> Task:
-    """Return a task as imports of MCP-Atlas have it, so that all of them are about the same one."""
+    """Return a task in the one form that all imports of MCP-Atlas share."""
     checkpoints = (Checkpoint(checkpoint_id=f"c{n}", label=claim) for n, claim in enumerate(claims, 1))
     return imported_task(BENCHMARK, task_id, prompt, checkpoints)
 
@@ -191,7 +191,7 @@ def _results(row: Mapping[str, str], claims: Sequence[str]) -> tuple[CheckpointR
 
 
 def _letters(claim: str) -> str:
-    """Return a claim without marker, blanks and punctuation, because the scorer rewrites or truncates some of these."""
+    """Return a claim without marker, blanks and punctuation, some of which the scorer rewrites or truncates."""
     return re.sub(r"[\W_]+", "", _MARKER.sub("", claim))
 
 
@@ -210,7 +210,7 @@ def _score(judged: Mapping[str, Any]) -> float:
 
 
 def _trajectory(row: Mapping[str, str], agent: str, condition: str) -> tuple[AnyEvent, ...] | None:
-    """Return the events of the row's conversation, else of its list of tool calls, None if it has neither."""
+    """Return the events of the row's conversation, or else of its list of tool calls, or None if it has neither."""
     if row.get("raw_conversation_history"):
         given = as_list(literal_or_json(row["raw_conversation_history"], "raw_conversation_history"), "the history")
         turns = turns_of([message_of(as_object(each, "a message")) for each in given])
@@ -223,7 +223,7 @@ def _trajectory(row: Mapping[str, str], agent: str, condition: str) -> tuple[Any
 
 
 def _call(given: Mapping[str, Any]) -> ForeignTurn:
-    """Read a call as the harness lists it. An entry without ``tool_name`` belongs to a reference of the dataset."""
+    """Read a call as the harness lists it; an entry without ``tool_name`` is a reference call of the dataset."""
     error, response = given.get("error"), given.get("response")
     result = CallResult(text=str(error or ("" if response is None else response)), is_error=bool(error))
     return call_turn(as_text(given.get("tool_name"), "tool_name"), given.get("parameters"), result)

@@ -1,6 +1,6 @@
 """Format ``mini-swe-agent``: the trajectory files of mini-swe-agent, ``-1`` (commands in text) and ``-1.1`` (tools).
 
-In the first, a reply is a text action and the next message its result, as for every agent without tools.
+In ``-1``, a reply is a text action and the next message is its result, as for every agent without tools.
 """
 
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ def _response(message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _usage(reply: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a reply says of its usage. Its cost is null if it is 0, which stands for an unknown price."""
+    """Return the usage of a reply. A cost of 0 becomes null, because it means that the price is unknown."""
     cost = (reply.get("extra") or {}).get("cost")
     tokens = usage_fields(_response(reply).get("usage") or {})
     return {

@@ -1,4 +1,4 @@
-"""Format ``openai-messages``: conversations as chat messages, one in a file or one a line.
+"""Format ``openai-messages``: conversations as chat messages, one per file or one per line.
 
 A file is a list of messages, an object with ``messages``, or JSON Lines of either.
 """
@@ -49,7 +49,7 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
 def chat_turns(
     messages: Sequence[Mapping[str, Any]], usage_of: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
 ) -> list[ForeignTurn]:
-    """Return the turns of a conversation, with reasoning where its messages show it."""
+    """Return the turns of a conversation, with reasoning if its messages show it."""
     wires = [{**each, "role": "system"} if each.get("role") == "developer" else each for each in messages]
     turns = turns_of([message_of(each) for each in wires])
     if not turns:
@@ -62,7 +62,7 @@ def chat_turns(
 
 
 def usage_fields(usage: Mapping[str, Any]) -> dict[str, int | None]:
-    """Return the tokens of a reply as fields of a turn, from a usage in OpenAI's form."""
+    """Return a reply's tokens as fields of a turn, from a usage in OpenAI's form."""
     details = usage.get("prompt_tokens_details") or {}
     return {
         "input_tokens": optional_count(usage.get("prompt_tokens"), "prompt_tokens"),
@@ -72,7 +72,7 @@ def usage_fields(usage: Mapping[str, Any]) -> dict[str, int | None]:
 
 
 def first_prompt(turns: Sequence[ForeignTurn]) -> str:
-    """Return the first message of the user."""
+    """Return the user's first message."""
     return next((each.content for each in turns[0].request if each.role == "user"), "")
 
 

@@ -1,8 +1,8 @@
 """Format ``openhands``: the event list of OpenHands (a trajectory, or the events of a session in one list).
 
-Its evaluations write JSON Lines (``output.jsonl``) with the list of a run as ``history``, and the name of its task.
+Its evaluations write JSON Lines (``output.jsonl``) with a run's event list as ``history``, and the task's name.
 
-Actions and observations of one reply of the model name its id. Both have its usage, which counts once.
+Actions and observations from one model reply share its id. Both report its usage, which counts once.
 """
 
 from collections import Counter, defaultdict
@@ -69,7 +69,7 @@ def _trajectory(events: Sequence[Mapping[str, Any]], task: str | None) -> tuple[
             messages.append(Message(role="user", content=str(content or "")))
         elif _is_act(event):
             batch = replies[_reply_id(event)] if _reply_id(event) else [event]
-            if event is not batch[0]:  # its reply is a turn already
+            if event is not batch[0]:  # its reply already is a turn
                 continue
             turn, results = _turn(batch, tuple(messages), observations)
             kept |= {str(each.get("id")) for each in batch}
@@ -83,7 +83,7 @@ def _trajectory(events: Sequence[Mapping[str, Any]], task: str | None) -> tuple[
 
 
 def _is_act(event: Mapping[str, Any]) -> bool:
-    """Return whether the agent did something, which its reply may have several of, with other events between them."""
+    """Return whether an event is an act of the agent; one reply may have several, with other events between them."""
     return event.get("source") == "agent" and bool(event.get("action")) and event.get("action") != "system"
 
 
@@ -114,7 +114,7 @@ def _turn(
     request: tuple[Message, ...],
     observations: Mapping[str, Mapping[str, Any]],
 ) -> tuple[ForeignTurn, list[Message]]:
-    """Return the turn of the actions of one reply, and the messages that later requests have of their results."""
+    """Return the turn of one reply's actions, and the messages that show their results in later requests."""
     response = _response(batch[0])
     choice: Mapping[str, Any] = next(iter(response.get("choices") or ()), {})
     usage: dict[str, Any] = usage_fields(response.get("usage") or {})
@@ -138,7 +138,7 @@ def _turn(
 
 
 def _call(event: Mapping[str, Any]) -> ToolCall:
-    """Return the call behind an action: as the model wrote it, otherwise the action itself."""
+    """Return the call behind an action: as the model wrote it, or else the action itself."""
     metadata = event.get("tool_call_metadata") or {}
     call_id = str(metadata.get("tool_call_id") or f"event-{event.get('id')}")
     for choice in _response(event).get("choices") or ():
@@ -151,7 +151,7 @@ def _call(event: Mapping[str, Any]) -> ToolCall:
 
 
 def _outcome(action: Mapping[str, Any], observation: Mapping[str, Any] | None) -> CallResult | None:
-    """Return what came back, and how long that took. Only an observation of kind ``error`` says that it is one."""
+    """Return an action's result and duration. Only an observation of kind ``error`` counts as an error."""
     if observation is None:
         return None
     began, ended = _time(action), _time(observation)
@@ -171,7 +171,7 @@ def _reply_id(event: Mapping[str, Any]) -> str | None:
 
 
 def _time(event: Mapping[str, Any]) -> datetime | None:
-    """Return the time of an event, None without one. Times have no zone, and only their differences are used."""
+    """Return an event's time or None. Times have no zone, and only their differences are used."""
     try:
         return datetime.fromisoformat(str(event.get("timestamp"))).replace(tzinfo=None)
     except ValueError:

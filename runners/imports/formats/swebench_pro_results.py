@@ -122,7 +122,7 @@ def _described(instance_id: str, instance: Mapping[str, Any] | None) -> Task:
 
 
 def _count(instance: Mapping[str, Any], column: str) -> int:
-    """Return how many tests a column lists. The cell holds a list, or a text with JSON or a Python literal."""
+    """Return the number of tests in a column, whose cell holds a list, or text with JSON or a Python literal."""
     try:
         names = literal_or_json(instance.get(column) or [], column)
     except ValueError as error:

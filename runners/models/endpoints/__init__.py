@@ -1,1 +1,1 @@
-"""The door of an endpoint: how fast it may be asked, and whether it answers at all."""
+"""Request gates of endpoints: pacing, and circuit breaking."""

@@ -1,14 +1,14 @@
-"""Whether an endpoint answers at all: a circuit breaker that holds requests back, and says when to stop waiting.
+"""A circuit breaker for one endpoint: holds requests back after failures, and decides when to stop waiting.
 
     closed   requests go out
-    open     several requests in a row failed: the others wait, and one at a time tries again
-    down     waiting does not help, or has lasted too long: requests end at once with the reason, so that the run pauses
+    open     several requests in a row failed: one at a time probes the endpoint while the others wait
+    down     waiting is pointless or has taken too long: requests fail at once with the reason, and the run pauses
 
-A refused key, an empty account, a model that the server does not have, and a request to wait for longer than an outage
-are failures for everybody: the first one is enough. Others may be the fault of one request (an internal error, a
-timeout, a refused path): they open it only if they hit different requests, and while it is open for another reason, a
-refused path gives the endpoint up only after as many. Nothing but an answer closes it; to be asked
-to wait a little is one, and so is a refusal that is about the request (too long, malformed, filtered).
+A rejected key, an empty account, an unknown model, or a retry-after longer than an outage affects every request, so the
+first one takes the endpoint down. Other failures (internal error, timeout, rejected path) may be caused by a single
+request: they open the breaker only if different requests fail. While it is open for another reason, it likewise takes
+several rejected paths to take the endpoint down. Only an answer closes the breaker. A short retry-after counts as an
+answer, and so does a rejection of the request itself (too long, malformed, filtered).
 """
 
 import re
@@ -18,26 +18,26 @@ from lhaw_record.runners.base.conversation.ending import CONTENT_FILTER, CONTEXT
 from lhaw_record.runners.models.protocol import ModelError
 
 OUTAGE_S = 600.0
-"""Seconds for which an endpoint that has answered before is tried again: a choice, longer than a server's restart."""
-_FAILURES = 5  # in a row; a choice: one request makes up to 6 attempts, so one that fails by itself ends soon after
+"""Seconds for which an endpoint that has answered before is probed: a choice, longer than a server restart."""
+_FAILURES = 5  # consecutive; a choice: one request makes up to 6 attempts, so a single bad request ends soon after
 _MAY_BE_THE_REQUEST = frozenset({"server_error", "timeout", "malformed_reply"})
 _REFUSED_STATUSES = frozenset({401, 402, 403, 404})
-_SAID_BY_THE_MODEL = frozenset({CONTEXT_WINDOW, CONTENT_FILTER, ENDLESS_REPLY})  # as a reply with HTTP 200, too
+_SAID_BY_THE_MODEL = frozenset({CONTEXT_WINDOW, CONTENT_FILTER, ENDLESS_REPLY})  # also as a reply with HTTP 200
 # OpenAI and Groq, vLLM: "The model `m` does not exist"; Ollama: "model 'm' not found"; Gemini: "models/m is not found";
-# Anthropic: "model: m"; OpenRouter: "No endpoints found for m". A wrong path is told in other words.
+# Anthropic: "model: m"; OpenRouter: "No endpoints found for m". A wrong path has a different wording.
 _NO_SUCH_MODEL = re.compile(
     r"\(HTTP 404\).*(\bmodels?\b.*\b(not (exist|found)|not_found)|model: \S+$|no endpoints found for)", re.IGNORECASE
 )
-_FIRST_PROBE_S = 5.0  # a choice: a server that reloads takes no more than one wasted request
+_FIRST_PROBE_S = 5.0  # a choice: a restarting server costs at most one wasted request
 _LONGEST_PROBE_S = OUTAGE_S / 10  # so that several tries fit into an outage
 
 
 class Breaker:
-    """The state of one endpoint. All times are monotonic seconds.
+    """The circuit breaker of one endpoint. All times are monotonic seconds.
 
     Args:
-        name: The endpoint in words, for the reason.
-        outage_s: Seconds for which an endpoint that has answered before is tried again.
+        name: The endpoint's name, used in the reason.
+        outage_s: Seconds for which an endpoint that has answered before is probed.
     """
 
     def __init__(self, name: str, outage_s: float = OUTAGE_S) -> None:
@@ -54,40 +54,38 @@ class Breaker:
         self._probe_at_s = -inf
         self._probe_delay_s = _FIRST_PROBE_S
         self.is_probed = False
-        """Whether a request is under way that tries whether the endpoint is back."""
+        """Whether a probe of the endpoint is under way."""
 
     def delay_s(self, now_s: float) -> float:
-        """Return the seconds until the next request may go out: infinite while another one tries."""
+        """Return the seconds until the next request may go out: infinite while a probe is under way."""
         if self.reason is None:
             return 0.0
         return inf if self.is_probed else max(0.0, self._probe_at_s - now_s)
 
     def try_now(self) -> None:
-        """Let the next request out at once."""
+        """Allow the next request immediately."""
         self._probe_at_s = -inf
 
     def sent(self) -> bool:
-        """Count a request that goes out, and return whether it is a probe, for whose result the next one must wait."""
+        """Count a request as sent, and return whether it is a probe, whose result the next request must await."""
         if self.reason is None:
             return False
         self.is_probed = True
         return True
 
     def probe_ended(self, *, has_result: bool) -> None:
-        """Count a probe that has ended. One that was cancelled has no result, so the next request tries at once."""
+        """Count a probe as ended. A cancelled probe has no result, so the next request becomes a probe immediately."""
         self.is_probed = False
         if not has_result:
             self.try_now()
 
     def answered(self) -> None:
-        """Let requests out again."""
         self._has_answered = True
         self.reason, self.is_down = None, False
         self._failures, self._refusals, self._failing_since_s, self._probe_delay_s = 0, 0, inf, _FIRST_PROBE_S
         self._failed_requests.clear()
 
     def failed(self, error: ModelError, request: str, now_s: float, *, is_probe: bool = False) -> None:
-        """Learn from a failed request."""
         is_empty_account = error.http_status == 402 or (error.kind == "rate_limit" and not error.is_retryable)
         is_refused = is_empty_account or error.http_status in _REFUSED_STATUSES
         if error.kind == "rate_limit" and not is_empty_account:
@@ -96,7 +94,7 @@ class Breaker:
         if not is_refused and error.kind != "connection" and error.kind not in _MAY_BE_THE_REQUEST:
             if error.http_status is not None or error.kind in _SAID_BY_THE_MODEL:
                 self.answered()
-            elif is_probe:  # it says nothing about the endpoint
+            elif is_probe:  # the result says nothing about the endpoint
                 self.try_now()
             return
         self._failures += 1
@@ -115,7 +113,7 @@ class Breaker:
         return self._failures >= _FAILURES and (error.kind == "connection" or len(self._failed_requests) > 1)
 
     def _refused_for_now(self, error: ModelError, now_s: float, *, is_probe: bool) -> None:
-        """Give up an endpoint that refuses everything for too long, or asks to wait for too long."""
+        """Mark the endpoint as down if it has rejected requests for too long or asks for too long a wait."""
         if is_probe:
             self.answered()
         self._has_answered = True

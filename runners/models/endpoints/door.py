@@ -1,8 +1,8 @@
-"""The door of an endpoint, through which every request of this process to it goes, whoever makes it.
+"""The request gate of an endpoint, which every request from this process to that endpoint passes through.
 
-Agents, simulated users, judges and generators that ask one model at one address with one key share a door. Requests
-go out in the order in which they came. The time at the door is neither the agent's nor the model's: the reply and the
-error say how long a request was held (``held_s``).
+Requests to the same model, address and key share a gate, whether an agent, simulated user, judge or generator sends
+them. The gate sends them in order of arrival. The wait at the gate counts neither as the agent's time nor as model
+latency; replies and errors report it as ``held_s``.
 """
 
 import time
@@ -24,17 +24,17 @@ from lhaw_record.runners.models.endpoints.pace import Pace
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 
 INTERRUPTED = "interrupted"
-"""The kind of failure of a request that was not sent because the work was interrupted."""
+"""Error kind of a request that was not sent because the run was interrupted."""
 
 _WINDOW_S = 60.0  # of DoorState.per_minute
 
 
 class DoorState(msgspec.Struct, frozen=True, kw_only=True):
-    """An endpoint as progress shows it.
+    """The state of an endpoint as shown in the progress display.
 
-    ``per_minute`` counts answers in the last minute. ``refused`` and ``failed`` count requests since the process began:
-    those refused because there were too many, and those that failed otherwise. ``held_s`` is the time until the next
-    request may go out, with the reason in ``why``; 0 while one tries whether the endpoint is back.
+    ``per_minute`` counts answers in the last minute. Since the process started, ``refused`` counts rate-limited
+    requests, and ``failed`` counts other failures. ``held_s`` is the time until the next request may go out, and
+    ``why`` is the reason; ``held_s`` is 0 during a probe.
     """
 
     name: str
@@ -49,7 +49,7 @@ class DoorState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Passage:
-    """One request through the door. :meth:`answered` must be called with its reply."""
+    """One request passing through the gate. :meth:`answered` must be called with its reply."""
 
     def __init__(self, door: "Door", request: Callable[[], str]) -> None:
         self._door = door
@@ -60,24 +60,23 @@ class Passage:
         self.is_probe = False
 
     def answered(self, reply: ModelReply) -> ModelReply:
-        """Learn from a reply, and return it with the time that its request was held."""
+        """Update the gate from a reply, and return the reply with its ``held_s``."""
         self.has_ended = True
         self._door._answered(reply, self.sent_s)
         return msgspec.structs.replace(reply, held_s=self.held_s)
 
 
 class Door:
-    """The door of one endpoint.
+    """The request gate of one endpoint.
 
     Args:
-        name: The endpoint in words: the model and its address.
-        pace: How fast it may be asked.
-        breaker: Whether it answers.
-        clock: Returns monotonic seconds.
+        name: The model and its address, for messages.
+        pace: Limits the request rate.
+        breaker: The endpoint's circuit breaker.
     """
 
     are_closed: ClassVar[bool] = False
-    """Whether no request may go out through any door of this process."""
+    """Whether all request gates in this process are closed."""
 
     def __init__(
         self,
@@ -117,7 +116,7 @@ class Door:
             self._wake()
 
     def state(self) -> DoorState:
-        """Return the state for people to see."""
+        """Return the state for the progress display."""
         now_s = self._clock()
         self._forget(now_s)
         breaker_s = 0.0 if self._breaker.is_probed else self._breaker.delay_s(now_s)
@@ -134,7 +133,7 @@ class Door:
         )
 
     def try_now(self) -> None:
-        """Let one request try an endpoint that is down, because a new run begins."""
+        """Let one request probe an endpoint that is down, because a new run begins."""
         self._breaker.try_now()
         self._wake()
 
@@ -177,7 +176,7 @@ class Door:
         self._forget(now_s)
 
     def _failed(self, error: ModelError, passage: Passage) -> None:
-        """Learn from a failure, and tell its caller what to expect."""
+        """Update the gate from a failure, and set the error's outlook for the caller."""
         now_s = self._clock()
         is_refusal = error.kind == "rate_limit" and error.is_retryable
         if is_refusal:
@@ -204,7 +203,7 @@ class Door:
 
 @cache
 def door_of(name: str, address: str, key_digest: str) -> Door:
-    """Return the door of an endpoint. Callers with the same model, address and key get the same one."""
+    """Return the request gate for a model, address and key; the same arguments give the same gate."""
     door = Door(f"{name} at {address}")
     _DOORS.append(door)
     return door
@@ -214,16 +213,15 @@ _DOORS: list[Door] = []
 
 
 def try_doors_now() -> None:
-    """Let one request try every endpoint that is down."""
     for door in _DOORS:
         door.try_now()
 
 
 @contextmanager
 def closable_doors() -> Iterator[Callable[[], None]]:
-    """Give the block what closes all doors until its end.
+    """Yield a function that closes all request gates until the block ends.
 
-    Requests that wait then fail as ``interrupted``, and so do new ones. Those under way go on, because they are paid.
+    Waiting and new requests then fail as ``interrupted``. Requests already sent continue, because they are paid for.
     """
 
     def close() -> None:
@@ -238,6 +236,6 @@ def closable_doors() -> Iterator[Callable[[], None]]:
 
 
 def door_states() -> list[DoorState]:
-    """Return the state of every door that something has gone through."""
+    """Return the state of every request gate that has been used."""
     states = [door.state() for door in _DOORS]
     return [state for state in states if state.answered + state.refused + state.failed + state.under_way]

@@ -1,4 +1,4 @@
-"""What a provider says about its limits: in the headers of replies and refusals, and in Gemini's error bodies.
+"""Parses rate-limit information from response headers and Gemini's error bodies.
 
     OpenAI        x-ratelimit-limit-requests: 60, -remaining-requests: 59, -reset-requests: 1s (a duration: 6m0s, 12ms);
                   the same for -tokens (platform.openai.com/docs/guides/rate-limits). Groq, Azure and others copy it.
@@ -7,7 +7,7 @@
     Gemini        a google.rpc.RetryInfo in the error's details: "retryDelay": "37s"
     all           retry-after: seconds or a date (RFC 9110, 10.2.3); retry-after-ms
 
-"reset" is the time until the allowance is whole again, so it refills by (limit - remaining) / reset a second.
+"reset" is the time until the allowance is full again, so it refills at (limit - remaining) / reset per second.
 """
 
 import datetime as dt
@@ -21,7 +21,7 @@ import msgspec
 
 from lhaw_record.recorder.events.values import Usage
 
-_PREFIX = "llm_provider-"  # litellm's, for the headers of a reply
+_PREFIX = "llm_provider-"  # litellm's prefix for response headers
 _OPENAI = re.compile(r"x-ratelimit-(limit|remaining|reset)-(requests|tokens)")
 _ANTHROPIC = re.compile(r"anthropic-ratelimit-(requests|tokens|input-tokens|output-tokens)-(limit|remaining|reset)")
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
@@ -30,9 +30,9 @@ _RETRY_DELAY = re.compile(r"google\.rpc\.RetryInfo\"[^{}]*?\"retryDelay\"\s*:\s*
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """What is left of one limit. ``name`` is requests, tokens, input-tokens or output-tokens.
+    """The remaining amount of one limit. ``name`` is requests, tokens, input-tokens or output-tokens.
 
-    ``reset_s`` is the time in seconds until it is whole again, or None if the provider does not say.
+    ``reset_s`` is the time in seconds until it is full again, or None if the provider does not say.
     """
 
     name: str
@@ -42,13 +42,13 @@ class Allowance(msgspec.Struct, frozen=True):
 
 
 def rate_limit_headers(headers: Mapping[str, object]) -> dict[str, str]:
-    """Return the headers that are about limits, with names in lower case and without litellm's prefix."""
+    """Return the rate-limit headers, with lower-case names and without litellm's prefix."""
     named = {str(name).lower().removeprefix(_PREFIX): str(value) for name, value in headers.items()}
     return {name: value for name, value in named.items() if "ratelimit" in name or name.startswith("retry-after")}
 
 
 def allowances(headers: Mapping[str, str], wall_s: float | None = None) -> list[Allowance]:
-    """Return the allowances that the headers describe. Incomplete and implausible ones are left out."""
+    """Return the allowances described by the headers, omitting incomplete and implausible ones."""
     wall_s = time.time() if wall_s is None else wall_s
     found: dict[str, dict[str, float]] = {}
     has_anthropic = any(name.startswith("anthropic-ratelimit-") for name in headers)
@@ -82,7 +82,7 @@ def retry_after_s(headers: Mapping[str, str], body: str = "") -> float | None:
 
 
 def tokens_used(usage: Usage) -> dict[str, int]:
-    """Return the tokens of a reply by the allowance that they count against. Unknown counts are left out."""
+    """Return a reply's token counts, keyed by the allowance that they count against. Unknown counts are omitted."""
     counts = {"input-tokens": usage.input_tokens, "output-tokens": usage.output_tokens}
     known = {name: count for name, count in counts.items() if count is not None}
     return {**known, "tokens": sum(known.values())} if known else {}
@@ -100,7 +100,7 @@ def _reset_s(value: str, wall_s: float) -> float | None:
         instant = dt.datetime.fromisoformat(value.strip())
     except ValueError:
         return None
-    cut_s = 0.0 if instant.microsecond else 0.5  # whole seconds: it is up to a second later
+    cut_s = 0.0 if instant.microsecond else 0.5  # truncated to seconds: the true instant is up to 1 s later
     return max(0.0, instant.timestamp() + cut_s - wall_s) if instant.tzinfo else None
 
 

@@ -1,15 +1,15 @@
-"""How fast an endpoint may be asked. The pace is learned from its refusals and from its headers; time is an argument.
+"""Adaptive rate limiting of one endpoint, learned from its 429 responses and headers. Callers pass in the time.
 
-Three limits hold at once, because providers have all three and say little about them:
+Three limits apply at once, because providers have all three and document them poorly:
 
-    concurrency   requests under way: doubles in every round trip until the first refusal, then grows by 5 % in each
-                  and shrinks by a fifth at each refusal (slow start, then additive increase, multiplicative decrease)
-    rate          requests a second: unlimited until the first refusal, then what was accepted since the refusal
-                  before. It comes back quickly to just below the rate that was refused, and grows slowly from there
-    buckets       what the provider's headers say: requests or tokens that are left, and when they are back
+    concurrency   requests under way: doubles every round trip until the first 429, then grows by 5 % per round trip
+                  and shrinks by a fifth at each 429 (slow start, then additive increase, multiplicative decrease)
+    rate          requests per second: unlimited until the first 429, then the rate accepted since the previous 429.
+                  It recovers quickly to just below the rate that was refused, and grows slowly from there
+    buckets       requests or tokens remaining according to the provider's headers, and when they refill
 
-A refusal holds back every request until the time that the provider asked for. Several requests that were sent and
-refused together count once.
+A 429 holds back every request until the time given by the provider. Several requests that were sent together and
+refused together count as one refusal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,29 +17,29 @@ from math import inf
 
 from lhaw_record.runners.models.endpoints.hints import Allowance
 
-# Where no other origin is named, a value is a choice between the refusals and the time that the simulated servers of
-# tests/runners/models/endpoints/test_pace.py need; its cases (rates from 0.2 to 20/s, bursts, latencies up to 4 s,
-# processes that share a limit) hold the bounds.
+# Unless a source is given, a value is a trade-off between 429 responses and total time on the simulated servers of
+# tests/runners/models/endpoints/test_pace.py, which assert bounds for rates from 0.2 to 20/s, bursts, latencies up to
+# 4 s, and processes that share a limit.
 _FIRST_CONCURRENCY = 4.0  # the first window of TCP's slow start (RFC 3390: up to 4 segments)
-_GROWTH = 0.05  # additive increase of the window in one round trip, as a share of it
-_SHRINKING = 0.8  # multiplicative decrease; CUBIC's is 0.7 (RFC 9438, 4.6), for refusals that cost more than here
-_ROOM = 1.25  # of requests under way above rate times latency (Little's law), because latencies vary
-_MARGIN = 1.1  # of tokens in a bucket above the mean request's, because requests grow with the conversation
-_BELOW_MEASURED = 0.95  # of an accepted rate, so that requests do not arrive too early by jitter
-_SEARCH_GROWTH = 0.2  # of the rate in one round trip, while no rate was refused
-_SLOWEST_AT_ONCE = 0.7  # of the rate: one refusal takes no more, else processes that share a limit squeeze one out
-_APPROACH = 0.1  # of the distance to the rate that was refused, in one round trip
-_PROBE_GROWTH = 0.002  # of the rate in one round trip above it, so that an exact limit refuses seldom
-_CALLS_TO_PROBE_TWICE_AS_FAST = 32  # answers without a refusal, so that a limit that was raised is found soon
+_GROWTH = 0.05  # additive increase of the window per round trip, as a fraction
+_SHRINKING = 0.8  # multiplicative decrease; CUBIC's is 0.7 (RFC 9438, 4.6), but packet loss costs more than a 429
+_ROOM = 1.25  # factor of concurrency over rate times latency (Little's law), because latencies vary
+_MARGIN = 1.1  # factor over the mean request's tokens, because requests grow with the conversation
+_BELOW_MEASURED = 0.95  # fraction of an accepted rate, so that jitter does not make requests arrive too early
+_SEARCH_GROWTH = 0.2  # of the rate per round trip, until a rate is refused
+_SLOWEST_AT_ONCE = 0.7  # largest cut by one 429, else processes sharing a limit starve one of them
+_APPROACH = 0.1  # of the distance to the refused rate, per round trip
+_PROBE_GROWTH = 0.002  # of the rate per round trip above the refused rate, to keep 429s rare
+_CALLS_TO_PROBE_TWICE_AS_FAST = 32  # answers without a 429, to find a raised limit soon
 _FIRST_BACKOFF_S = 1.0  # as RetryPolicy.first_delay_s
-_LONGEST_BACKOFF_S = 60.0  # the providers' limits are for a minute (see hints.py), so a longer wait frees nothing more
+_LONGEST_BACKOFF_S = 60.0  # providers' limits are per minute (see hints.py), so waiting longer frees nothing more
 _SLOWEST_PER_S = 1.0 / _LONGEST_BACKOFF_S
-_SHORTEST_S = 0.001  # of a measured time, against a division by zero; retry-after-ms has no shorter one
-_WEIGHT_OF_LATEST = 0.1  # of a running mean: about the last ten requests count
+_SHORTEST_S = 0.001  # lower bound of measured times, to avoid division by zero; the unit of retry-after-ms
+_WEIGHT_OF_LATEST = 0.1  # in a running mean over about the last ten requests
 
 
 class _Bucket:
-    """An allowance that refills steadily, as the provider last described it."""
+    """A token bucket that refills steadily, as last described by the provider."""
 
     def __init__(self) -> None:
         self._capacity = inf
@@ -48,7 +48,7 @@ class _Bucket:
         self._at_s = 0.0
 
     def described(self, said: Allowance, now_s: float, sent_s: float, under_way: float) -> None:
-        """Take over what the provider says, which was true when it got the request."""
+        """Update the bucket from a reply's headers, which describe its level when the provider received the request."""
         if said.reset_s and said.remaining < said.limit:
             self._per_s = (said.limit - said.remaining) / said.reset_s
         told = said.remaining + (now_s - sent_s) * self._per_s
@@ -57,11 +57,10 @@ class _Bucket:
         self._capacity, self._at_s = said.limit, now_s
 
     def take(self, amount: float, now_s: float) -> None:
-        """Use up a part."""
         self._level, self._at_s = self._refilled(now_s) - min(amount, self._capacity), now_s
 
     def delay_s(self, amount: float, now_s: float) -> float:
-        """Return the seconds until there is enough for a request."""
+        """Return the seconds until the bucket holds enough for a request."""
         missing = min(_MARGIN * amount, self._capacity) - self._refilled(now_s)
         return missing / self._per_s if missing > 0 and self._per_s > 0 else 0.0
 
@@ -70,7 +69,7 @@ class _Bucket:
 
 
 class Pace:
-    """The pace at which one endpoint accepts requests. All times are monotonic seconds."""
+    """The request pace that one endpoint accepts. All times are monotonic seconds."""
 
     def __init__(self) -> None:
         self.concurrency = _FIRST_CONCURRENCY
@@ -89,32 +88,30 @@ class Pace:
         self._costs: dict[str, float] = {}
 
     def delay_s(self, now_s: float) -> float:
-        """Return the seconds until the next request may go out; infinite until a running one has ended."""
+        """Return the seconds until the next request may go out; infinite until a request under way ends."""
         if self.in_flight >= int(self.concurrency):
             return inf
         empty = (bucket.delay_s(self._cost(name), now_s) for name, bucket in self._buckets.items())
         return max(0.0, self.cooldown_until_s - now_s, self._next_s - now_s, *empty)
 
     def sent(self, now_s: float) -> None:
-        """Count a request that goes out now."""
         self.in_flight += 1
         if self._epoch_began_s is None:
             self._epoch_began_s = now_s
         if self.rate_per_s is not None:
             spacing_s = 1.0 / self.rate_per_s
-            self._is_rate_bound = now_s - self._next_s < 0.5 * spacing_s  # nearer to its turn than to the next one
+            self._is_rate_bound = now_s - self._next_s < 0.5 * spacing_s  # closer to its slot than to the next one
             self._next_s = max(now_s, self._next_s) + spacing_s
         for name, bucket in self._buckets.items():
             bucket.take(self._cost(name), now_s)
 
     def ended(self) -> None:
-        """Count a request that ended in a way that says nothing about the pace."""
+        """Count a request that ended without information about the pace."""
         self.in_flight -= 1
 
     def answered(
         self, now_s: float, sent_s: float, said: Sequence[Allowance] = (), used: Mapping[str, int] | None = None
     ) -> None:
-        """Learn from an answered request."""
         is_filled = self.in_flight >= 0.5 * self.concurrency  # less says nothing about the window (RFC 9438, 5.8)
         self.in_flight -= 1
         self._accepted += 1
@@ -133,7 +130,6 @@ class Pace:
     def refused(
         self, now_s: float, sent_s: float, retry_after_s: float | None = None, said: Sequence[Allowance] = ()
     ) -> None:
-        """Learn from a request that was refused because there were too many."""
         self._describe(said, now_s, sent_s)
         empty_s = max((bucket.delay_s(self._cost(name), now_s) for name, bucket in self._buckets.items()), default=0.0)
         wait_s = retry_after_s if retry_after_s is not None else empty_s or self._backoff_s
@@ -144,9 +140,9 @@ class Pace:
         self.cooldown_until_s = max(self.cooldown_until_s, now_s + wait_s)
 
     def _grown(self, rate_per_s: float) -> float:
-        """Return the rate after one more answer. Growing further than the last refused rate goes slowly.
+        """Return the rate after one more answer. Growth is slow above the last refused rate.
 
-        All answers of one round trip together bring one step, because each was requested at the old rate.
+        All answers of one round trip together count as one step, because each was requested at the old rate.
         """
         step = 1.0 / max(1.0, rate_per_s * (self._latency_s or 0.0))
         if self._refused_per_s is None:
@@ -162,15 +158,15 @@ class Pace:
             measured = _BELOW_MEASURED * self._accepted / took_s
         else:
             measured = (self.rate_per_s or 1.0 / max(wait_s, _SHORTEST_S)) / 2.0
-        if self._accepted or self._refused_per_s is None:  # else another process took it all: that is no new limit
+        if self._accepted or self._refused_per_s is None:  # otherwise another process used it all: no new limit
             self._refused_per_s = self.rate_per_s
-        if self.rate_per_s is not None:  # what was accepted while the rate still grew is too low
+        if self.rate_per_s is not None:  # the accepted rate is too low while the rate still grows
             least, most = _SLOWEST_AT_ONCE * self.rate_per_s, _BELOW_MEASURED * self.rate_per_s
             measured = min(most, max(least, measured))
-        else:  # the first replies may have been slow for reasons of their own
+        else:  # the first replies may have been slow for other reasons
             measured = max(measured, 1.0 / max(wait_s, _SHORTEST_S))
         self.rate_per_s = max(measured, _SLOWEST_PER_S)
-        needed = _ROOM * self.rate_per_s * (self._latency_s or 0.0)  # Little's law: else the rate is out of reach
+        needed = _ROOM * self.rate_per_s * (self._latency_s or 0.0)  # Little's law: otherwise the rate is unreachable
         used = min(self.concurrency, float(self.in_flight))
         self.concurrency = max(1.0, _SHRINKING * used, min(used, needed))
         self._next_s = now_s + wait_s
@@ -182,10 +178,9 @@ class Pace:
             bucket.described(each, now_s, sent_s, self.in_flight * self._cost(each.name))
 
     def _cost(self, name: str) -> float:
-        """Return the expected use of an allowance by one request."""
+        """Return the expected amount of an allowance that one request consumes."""
         return 1.0 if name == "requests" else self._costs.get(name, 1.0)
 
 
 def _mixed(before: float, latest: float) -> float:
-    """Return a running mean."""
     return before + _WEIGHT_OF_LATEST * (latest - before)

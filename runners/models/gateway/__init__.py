@@ -1,1 +1,1 @@
-"""The LLM gateway. Unmodified agents call their model through it, so it can record them and inject messages."""
+"""The LLM gateway, which records the model calls of unmodified agents and injects messages."""

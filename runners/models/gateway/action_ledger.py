@@ -1,8 +1,8 @@
-"""Tracks which actions of a trial behind the gateway have started and which have finished.
+"""Tracks which actions of a trial behind the gateway have started and finished.
 
-The gateway does not see an action being executed. So an action starts when a later request of the main thread contains
-the reply that called it, and finishes when a request contains its result. What a sub-agent does belongs to the action
-that started the sub-agent. runners/base/conversation/actions.py defines what an action is.
+The gateway does not see actions being executed. An action therefore starts when a later request of the main thread
+contains the reply that called it, and finishes when a request contains its result. A sub-agent's work belongs to the
+action that started the sub-agent. runners/base/conversation/actions.py defines actions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from lhaw_record.runners.models.gateway.served_replies import ReplyOccurrence, S
 from lhaw_record.runners.models.gateway.wires.protocol import RequestTurn
 
 _Key = tuple[str, int]
-"""A model call, and the position of the action in that call's reply."""
+"""A model call, and the action's position in that call's reply."""
 
 
 class ActionChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """The actions that, according to one request, have started or finished. Each has its key."""
+    """The actions that have started or finished according to one request, each with its key."""
 
     started: tuple[tuple[_Key, ServedReply, ActionStarted], ...] = ()
     finished: tuple[tuple[_Key, ActionFinished], ...] = ()
@@ -52,7 +52,7 @@ class ActionLedger:
         now_ns: int,
         has_tools: bool,
     ) -> ActionChanges:
-        """Return the changes that a request of the main thread shows."""
+        """Return the changes shown by a request of the main thread."""
         started: list[tuple[_Key, ServedReply, ActionStarted]] = []
         finished: list[tuple[_Key, ActionFinished]] = []
         for reply in replies:
@@ -79,7 +79,7 @@ class ActionLedger:
         return ActionChanges(started=tuple(started), finished=tuple(finished))
 
     def changes_at_end(self, replies: Sequence[ServedReply]) -> ActionChanges:
-        """Return the changes for the last replies, after which the agent ended.
+        """Return the changes for the last replies before the agent ended.
 
         Their actions start, but the results of their calls are unknown.
         """
@@ -99,7 +99,7 @@ class ActionLedger:
         return ActionChanges(started=tuple(started), finished=tuple(finished))
 
     def unfinished(self, now_ns: int) -> ActionChanges:
-        """Return a finish for every action whose result was never seen. Its duration is an upper limit."""
+        """Return a finish for every action whose result was never seen. Its duration is an upper bound."""
         ends = [
             (key, self._finished(self._index[key], reply, key[1], None, now_ns))
             for key, reply in self._unfinished.items()
@@ -107,7 +107,7 @@ class ActionLedger:
         return ActionChanges(finished=tuple(ends))
 
     def executed(self, action_index: int, result: ToolResult, took_ms: float) -> None:
-        """Keep what is known of an action that was executed through us, until its result is shown."""
+        """Store the result and duration of an action that the gateway executed, until a request shows its result."""
         self._executed.setdefault(action_index, (result, took_ms))
 
     def commit(self, changes: ActionChanges) -> None:
@@ -138,7 +138,7 @@ class ActionLedger:
     def _finished(
         self, index: int, reply: ServedReply, position: int, shown: RequestTurn | None, now_ns: int
     ) -> ActionFinished:
-        """Return the finish of an action: its result as the agent shows it, the rest as it was executed, if by us."""
+        """Build an action's finish from the result shown by the agent and the gateway's execution data, if any."""
         is_malformed = actions_of(reply.message)[position].kind == "malformed"
         finished = ActionFinished(
             action_index=index,
@@ -161,7 +161,7 @@ class ActionLedger:
 
 
 def _told(place: ReplyOccurrence) -> RequestTurn | None:
-    """Return the result that a folded history tells of, as a turn."""
+    """Return the result quoted in a folded history, as a turn."""
     return (
         RequestTurn(message=Message(role="user", content=place.told_result)) if place.told_result is not None else None
     )
@@ -172,8 +172,5 @@ def _started(index: int, reply: ServedReply, position: int) -> ActionStarted:
 
 
 def _share_ms(reply: ServedReply, now_ns: int) -> float:
-    """Return the time since a reply was served divided by its actions, in milliseconds.
-
-    The gateway cannot see how long each action took.
-    """
+    """Return the ms since a reply was served, divided by its action count, as single durations are unknown."""
     return (now_ns - reply.served_ns) / 1e6 / action_count_of(reply.message)

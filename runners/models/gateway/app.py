@@ -1,8 +1,8 @@
-"""The gateway over HTTP. Each trial has its own address, where its agent speaks one of four protocols.
+"""The gateway's HTTP application. Each trial has its own address, where its agent uses one of four wire formats.
 
-The key in the path is a secret: a client that knows the key is taken to be the trial's agent. A trial may also require
-a token, as a bearer token or in the place that Anthropic's, Azure's and Google's clients use. Trials are looked up by a
-digest of their key, and tokens are compared in constant time, so that neither can be guessed piece by piece.
+The key in the path is a secret: any client that knows it is treated as the trial's agent. A trial may also require a
+token, sent as a bearer token or in the headers that Anthropic's, Azure's and Google's clients use. Trials are looked up
+by a digest of their key, and tokens are compared in constant time, to prevent timing attacks.
 """
 
 import hashlib
@@ -47,7 +47,6 @@ class Gateway:
 
     Args:
         max_body_bytes: Requests with a larger body are refused.
-        patience: Time limits for models and readers.
     """
 
     def __init__(self, *, max_body_bytes: int = 64 << 20, patience: Patience | None = None) -> None:
@@ -56,18 +55,18 @@ class Gateway:
         self._trials: dict[bytes, _Trial] = {}
 
     def open(self, key: str, session: TrialSession, token: str | None = None) -> None:
-        """Accept requests for a trial at ``/t/KEY``. The key must be long, random and valid in a URL path."""
+        """Accept requests for a trial at ``/t/KEY``. The key must be long, random and URL-safe."""
         if _digest(key) in self._trials:
             raise ValueError("a trial with this key is open; use a new random key")
         self._trials[_digest(key)] = _Trial(session, token)
 
     def close(self, key: str) -> None:
-        """Accept no more requests for a trial. The caller must close the trial's session separately."""
+        """Stop accepting requests for a trial. The caller must close the trial's session separately."""
         self._trials.pop(_digest(key), None)
 
     @property
     def routes(self) -> list[Route | WebSocketRoute]:
-        """The routes that the gateway adds to an application."""
+        """The routes to add to an application."""
         path = "/t/{trial}/{rest:path}"
         return [Route(path, _Endpoint(self._answer), methods=_METHODS), WebSocketRoute(path, _refuse_websocket)]
 
@@ -188,7 +187,7 @@ def read(reader: Callable[[Body], WireRequest], raw: bytes) -> WireRequest:
 
 
 def decoded(raw: bytes) -> Body:
-    """Decode a JSON object. Half a surrogate pair, which some clients send, becomes a question mark."""
+    """Decode a JSON object. A lone surrogate, which some clients send, becomes a question mark."""
     try:
         body = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):
@@ -222,7 +221,7 @@ class _Endpoint:
 
 
 async def _refuse_websocket(socket: WebSocket) -> None:
-    """Refuse a WebSocket, with status 426 if the server can send one, so that clients fall back to HTTP at once."""
+    """Refuse a WebSocket, with status 426 if the server supports it, so that clients fall back to HTTP at once."""
     if "websocket.http.response" in socket.scope.get("extensions", {}):
         await socket.send({"type": "websocket.http.response.start", "status": 426, "headers": _UPGRADE})
         await socket.send({"type": "websocket.http.response.body", "body": b""})
@@ -231,9 +230,9 @@ async def _refuse_websocket(socket: WebSocket) -> None:
 
 
 def _path_of(rest: str) -> str:
-    """Return the path without its version, because some clients add ``v1`` to a base URL that already has it.
+    """Return the path without its version, because some clients append ``v1`` to a base URL that already has it.
 
-    Azure's clients put the name of the deployment into it; it is also in the body.
+    Azure's clients include the deployment name in the path; it is also in the body.
     """
     path = rest.strip("/")
     while version := _VERSIONS.match(path):
@@ -242,7 +241,7 @@ def _path_of(rest: str) -> str:
 
 
 def _wire_of(path: str, headers: Mapping[str, str]) -> WireFormat:
-    """Return the wire for a path. For an unknown path, guess the wire whose error format the client reads."""
+    """Return the wire for a path. For an unknown path, guess the wire whose error format the client can parse."""
     for wire in WIRES:
         if path == wire.path or path.startswith(f"{wire.path}/"):
             return wire

@@ -1,4 +1,4 @@
-"""The calls and replies of a trial at the gateway, while they are under way, and what limits them."""
+"""Calls and replies of a trial that are under way at the gateway, and the trial's limits."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
@@ -14,11 +14,11 @@ from lhaw_record.runners.models.gateway.wires.protocol import Body
 from lhaw_record.runners.models.protocol import ModelError
 
 CLIENT_GONE = "client_gone"
-"""The error kind of a call whose client left before the reply was ready."""
+"""Error kind of a call whose client disconnected before the reply was ready."""
 
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
-    """An action that was served but whose result no request has shown yet. ``action_index`` is its future number.
+    """A served action whose result no request has shown yet. ``action_index`` is the number that it will get.
 
     A text action has no ``call_id`` and is named ``message``. An agent without tools may execute it.
     """
@@ -30,9 +30,9 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a trial: replies to its main thread, actions, and USD for all of its calls. None means no limit.
+    """The limits of a trial: replies to its main thread, actions, and total cost in USD. None means no limit.
 
-    The agent executes the actions of a reply itself, so a batch can exceed the limit before a request shows it.
+    The agent executes a reply's actions itself, so a batch can exceed the limit before a request shows it.
     """
 
     max_turns: int | None = None
@@ -41,10 +41,10 @@ class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply on its way to the agent, with the thread and the call that it answers.
+    """A reply to be sent to the agent, with its thread and model call.
 
-    ``rest`` holds the end of a stream, of which the agent has the beginning. It is None if nothing was streamed.
-    ``headers`` are those of the provider that the agent should see.
+    ``rest`` is the remainder of a stream whose beginning the agent already has, or None if nothing was streamed.
+    ``headers`` are the provider's headers to pass on to the agent.
     """
 
     body: Body
@@ -55,9 +55,9 @@ class SessionReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PendingReply(msgspec.Struct, frozen=True, kw_only=True):
-    """A model call that is waiting for its reply. One for embeddings has no ``decision`` and no ``reply_id``.
+    """A model call that is waiting for its reply. A call for embeddings has no ``decision`` and no ``reply_id``.
 
-    ``failed_usage`` returns what is known of its usage if it fails.
+    ``failed_usage`` returns the known usage if the call fails.
     """
 
     call_id: str
@@ -70,20 +70,17 @@ class PendingReply(msgspec.Struct, frozen=True, kw_only=True):
     relay: StreamRelay | None = None
 
     def took_ms(self, until_ns: int, held_s: float) -> float:
-        """Return the milliseconds of the call until some time, without those for which it waited to be sent."""
+        """Return the milliseconds from the start of the call to ``until_ns``, minus the wait before it was sent."""
         return round((until_ns - self.began_ns) / 1e6 - held_s * 1e3, 3)
 
     def first_token_ms(self, held_s: float) -> float | None:
-        """The milliseconds until the first piece of the reply's text, or None if it did not come as a stream."""
+        """The milliseconds to the first chunk of text, or None if the reply was not streamed."""
         token_ns = self.relay.first_token_ns if self.relay is not None else None
         return None if token_ns is None else self.took_ms(token_ns, held_s)
 
 
 def at_least(usage: Usage) -> Usage:
-    """Return a lower bound of a broken stream's usage: unreported numbers count as zero.
-
-    An unknown price of tokens that were reported stays unknown.
-    """
+    """Return a lower bound of a broken stream's usage: missing counts become 0; an unknown price stays unknown."""
     known = {name: value or 0 for name, value in msgspec.structs.asdict(usage).items()}
     if usage.input_tokens is not None and usage.output_tokens is not None:
         known["cost_usd"] = usage.cost_usd

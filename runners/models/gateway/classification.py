@@ -1,19 +1,21 @@
-"""Decides which thread of a trial a request belongs to: the main thread, a sub-agent's thread, or a side call's.
+"""Classifies each request of a trial by thread: the main thread, a sub-agent, or a side call.
 
-The first rule that applies decides. A request is
+The first rule that applies decides:
 
-1. what was declared;
-2. a retry: it repeats a conversation without a reply, or has a header that counts attempts;
-   of the main thread, if the agent was just started again for another request, by rule 7 as before there was one;
-3. of a sub-agent, by its header: a name that ends in ``-subagent``, ``parent-...-id``, or an ``agent-id`` that is not
-   the main thread's;
-4. a side call (a summary, a title, a plan): it contains a thread's reply but offers no tools, or, where that thread has
-   none, keeps less than half of its system texts; also, before rule 2, a request for one token, which keeps a cache;
-5. of a sub-agent, a fork: it contains a reply that a waiting call already continues;
-6. of the latest thread whose replies it contains, in turns, folded into one text or summarised;
-7. new. Before there is a main thread: with tools the main thread, without a side call, of which the first that goes on
-   becomes the main thread. Later the main thread, restarted, with its ``thread-id``, or its task or opening and the
-   same tools; else with tools a sub-agent, without a side call.
+1. Declared: a declaration names the thread.
+2. Retry: the request repeats a conversation that got no reply, or has a header that counts attempts. Exception: if the
+   agent was just started again for another request, rule 7 applies as if there were no main thread yet.
+3. Sub-agent by header: a name that ends in ``-subagent``, ``parent-...-id``, or an ``agent-id`` that is not the main
+   thread's.
+4. Side call (a summary, title or plan): the request contains a thread's reply but offers no tools; if the thread has no
+   tools either, the request must keep less than half of the thread's system texts. Also, before rule 2, a request for
+   one token, which keeps a cache alive.
+5. Forked sub-agent: the request contains a reply that a waiting call already continues.
+6. Continuation of the latest thread whose replies the request contains, as turns, folded into one text, or summarised.
+7. New conversation. Before there is a main thread, a conversation with tools becomes the main thread; one without tools
+   is a side call, and the first of these that continues becomes the main thread. Later, it is the main thread restarted
+   if it has its ``thread-id``, or its task or opening and the same tools. Otherwise it is a sub-agent if it has tools,
+   else a side call.
 
 The reason is recorded with every call, because some histories are ambiguous.
 """
@@ -42,15 +44,15 @@ from lhaw_record.runners.models.streams.reading import fields
 
 _LENGTH_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _TAKEN_OVER = 3
-"""So many replies of its own show that a conversation with the main thread's history goes on in its place."""
+"""Number of replies after which a conversation with the main thread's history replaces the main thread."""
 
 
 class Classification(msgspec.Struct, frozen=True, kw_only=True):
-    """Which thread a request belongs to, and why. ``thread_id`` is None for a new thread.
+    """The thread that a request belongs to, and why. ``thread_id`` is None for a new thread.
 
     ``kind`` is the thread's kind from now on. ``is_restart`` is true if the thread begins again without its history.
     ``replaces`` names a thread that was mistaken for the main one. ``change`` is recorded as ``thread_change``.
-    ``summary`` is the reply that a compacted history begins with or tells of.
+    ``summary`` is the reply that a compacted history begins with or quotes.
     """
 
     thread_id: str | None
@@ -70,7 +72,7 @@ class Classification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """One request and what it shows: its client's ids, what is declared about it, the served replies it contains."""
+    """One request and its evidence: client ids, declarations, and the served replies that it contains."""
 
     request: WireRequest
     client_ids: ClientIds
@@ -79,28 +81,26 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def messages(self) -> list[Message]:
-        """The request's messages."""
         return [turn.message for turn in self.request.turns]
 
     @property
     def has_tools(self) -> bool:
-        """Whether the request offers tools."""
         return bool(self.request.tools)
 
     @property
     def latest(self) -> ReplyOccurrence | None:
-        """The reply that was served last among those that the request contains."""
+        """The most recently served reply that the request contains."""
         return max(self.found.values(), key=lambda each: each.reply.number, default=None)
 
     def latest_of(self, threads: Iterable[Thread]) -> ReplyOccurrence | None:
-        """The last of the replies of some threads that the request contains."""
+        """Return the most recently served reply of some threads that the request contains."""
         wanted = {thread.thread_id for thread in threads}
         mine = (each for each in self.found.values() if each.reply.thread_id in wanted)
         return max(mine, key=lambda each: each.reply.number, default=None)
 
 
 def classify(threads: Threads, shown: Evidence) -> Classification:
-    """Decide which thread a request belongs to."""
+    """Classify a request by thread."""
     latest = shown.latest
     decided = (
         _declared(threads, shown)
@@ -119,7 +119,7 @@ def classify(threads: Threads, shown: Evidence) -> Classification:
 
 
 def _change(thread: Thread, shown: Evidence, decided: Classification) -> ThreadChange | None:
-    """Return how a request shortens its thread's history, judged by the replies in the request before it."""
+    """Return how a request shortens its thread's history, judged by the replies in the thread's previous request."""
     if decided.is_restart:
         return "restarted"
     lost = [reply.number for reply in thread.replies if reply.call_id in thread.held - shown.found.keys()]
@@ -130,7 +130,7 @@ def _change(thread: Thread, shown: Evidence, decided: Classification) -> ThreadC
 
 
 def _summary(threads: Threads, thread: Thread, shown: Evidence) -> ServedReply | None:
-    """Return the reply that is the summary of a compacted history, which tells of it or begins with it, or None."""
+    """Return the reply that summarises a compacted history which begins with it or quotes it, or None."""
     told = threads.held_summary(_told(shown))
     if told is not None and told.call_id not in shown.found:
         return told
@@ -142,7 +142,7 @@ def _summary(threads: Threads, thread: Thread, shown: Evidence) -> ServedReply |
 
 
 def _declared(threads: Threads, shown: Evidence) -> Classification | None:
-    """Follow a declaration, if there is one about this request."""
+    """Classify a request by its declaration, if it has one."""
     declared, main = shown.declared, threads.main
     if not declared.how:
         return None
@@ -169,7 +169,7 @@ def _declared(threads: Threads, shown: Evidence) -> Classification | None:
 
 
 def _declared_kind(shown: Evidence, main: Thread | None, thread: Thread | None) -> ThreadKind:
-    """Return the kind of a declared thread. A name alone does not say which thread is the main one: the first is."""
+    """Return the kind of a declared thread. If only names are declared, the first thread is the main thread."""
     declared = shown.declared
     if declared.is_side:
         return "side"
@@ -184,7 +184,7 @@ def _declared_kind(shown: Evidence, main: Thread | None, thread: Thread | None) 
 
 
 def _ping(shown: Evidence) -> Classification | None:
-    """Return the classification of a request for one token: it keeps the provider's cache, and no reply is a turn."""
+    """Classify a one-token request, which only keeps the provider's cache alive. None for other requests."""
     parameters = shown.request.parameters
     limits = [parameters.get(name) for name in _LENGTH_LIMITS]
     limits.append(fields(parameters.get("generationConfig")).get("maxOutputTokens"))
@@ -195,7 +195,7 @@ def _ping(shown: Evidence) -> Classification | None:
 
 
 def _retried(threads: Iterable[Thread], shown: Evidence) -> Classification | None:
-    """Return the classification of a retry, a repeated call whose reply never arrived. None for other requests."""
+    """Classify a retry, that is, a repeated call whose reply never arrived. None for other requests."""
     messages = shown.messages
     for thread in reversed(list(threads)):
         if len(thread.sent) != len(messages) or shown.has_tools != thread.has_tools:
@@ -214,7 +214,7 @@ def _retried(threads: Iterable[Thread], shown: Evidence) -> Classification | Non
 
 
 def _reopened(threads: Threads, shown: Evidence) -> Classification | None:
-    """Assign the first conversation after another start of the agent to the main thread. Its ids may be others."""
+    """Assign the first conversation after a restart of the agent to the main thread; its ids may have changed."""
     main = threads.main
     if not threads.is_reopened or main is None or shown.client_ids.names_sub_agent or shown.found:
         return None
@@ -245,9 +245,9 @@ def _by_header(threads: Threads, shown: Evidence) -> Classification | None:
 def _continuation(threads: Threads, shown: Evidence, latest: ReplyOccurrence) -> Classification:
     """Assign a request with served replies to the thread of the latest one, with five exceptions.
 
-    A request without tools is a side call in a thread with tools, and in a thread without them if its system texts are
-    others. One that competes with a waiting call is a fork, one that begins with what a side call wrote belongs to the
-    thread that was compacted, and a side call that is continued may become the main thread or a sub-agent.
+    A request without tools is a side call if the thread has tools, or if its system texts differ from the thread's. A
+    request that competes with a waiting call is a fork. A request that begins with a side call's output belongs to the
+    thread that was compacted. A side call that continues may become the main thread or a sub-agent.
     """
     thread = threads[latest.reply.thread_id]
     reply = f"reply {latest.reply.call_id}"
@@ -277,10 +277,10 @@ def _continuation(threads: Threads, shown: Evidence, latest: ReplyOccurrence) ->
 
 
 def _compacted(threads: Threads, shown: Evidence, side: Thread) -> Thread | None:
-    """Return the thread whose history a side call has summarised, or None if the request is of no other thread.
+    """Return the thread whose history a side call has summarised, or None if the request belongs to no other thread.
 
-    It is the one whose replies the request still holds, or else one with the same system texts and the same kind of
-    tools: the main thread, or the one that was called last.
+    It is the thread whose replies the request still contains, or else one with the same system texts and the same kind
+    of tools: the main thread, or the one called last.
     """
     others = [each for each in threads.all if each is not side and each.kind != "side"]
     likely = [each for each in others if each.has_tools == shown.has_tools and not each.waiting]
@@ -299,7 +299,7 @@ def _compacted(threads: Threads, shown: Evidence, side: Thread) -> Thread | None
 
 
 def _going_on(threads: Threads, shown: Evidence, thread: Thread, reason: str) -> Classification:
-    """Assign a request to the thread that it continues, and decide whether its kind changes."""
+    """Assign a request to the thread that it continues, and decide whether the thread's kind changes."""
     main, kind = threads.main, thread.kind
     is_promoted, replaces = False, None
     if kind == "side" and main is None:
@@ -326,14 +326,15 @@ def _going_on(threads: Threads, shown: Evidence, thread: Thread, reason: str) ->
 
 
 def _is_aside(thread: Thread, shown: Evidence) -> bool:
-    """Return whether a conversation without tools goes on as a summary does: with the agent's history, or quoted."""
+    """Return whether a conversation without tools continues like a summary: with the agent's history, or quoting it."""
     return thread.forked_from is not None or (shown.latest is not None and shown.latest.evidence == "quotation")
 
 
 def _has_taken_over(main: Thread, thread: Thread, shown: Evidence) -> bool:
-    """Return whether an agent without tools goes on under other system texts, as some do in another mode.
+    """Return whether an agent without tools continues with different system texts, as some do after a mode switch.
 
-    A summary may be checked once or twice, and the agent goes on where it was.
+    One or two replies are not enough: an agent may check a summary once or twice and then continue its old
+    conversation.
     """
     if main.has_tools or thread.forked_from != main.thread_id or main.last_reply is None:
         return False
@@ -346,10 +347,10 @@ def _was_a_probe(main: Thread) -> bool:
 
 
 def _was_a_router(main: Thread, worker: Thread) -> bool:
-    """Return whether the main thread so far only chose who works on the task.
+    """Return whether the main thread so far only chose which worker handles the task.
 
-    It never went on, and the worker states the task itself. If the main thread's calls had handed it over, it would be
-    a sub-agent.
+    It never continued, and the worker states the task itself. If the main thread's calls had passed the task on, the
+    worker would be a sub-agent.
     """
     if not _was_a_probe(main) or worker.is_named or not worker.states_task or main.last_reply is None:
         return False
@@ -385,18 +386,18 @@ def _new_conversation(threads: Threads, shown: Evidence) -> Classification:
 
 
 def _begins_as_a_side_call(threads: Threads, shown: Evidence, main: Thread) -> bool:
-    """Return whether a new conversation begins as a side call did, and not as the main thread."""
+    """Return whether a new conversation begins like an earlier side call and unlike the main thread."""
     begun = _text(opening_of(shown.request))
     length = max((shared_letters(_text(each.opening), begun) for each in threads.all if each.kind == "side"), default=0)
     return length >= SHORTEST_SUMMARY and length > shared_letters(_text(main.opening), begun)
 
 
 def _from_summary(threads: Threads, shown: Evidence, main: Thread) -> Classification | None:
-    """Return the classification of a conversation that begins with a summary, or None for others.
+    """Classify a conversation that begins with a summary. None for others.
 
-    The summary is a reply of the main thread, or of a side call about the thread that goes on. What a sub-agent wrote
-    is its result, which others may be told. A side call that held no replies is about the main thread only if the
-    system texts are the main thread's.
+    The summary is a reply of the main thread, or of a side call about the continuing thread. A sub-agent's output does
+    not count: it is a result, which other threads may be given. A side call that contained no replies is about the main
+    thread only if it has the main thread's system texts.
     """
     summary = threads.held_summary(_told(shown))
     if summary is None:
@@ -421,7 +422,7 @@ def _from_summary(threads: Threads, shown: Evidence, main: Thread) -> Classifica
 
 
 def _restart(threads: Threads, shown: Evidence, main: Thread) -> str | None:
-    """Return why a new conversation is the main thread restarted, or None if nothing indicates that."""
+    """Return why a new conversation is a restart of the main thread, or None if it is not."""
     if shown.client_ids.thread is not None and shown.client_ids.thread == main.client_ids.thread:
         return "it has the same thread id in its headers"
     if main.waiting or _names(shown.request) != main.tool_names:
@@ -435,16 +436,16 @@ def _restart(threads: Threads, shown: Evidence, main: Thread) -> str | None:
 
 
 def _begins_as(main: Thread, shown: Evidence) -> bool:
-    """Return whether a new conversation may be an agent without tools that restarts, and not a question about it.
+    """Return whether a new conversation may be a restart of an agent without tools, rather than a question about it.
 
-    It has the agent's system texts. Without any, it does not quote what the agent has said.
+    It has the agent's system texts. If there are none, it does not quote the agent's replies.
     """
     quotes = (quotes_text(_told(shown), reply.message.content) for reply in main.replies)
     return _has_role_of(main, shown) and (bool(_systems(shown.messages)) or not any(quotes))
 
 
 def _has_role_of(thread: Thread, shown: Evidence) -> bool:
-    """Return whether the system texts of a request keep at least half of those of a thread."""
+    """Return whether a request keeps at least half of a thread's system texts."""
     old, new = (_text(_systems(messages)) for messages in (thread.sent, shown.messages))
     return old.strip() == new.strip() or bool(old.strip() and new.strip() and keeps_half(old, new))
 
@@ -458,7 +459,7 @@ def _text(messages: Iterable[Message]) -> str:
 
 
 def _told(shown: Evidence) -> list[str]:
-    """Return the texts of a request that are not the model's own turns."""
+    """Return the texts of a request other than the model's own turns."""
     return [message.content for message in shown.messages if message.role != "assistant"]
 
 
@@ -476,7 +477,7 @@ def _is_same_list(left: Iterable[Message], right: Iterable[Message]) -> bool:
 
 
 def opening_of(request: WireRequest) -> tuple[Message, ...]:
-    """Return how a conversation opens: its system texts, without the first of several, and its first user turn."""
+    """Return a conversation's system texts (without the first if there are several) and its first user turn."""
     messages = [turn.message for turn in request.turns]
     first_user = next((message for message in messages if message.role == "user"), None)
     systems = _systems(messages)

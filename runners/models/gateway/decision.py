@@ -1,6 +1,6 @@
-"""Decides what a request means for its trial: its thread, its actions, and where the injected message goes.
+"""Decides what a request means for its trial: its thread, its actions, and where to insert the message.
 
-These are pure functions of the request and of what the trial has served so far. ``session.py`` records the result.
+The functions are pure: they depend only on the request and on the trial's state. ``session.py`` records the result.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -112,9 +112,9 @@ def _parent(state: TrialState, decision: RequestDecision) -> Thread | None:
 def _unshown(
     state: TrialState, shown: Evidence, classification: Classification, thread: Thread
 ) -> dict[str, ReplyOccurrence]:
-    """Return the thread's last reply if it was carried out although the request does not show it.
+    """Return the thread's last reply if it was executed although the request does not show it.
 
-    A declaration says so, or a compaction: agents compact between two steps.
+    A declaration says so, or the history was compacted: agents compact between two steps.
     """
     last = thread.last_reply
     if last is None or classification.is_retry or classification.kind == "side" or last.call_id in shown.found:
@@ -128,7 +128,7 @@ def _unshown(
 
 
 def _summaries(state: TrialState, classification: Classification, thread: Thread) -> frozenset[str]:
-    """Return the calls of the thread whose replies were summaries and no actions."""
+    """Return the thread's calls whose replies were summaries rather than actions."""
     new = [reply for reply in thread.replies if reply is classification.summary]
     return thread.summaries | {reply.call_id for reply in new if not state.actions.is_counted(reply)}
 
@@ -142,7 +142,7 @@ def _changes(
     summaries: frozenset[str],
     now_ns: int,
 ) -> ActionChanges:
-    """Return the actions that a request shows, if it is the main thread's or a side call that holds its history."""
+    """Return the action changes shown by a request of the main thread, or of a side call that contains its history."""
     forked_from = classification.forked_from
     if classification.kind == "side" and forked_from is not None:
         thread = state.threads[forked_from]
@@ -186,7 +186,7 @@ def _placement(
 def _canonical_messages(
     actions: ActionLedger, sent: Sequence[Message], found: Mapping[str, ReplyOccurrence], changes: ActionChanges
 ) -> list[Message]:
-    """Return the agent's messages, with replies as they were served and results that refer to their actions."""
+    """Return the agent's messages, with replies as they were served and results that reference their actions."""
     messages = list(sent)
     index_of = {key: start.action_index for key, _, start in changes.started}
     results = {end.action_index: end.result for _, end in changes.finished}

@@ -1,7 +1,7 @@
-"""What a request says about its thread: by declaration, or by the ids that clients send in metadata and headers.
+"""What a request says about its thread: declarations, and ids that clients send in metadata and headers.
 
-A declaration overrides what the gateway would infer. An agent's entry has the table ``[threads]``; a program that can
-set headers of its requests may name the thread there instead.
+Declarations override the gateway's inference. They come from the table ``[threads]`` of the agent's entry, or from
+headers set by programs that can.
 """
 
 import re
@@ -19,10 +19,7 @@ _RETRY_HEADER = "x-stainless-retry-count"
 
 
 class ClientIds(msgspec.Struct, frozen=True, kw_only=True):
-    """The ids in one request.
-
-    Ids that the client did not send are None. Only sub-agents send ``parent`` and ``sub_agent``.
-    """
+    """The client ids in one request; None if not sent. Only sub-agents send ``parent`` and ``sub_agent``."""
 
     thread: str | None = None
     session: str | None = None
@@ -67,18 +64,18 @@ def _family(name: str) -> str | None:
 
 
 THREAD_HEADER = "x-lhaw-thread"
-"""The header in which a program names the thread of a request: ``main``, ``side``, or a sub-agent's name of its own."""
+"""Header that names the request's thread: ``main``, ``side``, or a name for a sub-agent."""
 
 STEP_HEADER = "x-lhaw-step"
-"""The header in which a program numbers its steps. The same number again is another attempt of that step."""
+"""Header with the agent's step number. A repeated number means a retry of that step."""
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True):
-    """What is declared about one request.
+    """The declarations about one request.
 
-    ``thread`` names its thread. ``is_main`` is None if nothing says whether the request is the main thread's. ``how``
-    says where that was declared. ``step`` names the agent's step, and ``is_step`` is true if the request shows that the
-    reply before it was carried out.
+    ``thread`` names its thread. ``is_main`` is None if it is undeclared whether this is the main thread. ``how`` says
+    where the declaration was made. ``step`` names the agent's step, and ``is_step`` is true if the request shows that
+    the previous reply was executed.
     """
 
     thread: str | None = None
@@ -90,7 +87,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def declared_in(rules: ThreadRules, request: WireRequest, headers: Iterable[tuple[str, str]]) -> Declared:
-    """Return the declarations of the rules and headers about a request."""
+    """Return what the rules and headers declare about a request."""
     values = {name.lower(): value.strip() for name, value in headers}
     step = values.get(STEP_HEADER) or None
     is_step = step is not None or rules.step == "request"

@@ -1,4 +1,6 @@
-"""Sends a reply to the agent: pings while the agent waits, at the reader's pace, and detects clients that leave."""
+"""Delivers replies to the agent: sends pings while it waits, respects backpressure, and detects disconnected
+clients.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -15,16 +17,17 @@ from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, 
 
 JSON = b"application/json"
 SSE = b"text/event-stream"
-_PIECE_BYTES = 64 * 1024  # the high-water mark of uvicorn's flow control, above which a send waits for the reader
+_PIECE_BYTES = 64 * 1024  # uvicorn's high-water mark, above which a send waits for the reader
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """Time limits for a delivery, in seconds.
 
-    A stream begins with the provider's first event, so that a failure before can still set the HTTP status. If that
-    takes longer than ``first_byte_s``, the stream begins with a ping. A stream that is silent for ``ping_s`` gets one.
-    ``slow_reader_s`` is the time that a client may take to read the rest of a reply that is ready. All are choices: the
-    first two are below the idle limits of common clients and proxies (60 s), the last is as long as a request may take.
+    A stream normally begins with the provider's first event, so that an earlier failure can still set the HTTP status.
+    If that takes longer than ``first_byte_s``, the stream begins with a ping. After ``ping_s`` of silence, a ping is
+    sent. ``slow_reader_s`` is how long a client may take to read the rest of a finished reply. All are choices: the
+    first two are below the idle timeout of common clients and proxies (60 s), the last is as long as a request may
+    take.
     """
 
     first_byte_s: float = 30.0
@@ -41,9 +44,9 @@ async def deliver(
     send: Send,
     patience: Patience,
 ) -> None:
-    """Answer one request over HTTP. What the provider streams goes out as it comes.
+    """Answer one request over HTTP, and stream the provider's output as it arrives.
 
-    If the client leaves, its call is cancelled. The session is told if a reply was not delivered.
+    If the client disconnects, its call is cancelled. The session is notified if a reply was not delivered.
     """
     outcome: list[SessionReply | GatewayRefusal] = []
     outlet = _Outlet(send, wire, patience)
@@ -57,7 +60,7 @@ async def deliver(
     async def cancel_when_gone() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        if not is_delivered:  # a server also says so after the last piece: on the usual way nothing is cancelled
+        if not is_delivered:  # servers also report a disconnect after a complete delivery
             group.cancel_scope.cancel()
 
     async with anyio.create_task_group() as group:
@@ -74,9 +77,8 @@ async def deliver(
 
 
 class _Outlet:
-    """A buffer between a stream and its reader. It accepts everything at once, and is read at the reader's pace.
-
-    A stream normally begins with its first event, so that a failure before can still set the HTTP status.
+    """An unbounded buffer between a stream and its reader, so that a slow client does not block the provider's
+    stream.
     """
 
     def __init__(self, send: Send, wire: WireFormat, patience: Patience) -> None:
@@ -90,21 +92,20 @@ class _Outlet:
         self._is_closed = False
 
     def begin(self, headers: Mapping[str, str]) -> None:
-        """Take the provider's headers. They come too late for a stream that has begun with a ping."""
+        """Set the provider's headers. They are ignored if the stream has already begun with a ping."""
         self._shown = headers
 
     def put(self, piece: bytes) -> None:
-        """Take a piece of the stream."""
         self._waiting.append(piece)
         self._news.set()
 
     def close(self) -> None:
-        """End the flow: the rest of the reply is ready, or there is none."""
+        """Close the buffer: the rest of the reply is ready, or there is none."""
         self._is_closed = True
         self._news.set()
 
     async def flow(self) -> None:
-        """Send what comes, and pings while nothing does, until the reply is ready."""
+        """Send chunks as they arrive, and pings in between, until the reply is ready."""
         while True:
             wait_s = self._patience.ping_s if self.has_begun else self._patience.first_byte_s
             with anyio.move_on_after(wait_s):
@@ -122,7 +123,6 @@ class _Outlet:
 async def send_json(
     send: Send, status: int, body: Body, headers: Iterable[tuple[bytes, bytes]] = (), *, is_head: bool = False
 ) -> None:
-    """Send one JSON answer."""
     payload = msgspec.json.encode(body)
     length = str(len(payload)).encode()
     fields = [(b"content-type", JSON), (b"content-length", length), *headers]
@@ -131,7 +131,7 @@ async def send_json(
 
 
 async def send_refusal(send: Send, wire: WireFormat, refusal: GatewayRefusal) -> None:
-    """Send a refusal in the error format of the wire."""
+    """Send a refusal in the wire's error format."""
     headers = dict(refusal.headers)
     if refusal.retry_after_s is not None:
         headers.setdefault("retry-after", f"{refusal.retry_after_s:.3f}".rstrip("0").rstrip("."))
@@ -179,13 +179,10 @@ async def _begin_stream(send: Send, shown: Mapping[str, str] = MappingProxyType(
 
 
 async def _send_body(send: Send, parts: Iterator[bytes]) -> None:
-    """Send a body at its reader's pace.
-
-    The server buffers at most one piece, so nearly all that was sent has been read.
-    """
+    """Send a body with backpressure: at most one chunk is buffered, so nearly all that was sent has been read."""
     last = b""
     for piece in _pieces(parts):
-        await anyio.lowlevel.checkpoint()  # notice a client that has left before the reply counts as sent
+        await anyio.lowlevel.checkpoint()  # detect a disconnect before the reply counts as sent
         if last:
             await send({"type": "http.response.body", "body": last, "more_body": True})
             await anyio.lowlevel.checkpoint()
@@ -194,7 +191,7 @@ async def _send_body(send: Send, parts: Iterator[bytes]) -> None:
 
 
 def _pieces(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Join small parts and split large ones into pieces of 64 KiB. The last piece may be shorter."""
+    """Rechunk a body into 64 KiB chunks; the last may be shorter."""
     piece = bytearray()
     for part in parts:
         piece += part

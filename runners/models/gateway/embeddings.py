@@ -1,4 +1,4 @@
-"""Requests for embeddings: recorded and paid calls outside of conversations, which do not count as actions."""
+"""Embedding requests: recorded, paid calls outside of conversations that do not count as actions."""
 
 from lhaw_record.recorder.events import ModelCalled
 from lhaw_record.recorder.events.canonical_json import canonical_json
@@ -10,14 +10,14 @@ from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTurn,
 from lhaw_record.runners.models.streams.reading import fields
 
 EMBEDDINGS = "embeddings"
-"""The end of their URL path in OpenAI's dialect, and the thread that they are recorded under."""
+"""The last part of OpenAI's URL path for embeddings, and the thread under which they are recorded."""
 
 GEMINI_METHODS = ("embedContent", "batchEmbedContents")
-"""The methods of a model that Gemini's dialect has for them."""
+"""Gemini's API methods for embeddings."""
 
 
 def read(body: Body) -> WireRequest:
-    """Read a body. Its input becomes the text of a user's message."""
+    """Parse a body. Its input becomes the text of a user message."""
     message = Message(role="user", content=text_of(body.get("input")))
     parameters = {name: value for name, value in body.items() if name not in ("input", "model")}
     model = str(body.get("model") or "")
@@ -25,7 +25,7 @@ def read(body: Body) -> WireRequest:
 
 
 def read_gemini(method: str, model: str, body: Body) -> WireRequest:
-    """Read a body in Gemini's dialect. A batch is one text."""
+    """Parse a body in Gemini's format. A batch becomes one text."""
     asked = listed(body, "requests") if method == "batchEmbedContents" else [body]
     contents = [each.get("content") for each in asked]
     if not contents or not all(isinstance(each, dict) for each in contents):
@@ -43,7 +43,7 @@ def read_gemini(method: str, model: str, body: Body) -> WireRequest:
 
 
 def addressed(body: Body, model: str, *, is_gemini: bool) -> Body:
-    """Return the body for a model of another name. In Gemini's dialect each request of a batch has the name."""
+    """Return the body with another model name; in Gemini's format, each request of a batch has the name."""
     if not is_gemini:
         return {**body, "model": model}
     if "requests" in body:
@@ -52,7 +52,7 @@ def addressed(body: Body, model: str, *, is_gemini: bool) -> Body:
 
 
 def called(request: WireRequest, number: int, *, routed_to: str | None) -> ModelCalled:
-    """Return the event for the trial's request with this number."""
+    """Return the event for the trial's embedding request with this number."""
     requested = {"requested_model": request.model} if routed_to not in (None, request.model) else {}
     messages = [turn.message for turn in request.turns]
     return ModelCalled(

@@ -1,7 +1,7 @@
-"""Where a model's provider speaks the dialects of the gateway's wires itself, so that requests can go out as they came.
+"""Provider endpoints that natively support the gateway's wire formats, so that requests need no translation.
 
-The experiment file says so for a server of one's own (``api_wires``). The addresses of known providers and the names of
-their variables are those of litellm, so that one environment serves both.
+For a self-hosted server, the experiment file declares the formats (``api_wires``). Addresses of known providers and the
+names of environment variables match litellm's, so that one environment works for both.
 """
 
 import os
@@ -13,11 +13,11 @@ from lhaw_record.runners.models.gateway.wires.protocol import Body, WireName, Wi
 from lhaw_record.runners.models.litellm_library import OPENAI_COMPATIBLE
 
 _VERSION = "2023-06-01"
-"""The version of Anthropic's API that is asked for if the agent names none. The header is required."""
+"""The version of Anthropic's API to request if the agent names none. The header is required."""
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider's dialects, its address and the environment variables that hold its address and its key."""
+    """A provider's wire formats and address, and the environment variables for its address and key."""
 
     wires: tuple[WireName, ...]
     base: str = ""
@@ -60,7 +60,7 @@ _PROVIDERS = {
 
 
 class ProviderEndpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The address of a provider for one wire, and the key that it asks for, or None."""
+    """The address of a provider for one wire, and its API key, or None."""
 
     wire: WireName
     model: str
@@ -68,17 +68,16 @@ class ProviderEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None
 
     def url(self, request: WireRequest) -> str:
-        """Return the address for a request."""
         return _URLS[self.wire](self, request)
 
     def embeddings_url(self, model: str, body: Body) -> str:
-        """Return the address for embeddings by a model. In Gemini's dialect it has the model and the method."""
+        """Return the URL for embeddings. In Gemini's format it contains the model and the method."""
         if self.wire != "gemini":
             return f"{self.base}/embeddings"
         return f"{_gemini_models(self)}/{model}:{'batchEmbedContents' if 'requests' in body else 'embedContent'}"
 
     def headers(self, request: WireRequest) -> dict[str, str]:
-        """Return the headers for a request: the credentials, and the agent's headers that ask for features."""
+        """Return the request headers: credentials, and the agent's headers that request features."""
         headers = {"content-type": "application/json", "user-agent": "lhaw-record", **request.headers}
         if self.wire == "messages":
             headers.setdefault("anthropic-version", _VERSION)
@@ -98,7 +97,7 @@ def endpoint_of(
     api_wires: Sequence[str] | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> ProviderEndpoint | None:
-    """Return where a provider speaks a wire, or None if requests of this wire must be translated for it."""
+    """Return the provider's endpoint for a wire, or None if requests of this wire must be translated."""
     known = _PROVIDERS.get(provider)
     wires = api_wires if api_wires is not None else (known.wires if known else ())
     if wire not in wires:
@@ -116,7 +115,7 @@ def _first(names: Sequence[str], environment: Mapping[str, str]) -> str | None:
 
 
 def _below(base: str, version: str) -> str:
-    """Return an address with its version. Users give it with or without."""
+    """Append the version to an address unless the user has included it."""
     return base if base.endswith(f"/{version}") else f"{base}/{version}"
 
 

@@ -1,12 +1,12 @@
-"""Compares what agents send again: messages whose bytes may differ, and replies that a request tells in its own words.
+"""Compares histories that agents resend: messages that may differ in formatting, and replies quoted in free text.
 
-Agents rewrite their history between calls. The wires already drop what never matters: cache marks, item ids, and
-whether a content is a string or parts. Compared are messages without the space around texts, with parsed arguments,
-and without a first system text that has a new value in each call.
+Agents rewrite their history between calls. The wires already ignore cache marks, item ids, and whether content is a
+string or parts. This module also ignores whitespace around texts, the formatting of arguments, and a first system text
+that changes with every call.
 
-Some agents send their whole history as one growing message, others begin again from a summary that the model wrote. No
-assistant turn contains the reply then, only a text quotes it. Such texts are compared by their letters and digits
-alone, because agents escape, indent and wrap what they quote.
+Some agents send their whole history as one growing message, and others restart from a summary written by the model.
+Then no assistant turn contains the reply; a text quotes it. Such texts are compared by letters and digits only, because
+agents escape, indent and wrap quotations.
 """
 
 import re
@@ -62,11 +62,9 @@ def _is_same_call(left: ToolCall, right: ToolCall) -> bool:
     return one.kind == "tool" and other.kind == "tool" and one.arguments_json == other.arguments_json
 
 
-_LONG_LINE = 40  # characters; a choice: shorter lines are headings, which differing texts share
+_LONG_LINE = 40  # characters; a choice: shorter lines are headings, which unrelated texts share
 SHORTEST_SUMMARY = 48
-"""The letters of a text that is taken for a summary, or of a beginning that two texts share on purpose.
-
-A choice: longer than titles."""
+"""Minimum length, in letters, of a summary or of a meaningful common prefix. A choice: longer than titles."""
 _ESCAPES = re.compile(r"\\[nrt]")
 _NOT_WORD = re.compile(r"[\W_]+")
 _TAGGED = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
@@ -74,15 +72,15 @@ _FENCED = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
 
 
 def told_text(messages: Iterable[Message]) -> str:
-    """Return the texts of a request that are neither system texts nor the model's own turns, joined."""
+    """Join the texts of a request other than system texts and the model's own turns."""
     return "\n".join(message.content for message in messages if message.role in ("user", "tool"))
 
 
 def is_folded_sequel(before: Sequence[Message], reply: Message, after: Sequence[Message]) -> bool:
     """Return whether a request continues another one in folded form.
 
-    It has the same system texts, keeps at least half of what the other request told, and tells of the reply more often
-    than that request did.
+    It has the same system texts, keeps at least half of the other request's text, and quotes the reply more often than
+    that request did.
     """
     systems = [[each for each in messages if each.role == "system"] for messages in (before, after)]
     if len(systems[0]) != len(systems[1]) or not all(map(is_same, *systems)):
@@ -95,16 +93,16 @@ def is_folded_sequel(before: Sequence[Message], reply: Message, after: Sequence[
 
 
 def folded_result(reply: Message, text: str) -> str | None:
-    """Return the text after a reply's last quotation in a folded history, or None if it is not quoted literally."""
+    """Return the text after a reply's last quotation in a folded history, or None if it is not quoted verbatim."""
     quoted = _last_words(reply)
     at = text.rfind(quoted) if quoted else -1
     return text[at + len(quoted) :].strip() or None if at >= 0 else None
 
 
 def holds_summary(texts: Sequence[str], summary: str) -> bool:
-    """Return whether texts contain a summary: all its words, or half of its long lines.
+    """Return whether the texts contain a summary: all of its words, or half of its long lines.
 
-    Agents keep only the tagged part of a summary, wrap it, and add words of their own. A text of fewer than 48 letters
+    Agents keep only the tagged part of a summary, wrap it, and add text of their own. A text of fewer than 48 letters
     may be a title.
     """
     parts = [summary, *(inner for _, inner in _TAGGED.findall(summary))]
@@ -120,7 +118,7 @@ def holds_summary(texts: Sequence[str], summary: str) -> bool:
 
 
 def quotes_text(texts: Iterable[str], wanted: str) -> bool:
-    """Return whether any text contains another one, ignoring escapes and spaces."""
+    """Return whether any of the texts contains another text, ignoring escapes and spaces."""
     words = _words(wanted)
     return bool(words) and any(words in _words(text) for text in texts)
 
@@ -135,7 +133,7 @@ def keeps_half(old: str, new: str) -> bool:
 
 
 def shared_letters(left: str, right: str) -> int:
-    """Return the length of the common beginning of two texts, in letters and digits."""
+    """Return the length of two texts' common prefix, in letters and digits."""
     left, right = _words(left), _words(right)
     low, high = 0, min(len(left), len(right))
     while low < high:
@@ -152,7 +150,7 @@ def _words(text: str) -> str:
 
 
 def _marks(reply: Message) -> list[str]:
-    """Return the words by which a folded history tells of a reply: the arguments or names of its calls, or its text."""
+    """Return the strings that identify a reply in a folded history: its calls' arguments or names, or its text."""
     if reply.tool_calls:
         return [mark for call in reply.tool_calls for mark in _argument_words(call) or [_words(call.name)]]
     fenced = [_words(code) for code in _FENCED.findall(reply.content)]

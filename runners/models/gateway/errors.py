@@ -1,4 +1,4 @@
-"""What an agent gets instead of a reply: a refusal by the gateway, or the failure of the model behind it.
+"""Error responses to the agent: refusals by the gateway, and failures of the model.
 
 RunnerError
 └── GatewayRefusal     a status, a kind and a sentence, which each wire writes in its own error format
@@ -29,15 +29,14 @@ _STATUS_OF_KIND = {
 
 
 class GatewayRefusal(RunnerError):
-    """The gateway's error answer to a request.
+    """An error response by the gateway.
 
     Args:
         message: What happened and what to do next, without secrets or stack traces.
-        status: The HTTP status.
         kind: An error kind of ModelError, or one of the gateway's own, such as ``not_found`` or ``too_large``.
         retry_after_s: Seconds that the provider asked to wait, or None.
-        body: The provider's own answer, if it speaks the agent's wire.
-        headers: The provider's headers that the agent should see.
+        body: The provider's own response body, if it uses the agent's wire.
+        headers: The provider's headers to pass on to the agent.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class GatewayRefusal(RunnerError):
 
 
 def refusal_of(error: ModelError) -> GatewayRefusal:
-    """Return the refusal for a failed call, with the provider's own status if it sent one."""
+    """Return the refusal for a failed call, with the provider's status if it sent one."""
     own = error if isinstance(error, ProviderError) else None
     status = error.http_status or _STATUS_OF_KIND.get(error.kind, 500)
     return GatewayRefusal(

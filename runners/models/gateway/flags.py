@@ -1,4 +1,4 @@
-"""Finds trials whose numbers may describe the recording instead of the agent, once the program has ended."""
+"""Flags finished trials whose numbers may reflect recording problems rather than the agent."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from lhaw_record.runners.models.gateway.threads import Thread
 from lhaw_record.runners.models.gateway.trial_state import TrialState
 
 UNCOUNTED_REPLIES = 3
-"""So many replies with actions that were served and never counted flag a trial. One or two may have been discarded."""
+"""Number of uncounted replies with actions that flags a trial; the agent may have discarded one or two."""
 
 
 def flags_of(state: TrialState, *, has_ended_itself: bool) -> tuple[TrialFlagged, ...]:
@@ -40,10 +40,11 @@ def flags_of(state: TrialState, *, has_ended_itself: bool) -> tuple[TrialFlagged
 
 
 def uncounted_replies(state: TrialState, *, has_ended_itself: bool) -> list[ServedReply]:
-    """Return the replies with actions that the agent probably carried out and that are not counted, in order.
+    """Return the uncounted replies with actions that the agent probably executed, in order.
 
-    What sub-agents do while the main thread waits for them is part of the main thread's action. What they do after the
-    main thread's last call is suspicious, unless a header or a declaration names them or the program was stopped.
+    A sub-agent's work while the main thread waits for it belongs to the main thread's action. Work after the main
+    thread's last call is suspicious, unless a header or declaration identifies the sub-agent, or the program was
+    stopped.
     """
     threads = state.threads
     main = threads.main
@@ -70,7 +71,7 @@ def _is_suspicious(thread: Thread, main: Thread | None, reply: ServedReply, afte
 
 
 def _lost_injection(state: TrialState, uncounted: Sequence[ServedReply]) -> TrialFlagged | None:
-    """Return the flag of an injection that did not reach the agent, or reached it only for a part of its work."""
+    """Return a flag if the injected message did not reach the agent, or was missing from some of its calls."""
     injection = state.injection
     if injection is None:
         return None

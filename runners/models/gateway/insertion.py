@@ -1,9 +1,9 @@
-"""Decides when the message is injected into an unmodified agent, and where it goes in every later request.
+"""Decides when to inject the message into an unmodified agent, and where it goes in every later request.
 
 The agent's own history never contains the message, so the gateway inserts it again into every later request. The anchor
-is the reply after which the message was first inserted. The message follows the last result of that reply's actions. If
-the main thread restarts with a summary and the anchor is gone, the message goes to the top of that thread; also if the
-agent is started again for another request of the user, and the message was due when its first start ended.
+is the reply after which the message was first inserted; the message follows the last result of that reply's actions.
+The message moves to the top of the main thread if the thread restarts with a summary that lacks the anchor, or if the
+agent is restarted for another user request while the message is due.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from lhaw_record.runners.models.gateway.wires.protocol import RequestTurn
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the message goes in one request, the events to record, and the injection's state afterwards."""
+    """The message's position in one request, the events to record, and the resulting injection state."""
 
     after_turn: int
     after: "InjectionState"
@@ -26,7 +26,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InjectionState(msgspec.Struct, frozen=True, kw_only=True):
-    """The planned message and its anchor so far. It is immutable: a request may lead to a new state.
+    """The planned message and its current anchor. Immutable: a request may produce a new state.
 
     Args:
         planned: The message and its target action.
@@ -51,7 +51,7 @@ class InjectionState(msgspec.Struct, frozen=True, kw_only=True):
         reason: str,
         is_reopened: bool,
     ) -> Placement | None:
-        """Return where the message goes in a request, or None for nowhere."""
+        """Return the message's position in a request, or None if it is not inserted."""
         if self.anchor is None:
             if kind != "main" or last_started is None or not self.planned.is_due(action_count):
                 return None
@@ -79,9 +79,9 @@ class InjectionState(msgspec.Struct, frozen=True, kw_only=True):
         action_count: int,
         is_reopened: bool,
     ) -> Placement | None:
-        """Return the place of the first insertion, or None if it has to wait for another request.
+        """Return the position of the first insertion, or None if it must wait for a later request.
 
-        The message follows all results of a batch, or the next request of the user if that begins a new conversation.
+        The message follows all results of a batch, or the user's next request if that begins a new conversation.
         """
         if is_reopened:
             at = _top(turns)
@@ -97,12 +97,12 @@ class InjectionState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _after_results(turns: Sequence[RequestTurn], at: int) -> int:
-    """Return the last in a run of tool results. Agents merge replies, and nothing may separate their results."""
+    """Return the last of consecutive tool results. Agents merge replies, and nothing may separate their results."""
     while at + 1 < len(turns) and turns[at + 1].message.role == "tool":
         at += 1
     return at
 
 
 def _top(turns: Sequence[RequestTurn]) -> int | None:
-    """Return the first user turn that is in the body's message list, or None."""
+    """Return the first user turn in the body's message list, or None."""
     return next((at for at, turn in enumerate(turns) if turn.message.role == "user" and turn.place), None)

@@ -1,8 +1,8 @@
-"""Any hosted model. Requests stay in the agent's own wire if the provider speaks it, so nothing is lost.
+"""An upstream for any hosted model, which keeps requests in the agent's own wire if the provider supports it.
 
-Where both sides speak one dialect, ``native_upstream.py`` sends the request as it came. Otherwise litellm does: chat
-completions always, Responses and Messages if litellm knows that the provider supports them. What remains is sent as a
-canonical conversation, which every provider understands.
+If the provider supports the wire natively, ``native_upstream.py`` forwards the request. Otherwise litellm sends it:
+always for chat completions, and for Responses and Messages if litellm knows that the provider supports them. All other
+requests are converted to a canonical conversation, which every provider accepts.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -38,9 +38,9 @@ from lhaw_record.runners.models.protocol import ModelError
 from lhaw_record.runners.models.provider_state import read_state, with_reasoning
 from lhaw_record.runners.models.streams.reading import fields
 
-_TAKES_ALL = frozenset({OPENAI_COMPATIBLE, "openai", "hosted_vllm"})  # their servers refuse unknown parameters
+_TAKES_ALL = frozenset({OPENAI_COMPATIBLE, "openai", "hosted_vllm"})  # their servers reject unknown parameters
 _NOT_SENT = frozenset({"model", "stream", "stream_options"})
-_NOT_OFFERED = frozenset({401, 403, 404, 405, 501})  # of a model that the agent named: the endpoint may chat
+_NOT_OFFERED = frozenset({401, 403, 404, 405, 501})  # for a model named by the agent; chat may still work
 
 
 class _Call(msgspec.Struct, frozen=True):
@@ -50,13 +50,12 @@ class _Call(msgspec.Struct, frozen=True):
 
 
 class LitellmUpstream:
-    """A model behind litellm, for agents of every wire. It does not retry, because agents retry themselves.
+    """A model called through litellm for agents of any wire. It does not retry, because agents retry themselves.
 
     Args:
-        model: The model.
         parameters: Generation parameters by their OpenAI names. They override the agent's parameters.
-        timeout_s: Seconds that one request may take.
-        api_wires: The dialects that the model's server speaks. None for those that its provider is known to speak.
+        timeout_s: Timeout of one request, in seconds.
+        api_wires: The wires that the model's server supports. None for the provider's known wires.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class LitellmUpstream:
         self._endpoints: dict[str, ProviderEndpoint | None] = {}
 
     async def prepare(self, wire: WireFormat, request: WireRequest, messages: Sequence[Message]) -> OutgoingRequest:
-        """Return the request as it came if the provider speaks its wire, else the arguments of a call of litellm."""
+        """Return the request unchanged if the provider supports its wire, else a litellm call's arguments."""
         await load_litellm()
         endpoint = self._endpoint(wire)
         if endpoint is not None:
@@ -111,7 +110,7 @@ class LitellmUpstream:
         )
 
     async def send(self, outgoing: OutgoingRequest, relay: StreamRelay | None = None) -> UpstreamAnswer:
-        """Send the request to the provider and read the whole reply. The relay passes a native stream on meanwhile."""
+        """Send the request and read the whole reply. The relay forwards a native stream meanwhile."""
         if isinstance(outgoing.payload, native_upstream.NativePayload):
             async with self._model.door.passage(lambda: conversation_digest(outgoing.messages)) as passage:
                 answer = await native_upstream.asked(
@@ -128,7 +127,7 @@ class LitellmUpstream:
         return msgspec.structs.replace(answer, reply=reply, changes=changes)
 
     async def _translated(self, outgoing: OutgoingRequest) -> UpstreamAnswer:
-        """Let litellm send a request, in the agent's wire or as a canonical conversation."""
+        """Send a request through litellm, in the agent's wire or as a canonical conversation."""
         if not isinstance(outgoing.payload, _Call):
             return await self._canonical.send(outgoing)
         await load_litellm()
@@ -150,7 +149,7 @@ class LitellmUpstream:
     async def embedding(
         self, wire: WireFormat, request: WireRequest, *, is_routed: bool
     ) -> Callable[[], Awaitable[UpstreamAnswer]]:
-        """Return a function that sends a request for embeddings. Unless it is routed, the model's name is the agent's.
+        """Return a function that sends an embedding request, with the agent's model name if ``is_routed`` is false.
 
         The agent sees the name that it asked for.
         """
@@ -192,7 +191,7 @@ class LitellmUpstream:
         return failed_usage(error, self._model.price if is_own else None)
 
     async def count_tokens(self, request: WireRequest) -> int:
-        """Return a request's token count by litellm's tokenizer for the model. This needs no network."""
+        """Return a request's token count by litellm's tokenizer for the model, which works offline."""
         litellm: Any = await load_litellm()
         messages = [to_wire(turn.message) for turn in request.turns]
         tools = [tool_to_wire(tool.definition) for tool in request.tools]
@@ -203,7 +202,7 @@ class LitellmUpstream:
         return await anyio.to_thread.run_sync(counted, abandon_on_cancel=True)
 
     def _answer(self, wire: WireFormat, response: Any, received: bytes | None) -> UpstreamAnswer:
-        """Read a reply and add its price. ``received`` is the provider's own body."""
+        """Parse a reply and add its price. ``received`` is the provider's own body."""
         body: Body = response if isinstance(response, dict) else response.model_dump(mode="json", exclude_none=True)
         reply = with_reasoning(wire.replies.read(body), body, received)
         if wire.name == "chat":
@@ -217,7 +216,7 @@ class LitellmUpstream:
         return UpstreamAnswer(reply=msgspec.structs.replace(reply, usage=usage, rate_limits=limits), body=body)
 
     def _in_words_of(self, wire: WireFormat, model: str) -> tuple[Body, Body]:
-        """Return the file's parameters in a wire's words, and the remaining ones, which the wire lacks."""
+        """Return the experiment file's parameters translated to a wire, and those that the wire lacks."""
         own, homeless = wire.requests.from_openai(self._parameters)
         words, said = reasoning_words(wire.name, model, self._parameters)
         left_out = {name: self._parameters[name] for name in homeless if name not in said}
@@ -234,7 +233,7 @@ class LitellmUpstream:
         return self._endpoints[wire.name]
 
     def _embeddings_cost_usd(self, usage: Usage, asked: str) -> float | None:
-        """Return the cost of embeddings by the model that was asked for; the entry's price is that of its own model."""
+        """Return the cost of embeddings at the requested model's price, which may differ from the entry's."""
         qualified = self._model.qualified_name
         if self._model.price is not None and self._is_own(asked):
             return cost_usd(self._model.price, usage)
@@ -243,7 +242,7 @@ class LitellmUpstream:
         return listed_cost_usd(usage, listed, self._model.api_base, {})
 
     def _is_own(self, asked: str) -> bool:
-        """Return whether a name is that of the entry's model, which the entry's price is for."""
+        """Return whether a name is that of the entry's own model, to which the entry's price applies."""
         qualified = self._model.qualified_name
         return asked in {self.name, qualified, qualified.partition("/")[2]}
 
@@ -252,7 +251,7 @@ class LitellmUpstream:
 
 
 def _speaks(wire: WireFormat, provider: str, model: str) -> bool:
-    """Return whether litellm sends this wire to the provider unchanged. It takes no requests in Gemini's."""
+    """Return whether litellm sends this wire to the provider unchanged. It accepts no requests in Gemini's format."""
     if wire.name in ("chat", "gemini"):
         return wire.name == "chat"
     from lhaw_record.runners.models.litellm_library import litellm_library
@@ -284,9 +283,9 @@ def _known_parameters(wire: WireFormat, qualified: str, provider: str, parameter
 
 
 def _with_states(body: Body, messages: Sequence[Message]) -> Body:
-    """Give the replies in a history of chat completions their providers' states.
+    """Restore the provider state of replies in a chat completions history.
 
-    Most agents drop fields that the dialect lacks, and a provider of another dialect refuses a history without them.
+    Most agents drop fields that are not part of the format, and other providers reject a history without them.
     """
     pairs = zip(body["messages"], messages, strict=True)
     restored = [wire_messages([message]) if message.provider_state_json else [wire] for wire, message in pairs]
@@ -294,7 +293,7 @@ def _with_states(body: Body, messages: Sequence[Message]) -> Body:
 
 
 def _without_provider_tools(body: Body, request: WireRequest) -> Body:
-    """Remove a provider's own tools: chat completions only know functions and custom tools and refuse others."""
+    """Remove provider tools, because chat completions support only function and custom tools and reject others."""
     if not any(tool.kind == "provider" for tool in request.tools):
         return body
     pairs = zip(body["tools"], request.tools, strict=True)

@@ -1,7 +1,7 @@
-"""A provider that speaks the agent's own wire. Requests go out as they came, and streams come back as they are.
+"""Forwards requests and streams unchanged to a provider that supports the agent's own wire.
 
-Only what must change is changed: the model's name, the injected message, the parameters of the experiment file and the
-credentials. A streamed chat completion is asked for its usage, which the agent does not see unless it asked too.
+Only necessary changes are made: model name, injected message, the experiment file's parameters, and credentials. A
+streamed chat completion also requests usage, which is hidden from the agent unless it requested it too.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -34,18 +34,18 @@ from lhaw_record.runners.models.streams.reading import (
     joined_reply,
 )
 
-_MOST_ERROR_BYTES = 1 << 20  # a choice: no provider explains a refusal at such length
+_MOST_ERROR_BYTES = 1 << 20  # a choice: far above any provider's error body
 _SHOWN_HEADERS = ("x-ratelimit-", "anthropic-ratelimit-", "retry-after", "x-should-retry", "request-id", "x-request-id")
 
 _GROUPS = frozenset({"generationConfig", "output_config", "reasoning"})
 _REFUSED_BESIDE_THINKING = frozenset({"temperature", "top_k"})
 
 Priced = Callable[[Usage, Body], Usage]
-"""Returns a usage with its price. The body is the reply's."""
+"""Adds the price to a usage; the body is the reply's."""
 
 
 class NativePayload(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as it goes over the wire."""
+    """A request as it is sent to the provider."""
 
     endpoint: ProviderEndpoint
     body: bytes
@@ -62,7 +62,7 @@ def prepared(
     *,
     was_silent: bool,
 ) -> OutgoingRequest:
-    """Return the outgoing request with its record. After silence it is always a stream."""
+    """Return the outgoing request with its record. After a request without a response, it always uses streaming."""
     merged = merged_parameters(request.parameters, own)
     if wire.name == "messages" and "thinking" in own and _is_too_long(own["thinking"], merged.get("max_tokens")):
         left_out = {**left_out, "thinking": own["thinking"]}
@@ -94,13 +94,13 @@ def prepared(
 
 
 def _is_too_long(thinking: Any, max_tokens: Any) -> bool:
-    """Return whether thinking may take all of a reply, as in a short side call, which Anthropic refuses."""
+    """Return whether the thinking budget leaves no room for a reply, which Anthropic rejects."""
     budget, limit = token_count(fields(thinking).get("budget_tokens")), token_count(max_tokens)
     return budget is not None and limit is not None and budget >= limit
 
 
 def merged_parameters(asked: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the experiment file's parameters into the request's. Some belong to a group."""
+    """Merge the experiment file's parameters into the request's, including nested ones."""
     groups = {name: {**fields(asked.get(name)), **value} for name, value in own.items() if name in _GROUPS}
     return {**asked, **own, **groups}
 
@@ -108,7 +108,7 @@ def merged_parameters(asked: Mapping[str, Any], own: Mapping[str, Any]) -> dict[
 async def asked(
     model: LitellmModel, outgoing: OutgoingRequest, relay: StreamRelay | None, *, timeout_s: float, priced: Priced
 ) -> UpstreamAnswer:
-    """Send a request and read the whole reply, while the relay passes a stream on."""
+    """Send a request and read the whole reply, while the relay forwards a stream."""
     relay = relay or StreamRelay(None, outgoing.request, "", lambda _: True)
     exchange, endpoint = Exchange(sent=outgoing.payload.body), outgoing.payload.endpoint
     readable = _reader_of_errors(model, endpoint, exchange)
@@ -122,7 +122,7 @@ async def asked(
 def _reader_of_errors(
     model: LitellmModel, endpoint: ProviderEndpoint, exchange: Exchange
 ) -> Callable[[Exception, list[Exchange]], ModelError | None]:
-    """Return a function that turns errors of the connection into a ModelError. Unsent requests leave no exchange."""
+    """Return a function that converts connection errors into ModelError. Unsent requests have no exchange."""
     import aiohttp
 
     def readable(error: Exception, exchanges: list[Exchange]) -> ModelError | None:
@@ -138,7 +138,7 @@ def _reader_of_errors(
 async def embedded(
     model: LitellmModel, endpoint: ProviderEndpoint, body: Body, name: str, *, timeout_s: float
 ) -> UpstreamAnswer:
-    """Send a request for embeddings by a model of this name as it came, and return the answer without text."""
+    """Send an embedding request with this model name, and return an answer without text."""
     exchange = Exchange(sent=msgspec.json.encode(body))
     headers = endpoint.headers(WireRequest(body=body, model="", turns=()))
     url = endpoint.embeddings_url(name, body)
@@ -179,7 +179,7 @@ async def _exchanged(
 
 
 def _shown(response: Any, raw: bytes, endpoint: ProviderEndpoint, name: str) -> dict[str, str]:
-    """Return the headers of an answer that the agent should see."""
+    """Return the response headers to pass on to the agent."""
     received = {key.lower(): value for key, value in response.headers.items()}
     shown = {key: value for key, value in received.items() if key.startswith(_SHOWN_HEADERS)}
     if response.status >= 400:
@@ -196,7 +196,7 @@ async def _streamed(
     shown: Mapping[str, str],
     priced: Priced,
 ) -> UpstreamAnswer:
-    """Read a stream to its end."""
+    """Read a stream to its end, forwarding it through the relay."""
     wire, payload = outgoing.wire, outgoing.payload
     stream = wire.stream()
     relay.begin(wire, stream, shown)
@@ -222,7 +222,7 @@ async def _streamed(
 
 
 async def _bounded(response: Any, most_bytes: int) -> bytes:
-    """Return the body of an answer, or as much of it as is read at most."""
+    """Read a response body up to a maximum size."""
     raw = bytearray()
     async for piece in response.content.iter_any():
         raw += piece
@@ -232,7 +232,7 @@ async def _bounded(response: Any, most_bytes: int) -> bytes:
 
 
 def _pass_on_comment(relay: StreamRelay, event: StreamedEvent) -> None:
-    """Pass on what has no data. The mark that ends a stream of chunks is held with the chunks before it."""
+    """Forward an event without data. The end mark of a chunk stream is held back together with the chunks before it."""
     if event.name == DONE:
         relay.hold(event)
     else:
@@ -249,7 +249,7 @@ def _read(wire: WireFormat, body: Body, priced: Priced) -> ModelReply:
 
 
 def _usage_so_far(wire: WireFormat, stream: ReplyStream, priced: Priced) -> Usage | None:
-    """Return the usage of a stream that broke off, as far as the provider had reported it."""
+    """Return the usage reported before a stream broke off."""
     try:
         return _read(wire, body_of(stream), priced).usage
     except ModelError:

@@ -1,9 +1,9 @@
-"""Passes a provider's stream on to the agent as it comes, and holds back what must be recorded or decided first.
+"""Forwards a provider's stream to the agent as it arrives, holding back events that must be recorded first.
 
-Text, reasoning and the arguments of the first tool call flow at once. The first event that completes a tool call, or
-ends the reply, is held with all that follow it: an agent acts on these, so the reply must be durable before they leave.
-A tool call whose id is missing, or was served before in this trial, is held from its first event, because the gateway
-must give it another id.
+Text, reasoning and the arguments of the first tool call are forwarded at once. The event that completes a tool call or
+ends the reply is held back with all later events: the agent acts on them, so the reply must be durable first. A tool
+call whose id is missing or was already served in this trial is held back from its first event, because the gateway must
+replace the id.
 """
 
 import time
@@ -17,26 +17,23 @@ from lhaw_record.runners.models.streams.reading import ReplyStream, StreamedEven
 
 
 class Outlet(Protocol):
-    """Takes a stream on its way to the agent. It never blocks, so that a slow reader does not slow the model down."""
+    """Receives a stream for the agent. It never blocks, so that a slow client does not slow down the model."""
 
     def begin(self, headers: Mapping[str, str]) -> None:
-        """Take the provider's headers that the agent should see."""
+        """Set the provider's headers to pass on to the agent."""
         ...
 
-    def put(self, piece: bytes) -> None:
-        """Take a piece of the stream."""
-        ...
+    def put(self, piece: bytes) -> None: ...
 
 
 class StreamRelay:
-    """Passes one streamed reply from the provider to the agent.
+    """Forwards one streamed reply from the provider to the agent.
 
     Args:
-        outlet: Takes what goes to the agent, or None if the agent waits for the whole reply.
-        request: The request as the agent sent it.
+        outlet: Receives the chunks for the agent, or None if the agent waits for the whole reply.
+        request: The agent's original request.
         reply_id: The gateway's id for the reply.
-        is_free: Returns whether a tool call id can be served as it is, and keeps it for this reply if so.
-        clock_ns: Returns monotonic nanoseconds.
+        is_free: Returns whether a tool call id is unused in this trial, and reserves it for this reply if so.
     """
 
     def __init__(
@@ -48,12 +45,12 @@ class StreamRelay:
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.first_token_ns: int | None = None
-        """When the first generated piece arrived, or None so far."""
+        """When the first generated chunk arrived, or None so far."""
         self._last_token_ns: int | None = None
         self.has_begun = False
-        """Whether the agent gets a stream, so that the rest of the reply is in :meth:`rest`."""
+        """Whether part of the reply was streamed to the agent; :meth:`rest` returns the remainder."""
         self.partial_usage: Callable[[], Usage | None] = lambda: None
-        """Returns the usage that the provider has reported so far, for a stream that breaks off."""
+        """Returns the usage reported so far, for a stream that breaks off."""
         self._outlet = outlet
         self._request = request
         self._reply_id = reply_id
@@ -65,18 +62,18 @@ class StreamRelay:
         self._is_holding = False
 
     def begin(self, wire: WireFormat, stream: ReplyStream, headers: Mapping[str, str]) -> None:
-        """Prepare for the events of a stream that the provider has begun."""
+        """Set up for a stream that the provider has begun."""
         self._wire, self._stream = wire, stream
         if self._outlet is not None:
             self.has_begun = True
             self._outlet.begin(headers)
 
     def comment(self, raw: bytes) -> None:
-        """Pass on a comment, which keeps idle timers alive."""
+        """Forward a comment, which prevents idle timeouts."""
         self._put(raw)
 
     def add(self, event: StreamedEvent, step: StreamStep) -> None:
-        """Pass an event on, or hold it back."""
+        """Forward an event, or hold it back."""
         if step.has_token:
             self._last_token_ns = self._clock_ns()
             if self.first_token_ns is None:
@@ -88,11 +85,11 @@ class StreamRelay:
             self._put(self._written(event))
 
     def is_generating(self, timeout_s: float) -> bool:
-        """Return whether the model was still generating when its time was used up."""
+        """Return whether the model was still generating when the request timed out."""
         return is_generating(self._last_token_ns, self._clock_ns(), timeout_s)
 
     def hold(self, event: StreamedEvent) -> None:
-        """Hold back an event, and all that follow."""
+        """Hold back an event and all later ones."""
         self._is_holding = True
         self._held.append(event)
 
@@ -112,7 +109,7 @@ class StreamRelay:
             self._outlet.put(piece)
 
     def _written(self, event: StreamedEvent, *, is_changed: bool = False) -> bytes:
-        """Return an event as it goes to the agent: the provider's own bytes unless something in it must change."""
+        """Return an event's bytes for the agent: the provider's own, unless the event must be changed."""
         if event.data is None or self._wire is None:
             return event.raw
         is_changed |= self._wire.replies.present_event(event.data, self._request, self._reply_id)

@@ -1,8 +1,8 @@
 """Remembers the replies that a trial has served, and finds them in later requests.
 
-An agent may invent, split, rewrite or leave out assistant turns. So a reply is recognised by the ids of its tool calls,
-otherwise by its exact text, otherwise by one of its call ids quoted in a text. The last reply of a thread can also be
-recognised by its place, if everything before it matches the request that it answered.
+An agent may invent, split, rewrite or omit assistant turns. A reply is therefore recognised by its tool call ids, else
+by its exact text, else by one of its call ids quoted in a text. A thread's last reply can also be recognised by its
+position, if everything before it matches the request that it answered.
 """
 
 import re
@@ -38,9 +38,9 @@ class ServedReply(msgspec.Struct, frozen=True, kw_only=True):
 class ReplyOccurrence(msgspec.Struct, frozen=True, kw_only=True):
     """Where a request contains a reply: the last turn that is part of it, and what the request shows of each action.
 
-    ``is_present`` is False for a call that the agent left out. ``results`` holds, for each action, the turn with its
-    result, or None. Without call ids, one message may contain all results. It then counts as the result of the last
-    action. A ``quotation`` has no turns of its own: ``told_result`` is what the text tells after it, or None.
+    ``is_present`` is false for a call that the agent omitted. ``results`` holds, for each action, the turn with its
+    result, or None. If there are no call ids, one message may contain all results; it counts as the result of the last
+    action. A ``quotation`` has no turns of its own: ``told_result`` is the text that follows it, or None.
     """
 
     reply: ServedReply
@@ -74,14 +74,13 @@ class ServedReplies:
         self._of_text: defaultdict[str, list[ServedReply]] = defaultdict(list)
 
     def add(self, reply: ServedReply) -> None:
-        """Remember a reply."""
         self.all.append(reply)
         for call in reply.message.tool_calls:
             self._of_call[call.call_id] = reply
         self.add_text(reply, reply.message.content)
 
     def add_text(self, reply: ServedReply, text: str) -> None:
-        """Remember a text by which a reply is recognised: its own text, or the agent's version of it."""
+        """Add a text that identifies a reply: its own text, or the agent's version of it."""
         if text.strip():
             known = self._of_text[text.strip()]
             known.append(reply)
@@ -92,7 +91,7 @@ class ServedReplies:
         return call_id in self._of_call
 
     def find(self, turns: Sequence[RequestTurn]) -> dict[str, ReplyOccurrence]:
-        """Return the replies that a request contains, by model call id. They are recognised by call ids or texts."""
+        """Return the replies that a request contains, keyed by model call id, matched by call ids or texts."""
         places: dict[str, list[int]] = {}
         how: dict[str, Evidence] = {}
         who: dict[str, ServedReply] = {}
@@ -110,7 +109,7 @@ class ServedReplies:
     def _replies_in(
         self, turns: Sequence[RequestTurn], at: int, taken: dict[str, Evidence]
     ) -> tuple[Evidence, list[ServedReply]]:
-        """Return the replies that an assistant turn contains: none, one, or several that the agent merged."""
+        """Return the replies that an assistant turn contains: none, one, or several merged by the agent."""
         message = turns[at].message
         by_id = [self._of_call[call.call_id] for call in message.tool_calls if call.call_id in self._of_call]
         if by_id:
@@ -128,7 +127,7 @@ class ServedReplies:
 def occurrence_by_place(
     turns: Sequence[RequestTurn], reply: ServedReply, sent: Sequence[Message]
 ) -> ReplyOccurrence | None:
-    """Find a thread's last reply by its place: the assistant turn after the earlier ones, with any text."""
+    """Find a thread's last reply by its position: the assistant turn after the earlier ones, with any text."""
     messages = [turn.message for turn in turns]
     said = [at for at, message in enumerate(messages) if message.role == "assistant"]
     said_before = [message for message in sent if message.role == "assistant"]
@@ -143,7 +142,7 @@ def occurrence_by_place(
 def occurrence_in_fold(
     turns: Sequence[RequestTurn], reply: ServedReply, told_result: str | None
 ) -> ReplyOccurrence | None:
-    """Return the occurrence of a reply that the last message of a request tells of, or None without such a message."""
+    """Return the occurrence of a reply quoted in the last message of a request, or None."""
     at = max(
         (at for at, turn in enumerate(turns) if turn.place and turn.message.role in ("user", "tool")), default=None
     )
@@ -161,7 +160,7 @@ def occurrence_in_fold(
 
 
 class _Ids:
-    """The ids of a request's tool calls, and the turns that hold their results."""
+    """The tool call ids of a request, and the turns that hold their results."""
 
     def __init__(self, turns: Sequence[RequestTurn]) -> None:
         messages = [turn.message for turn in turns]

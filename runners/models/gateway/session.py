@@ -1,9 +1,9 @@
-"""One trial at the gateway. Every request is recorded and then sent on; every reply is recorded and then served.
+"""One trial at the gateway: records each request before sending it, and each reply before serving it.
 
-A request takes this path: ``app.py`` reads it. ``decision.py`` decides its thread (``classification.py``), the actions
-that it shows (``action_ledger.py``) and where the injected message goes (``insertion.py``). This module turns the
-decision into events, ``upstream.py`` answers, and the reply becomes an event. ``delivery.py`` sends the reply. A
-decision takes effect only once its events are durable.
+A request is read by ``app.py``. ``decision.py`` determines its thread (``classification.py``), the actions it shows
+(``action_ledger.py``) and where the injected message goes (``insertion.py``). This module turns the decision into
+events, ``upstream.py`` gets the reply, this module records it, and ``delivery.py`` sends it. A decision takes effect
+only once its events are durable.
 """
 
 import time
@@ -53,18 +53,15 @@ class TrialSession:
     """The gateway's side of one trial attempt.
 
     Args:
-        recording: The trial's event stream.
         upstream: The model behind the gateway.
-        prompt: The task as the agent received it. It helps to recognise a conversation that restarts.
+        prompt: The task as given to the agent, used to recognise a restarted conversation.
         injection: The message to inject, if the condition has one.
-        rules: What the agent's entry declares about threads.
-        limits: What the agent may use. A request beyond a limit is refused for good and not recorded as a call.
-        on_over: Called when the trial cannot go on, because a limit is reached or the gateway has failed.
-        trial_clock: Charges the time of replies to the agent.
-        routing: Returns the model for the name that a request asks for. None if the upstream answers every request.
-        wire_record: Keeps the bodies of requests and replies, if the run asks for that.
-        clock_ns: Returns monotonic nanoseconds.
-        wall_s: Returns seconds since the epoch.
+        rules: The thread declarations of the agent's entry.
+        limits: The trial's limits. A request beyond a limit is refused permanently and not recorded as a call.
+        on_over: Called when the trial cannot continue, because a limit is reached or the gateway has failed.
+        trial_clock: Charges reply times to the agent.
+        routing: Maps a requested model name to a model. None if the upstream answers every request.
+        wire_record: Stores the bodies of requests and replies, if the run asks for that.
     """
 
     def __init__(
@@ -85,24 +82,25 @@ class TrialSession:
     ) -> None:
         self.upstream = upstream
         self.routing = routing or RoutingTable(upstream)
-        """Returns the model that answers, given the name of the model that a request asks for."""
+        """Maps the model name in a request to the model that answers."""
         self.total_usage = NO_USAGE
         """Tokens and price of all replies so far. The price is None once the price of any reply is unknown."""
         self.failure: Exception | None = None
-        """The first error on our side, such as a recorder error. After such an error the trial cannot go on."""
+        """The first error on our side, such as a recorder error, after which the trial cannot continue."""
         self.last_failure: ModelFailed | None = None
         """The failure of the main thread's last call, or None if that call got a reply.
 
-        While there is no main thread, the last call of any thread counts.
+        Until there is a main thread, the last call of any thread counts.
         """
         self.last_finish_reason: str | None = None
-        """The finish reason of the reply to that call. It is None if the reply has tool calls, and can thus go on."""
+        """The finish reason of the reply to that call. None if the reply has tool calls, and the agent can thus
+        continue."""
         self.limit_reached: Literal["turn_limit", "action_limit", "cost_limit", "time_limit"] | None = None
         """The limit that a refused request would have exceeded. ``time_limit`` is set from outside."""
         self.reply_count = 0
         """The number of replies that have arrived so far, for all threads."""
         self.flags: tuple[TrialFlagged, ...] = ()
-        """What makes the recording doubtful, once the trial has ended."""
+        """Flags of doubtful recordings, set once the trial has ended."""
         self.wires: set[str] = set()
         """The names of the wires whose requests got replies."""
         self._recording = recording
@@ -121,7 +119,6 @@ class TrialSession:
 
     @property
     def action_count(self) -> int:
-        """The number of actions so far."""
         return self._state.actions.count
 
     @property
@@ -131,7 +128,7 @@ class TrialSession:
         return main.last_reply.message.content if main and main.last_reply else ""
 
     def executed(self, action_index: int, result: ToolResult, took_ms: float) -> None:
-        """Take note of what an action that was executed through us gave, and how long it took in milliseconds."""
+        """Store the result and duration of an action that the gateway executed."""
         self._state.actions.executed(action_index, result, took_ms)
 
     def pending_calls(self) -> tuple[PendingCall, ...]:
@@ -162,13 +159,13 @@ class TrialSession:
     ) -> SessionReply:
         """Return the reply to a request. Both have been recorded durably when this returns.
 
-        If the provider streams, the beginning of the reply goes to ``stream`` as it comes: what decides nothing yet. A
-        cancellation means that the client has left.
+        If the provider streams, chunks that the agent cannot act on yet go to ``stream`` as they arrive. Cancellation
+        means that the client has disconnected.
         """
         return await self._guarded(partial(self._respond, wire, request, headers, stream))
 
     async def embed(self, wire: WireFormat, request: WireRequest) -> SessionReply:
-        """Return the answer to a request for embeddings. Both have been recorded durably when this returns."""
+        """Return the answer to an embedding request. Both have been recorded durably when this returns."""
         return await self._guarded(partial(self._embed, wire, request))
 
     def not_delivered(self, served: SessionReply) -> None:
@@ -191,7 +188,7 @@ class TrialSession:
                 await self._recording.append(injected(injection.planned, status="skipped", reason=skipped))
 
     async def begin_again(self, prompt: str) -> None:
-        """Count what the agent has done, because it is started again with another prompt. What it sent is dropped."""
+        """Complete the recorded actions and drop pending requests, because the agent restarts with a new prompt."""
         await self._end_requests()
         async with self._lock:
             await self._count_what_is_left()
@@ -205,7 +202,7 @@ class TrialSession:
             await self._is_idle.wait()
 
     async def _count_what_is_left(self) -> None:
-        """Record the actions of the last reply, which no later request can show, and end those that are open."""
+        """Record the actions of the last reply, which no later request can show, and end the open ones."""
         await self._record_changes(self._state.changes_at_end())
         await self._record_changes(self._state.actions.unfinished(self._clock_ns()))
 
@@ -236,7 +233,7 @@ class TrialSession:
             with self._within_run_budget(decision):
                 call, outgoing = await self._begin(wire, decision, stream)
         answer = await self._asked(call)
-        self.reply_count += 1  # before the clock: its charge may end the program at once, and it did get a reply
+        self.reply_count += 1  # before charging the clock, which may end the program at once
         self.wires.add(outgoing.wire.name)
         self._trial_clock.answered(call.interval)
         with anyio.CancelScope(shield=True):
@@ -273,7 +270,7 @@ class TrialSession:
 
     @asynccontextmanager
     async def _next_request(self) -> AsyncIterator[None]:
-        """Take a request after those before it. Whatever the block appends also takes effect."""
+        """Serialize requests: enter the block after earlier requests. Events appended in the block also take effect."""
         async with self._lock:
             if self._is_closed:
                 raise _over()
@@ -304,8 +301,8 @@ class TrialSession:
     async def _check_limits(self, decision: RequestDecision | None) -> None:
         """Refuse a request beyond a limit, with a status that agents do not retry.
 
-        The actions that the request shows count towards the limit. A request for embeddings has no decision. An action
-        may need it, so it goes out after the last turn and the last action, until another request is refused.
+        Actions shown by the request count towards the limit. An embedding request has no decision. Because an action
+        may need it, it is still sent after the last turn and action, until another request is refused.
         """
         main, limits, cost_usd = self._state.threads.main, self._limits, self.total_usage.cost_usd
         changes = decision.changes if decision is not None else ActionChanges()
@@ -334,9 +331,10 @@ class TrialSession:
 
     @contextmanager
     def _within_run_budget(self, decision: RequestDecision | None) -> Iterator[None]:
-        """Refuse a request that the run has no money for. The trial is missing data, unless its work was already done.
+        """Refuse a request that the run has no budget for. The trial is then missing data, unless its work was already
+        done.
 
-        It was if the main thread's last reply was an answer: then only its side calls and embeddings are still to come.
+        Its work was done if the main thread's last reply was an answer: only side calls and embeddings follow.
         """
         try:
             yield
@@ -359,7 +357,7 @@ class TrialSession:
         self._state.call_begun(decision, history)
         began_ns = self._clock_ns()
         reply_id, relay = f"{decision.call_id}-{began_ns:x}", None
-        if outgoing.request.is_streamed:  # perhaps only by us: what a stream that breaks off has used is known, too
+        if outgoing.request.is_streamed:  # possibly only by us: a broken stream's usage is also known
             outlet = stream if to_send.is_streamed else None
             is_free = partial(self._state.announce, decision) if outlet is not None else lambda _: True
             relay = StreamRelay(outlet, decision.request, reply_id, is_free, self._clock_ns)
@@ -376,13 +374,13 @@ class TrialSession:
         return call, outgoing
 
     def _decide(self, wire: WireFormat, request: WireRequest, headers: Iterable[tuple[str, str]]) -> RequestDecision:
-        """Complete a request from the wire's memory and decide what it means."""
+        """Expand a request from the wire's memory, and decide what it means."""
         whole = wire.requests.whole(request, self._state.memory)
         return decide(self._state, wire, whole, headers, self._clock_ns())
 
     async def _record_failure(self, call: PendingReply, error: ModelError) -> None:
         if error.kind == ENDLESS_REPLY:
-            self._trial_clock.answered(call.interval)  # the model was at work all the time
+            self._trial_clock.answered(call.interval)  # the model was working the whole time
         else:
             self._trial_clock.failed(call.interval, error.kind, str(error), holds_up=self._is_main(call))
         latency_ms = call.took_ms(self._clock_ns(), error.held_s)
@@ -428,7 +426,7 @@ class TrialSession:
     async def _record_answer(
         self, call: PendingReply, reply: ModelReply, answer: UpstreamAnswer, tools: Sequence[ToolDefinition] = ()
     ) -> None:
-        """Record an answer, whose reply may have got other ids for its tool calls."""
+        """Record an answer; its reply may have new ids for its tool calls."""
         event = responded(
             call.call_id,
             "agent",
@@ -446,7 +444,7 @@ class TrialSession:
             self.last_finish_reason = None if reply.message.tool_calls else reply.finish_reason
 
     def _is_main(self, call: PendingReply) -> bool:
-        """Return whether a call is the main thread's. While there is no main thread, every call counts as its."""
+        """Return whether a call belongs to the main thread. Until there is a main thread, every call counts."""
         is_main = call.decision is not None and call.decision.thread.kind == "main"
         return is_main or self._state.threads.main is None
 

@@ -1,4 +1,4 @@
-"""All threads of one trial: its conversations with the model, and what later requests are recognised by."""
+"""All threads (conversations with the model) of one trial, and the data by which later requests are matched to them."""
 
 from collections.abc import Container
 from typing import Literal
@@ -16,7 +16,7 @@ from lhaw_record.runners.models.gateway.served_replies import (
 )
 from lhaw_record.runners.models.gateway.wires.protocol import WireRequest
 
-_SUMMARIES = 8  # a choice: the latest few, of which a restart begins with the last
+_SUMMARIES = 8  # a choice: a restart begins with the latest summary
 ThreadKind = Literal["main", "sub_agent", "side"]
 CallState = Literal["waiting", "served", "failed"]
 
@@ -24,10 +24,10 @@ CallState = Literal["waiting", "served", "failed"]
 class Thread:
     """One conversation with the model, in its state after the last call.
 
-    ``held`` are the calls whose replies its last request contained, and ``summaries`` those whose replies were
-    summaries. ``is_folded`` says that it tells its history in one message. ``name`` is its declared name, and
-    ``is_named`` says whether a header or a declaration identifies it. ``forked_from`` is the thread whose history its
-    first request held.
+    ``held`` are the calls whose replies its last request contained; ``summaries`` are the calls whose replies were
+    summaries. ``is_folded`` is true if its whole history is in one message. ``name`` is its declared name, and
+    ``is_named`` says whether a header or declaration identifies it. ``forked_from`` is the thread whose history its
+    first request contained.
     """
 
     def __init__(self, thread_id: str, kind: ThreadKind) -> None:
@@ -77,26 +77,26 @@ class Threads:
     """All threads of one trial.
 
     Args:
-        prompt: The task as the agent received it, or None if unknown.
+        prompt: The task as given to the agent, or None if unknown.
     """
 
     def __init__(self, prompt: str | None = None) -> None:
         self.replies = ServedReplies()
         self._summaries: list[ServedReply] = []
         self.is_reopened = False
-        """Whether the agent was started again for another request, and its main thread has not called since."""
+        """Whether the agent was restarted for another request and its main thread has not called since."""
         self._prompt = " ".join(prompt.split()) if prompt else None
         self._threads: dict[str, Thread] = {}
 
     def reopen(self, prompt: str) -> None:
-        """Expect a new conversation of the main thread, because the agent is started again with another prompt."""
+        """Expect a new conversation of the main thread, because the agent is restarted with another prompt."""
         self.is_reopened, self._prompt = True, " ".join(prompt.split())
 
     def __getitem__(self, thread_id: str) -> Thread:
         return self._threads[thread_id]
 
     def get(self, thread_id: str) -> Thread | None:
-        """Return a thread, or None if the calls under this id belong to no conversation."""
+        """Return a thread, or None if the calls under this id do not form a conversation."""
         return self._threads.get(thread_id)
 
     @property
@@ -113,8 +113,7 @@ class Threads:
     def main_so_far(self) -> Thread | None:
         """The main thread, or else the only conversation without tools that may become the main thread.
 
-        If there are several, those that state the task take precedence. None if this leaves more than one, or if there
-        is none.
+        If there are several, those that state the task take precedence. None if this leaves more than one, or none.
         """
         if self.main is not None:
             return self.main
@@ -130,12 +129,12 @@ class Threads:
         self._threads[thread.thread_id] = thread
 
     def named(self, name: str, *, has_tools: bool) -> Thread | None:
-        """Return the thread with a declared name, or None. A title has the name of its thread, but no tools."""
+        """Return the thread with a declared name, or None. A title call has its thread's name, but no tools."""
         found = (each for each in self._threads.values() if each.name == name and each.has_tools == has_tools)
         return next(found, None)
 
     def find(self, request: WireRequest) -> dict[str, ReplyOccurrence]:
-        """Return the served replies that a request contains or tells of."""
+        """Return the served replies that a request contains or quotes."""
         found = self.replies.find(request.turns)
         for thread in self._threads.values():
             reply = thread.last_reply
@@ -148,7 +147,7 @@ class Threads:
         return found
 
     def _folded(self, request: WireRequest) -> dict[str, ReplyOccurrence]:
-        """Return the replies that a request tells of in one message, if it continues a thread in that way."""
+        """Return the replies that a request quotes in one message, if it continues a thread in folded form."""
         messages = [turn.message for turn in request.turns]
         for thread in reversed(self._threads.values()):
             reply = thread.last_reply
@@ -164,7 +163,7 @@ class Threads:
 
     @staticmethod
     def shown_at_end(request: WireRequest, thread: Thread, result: str | None = None) -> dict[str, ReplyOccurrence]:
-        """Return a thread's last reply, and those of its last request, as shown by the last message of a request."""
+        """Return a thread's last reply and its last request's replies, as shown by a request's last message."""
         last = thread.last_reply
         assert last is not None
         shown = [each for each in thread.replies if each is last or each.call_id in thread.held]
@@ -177,14 +176,14 @@ class Threads:
         return next(held, None)
 
     def remember_summary(self, reply: ServedReply) -> None:
-        """Remember a reply's text, because the main thread may later restart from it as a summary."""
+        """Store a reply's text, because the main thread may later restart from it as a summary."""
         self._summaries = [*self._summaries, reply][-_SUMMARIES:]
 
     def forget_summaries(self, continued: Container[str]) -> None:
-        """Forget the summaries that a request contains as assistant turns, because they were ordinary replies."""
+        """Discard summaries that a request contains as assistant turns, because they were ordinary replies."""
         self._summaries = [reply for reply in self._summaries if reply.call_id not in continued]
 
     def states_task(self, request: WireRequest) -> bool:
-        """Return whether a request contains the task's prompt. False if the prompt is unknown."""
+        """Return whether a request contains the task's prompt; false if the prompt is unknown."""
         texts = (turn.message.content for turn in request.turns if turn.message.role != "assistant")
         return self._prompt is not None and any(self._prompt in " ".join(text.split()) for text in texts)

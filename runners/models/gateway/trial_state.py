@@ -1,4 +1,4 @@
-"""What a trial at the gateway has served, counted and injected so far. Only durable facts change this state."""
+"""The state of a trial at the gateway: served replies, action counts, injection. Only durable events change it."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ class RequestDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What one request means for its trial.
 
     ``sent`` holds the agent's messages and ``messages`` those for the model, both in canonical form. ``body`` holds the
-    messages for the model in the format of the wire. ``replaced_system`` is the request's first system text if it was
+    messages for the model in the wire's format. ``replaced_system`` is the request's first system text if it was
     replaced by the thread's earlier one.
     """
 
@@ -45,9 +45,9 @@ class TrialState:
     """The state of one trial.
 
     Args:
-        prompt: The task as the agent received it, or None if unknown.
+        prompt: The task as given to the agent, or None if unknown.
         injection: The message to inject, if the condition has one.
-        rules: What the agent's entry declares about threads.
+        rules: The thread declarations of the agent's entry.
     """
 
     def __init__(self, prompt: str | None, injection: InjectionState | None, rules: ThreadRules | None = None) -> None:
@@ -58,12 +58,12 @@ class TrialState:
         self.memory: Memory = {}
         self._announced: dict[str, str] = {}
         self.calls_without_message = 0
-        """The main thread's calls that had no place for the message, although it had been inserted before."""
+        """The number of main-thread calls with no place for the message, although it had been inserted before."""
         self.is_main_guessed = False
         """Whether the trial ended with several conversations and no recognised main thread."""
 
     def call_begun(self, decision: RequestDecision, history: History) -> None:
-        """Apply a decision that has been recorded."""
+        """Apply a recorded decision."""
         thread, request = decision.thread, decision.request
         if decision.classification.thread_id is None:
             self.threads.add(thread)
@@ -137,7 +137,7 @@ class TrialState:
             self.threads.remember_summary(served)
 
     def announce(self, decision: RequestDecision, call_id: str) -> bool:
-        """Return whether a tool call of a stream can keep its id. If so, no other reply of the trial gets this id."""
+        """Return whether a streamed tool call can keep its id; if so, reserve the id for this reply."""
         is_free = bool(call_id) and not self._is_taken(decision, call_id)
         is_free = is_free and all(call.call_id != call_id for each in decision.messages for call in each.tool_calls)
         if is_free:
@@ -149,7 +149,7 @@ class TrialState:
         return by != decision.call_id or self.threads.replies.has_call(call_id)
 
     def distinct(self, decision: RequestDecision, reply: ModelReply) -> ModelReply:
-        """Return the reply, with new ids for tool calls whose ids this trial has already served."""
+        """Return the reply with new ids for tool calls whose ids were already served in this trial."""
         calls = with_distinct_ids(reply.message.tool_calls, decision.messages)
         if any(self._is_taken(decision, call.call_id) for call in calls):
             calls = with_distinct_ids(calls, [served.message for served in self.threads.replies.all])

@@ -1,7 +1,7 @@
 """The model behind the gateway, which answers a request of any wire or raises ModelError.
 
-``ModelUpstream`` serves any ``Model``, such as a scripted one. The model gets the request as a canonical conversation,
-and the wire writes the reply. Parameters and tools that the model cannot take are recorded with the call.
+``ModelUpstream`` adapts any ``Model``, such as a scripted one: the model gets the request as a canonical conversation,
+and the wire formats the reply. Parameters and tools that the model cannot take are recorded with the call.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,10 +24,10 @@ _WILDCARDS = frozenset("*?[")
 
 
 class OutgoingRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request on its way: its body with the injected message, the same as canonical messages, and what is recorded.
+    """A request ready to send: its body with the injected message, the same as canonical messages, and the record.
 
     ``recorded`` holds the parameters as sent. Its keys ``dropped_parameters``, ``dropped_tools`` and ``deferred_tools``
-    hold what was left out. ``payload`` is for the upstream's own use.
+    list omissions. ``payload`` is for the upstream's own use.
     """
 
     wire: WireFormat
@@ -38,11 +38,11 @@ class OutgoingRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoutingTable:
-    """Which model answers a request, by the name of the model that it asks for.
+    """Selects the model that answers a request, by the requested model name.
 
     Args:
-        own: Answers the names that no pattern matches.
-        routed: Patterns of names, each with the model that answers. The first that matches decides.
+        own: Answers names that no pattern matches.
+        routed: Name patterns, each with the model that answers. The first match decides.
     """
 
     def __init__(self, own: "Upstream", routed: Sequence[tuple[str, "Upstream"]] = ()) -> None:
@@ -50,18 +50,18 @@ class RoutingTable:
         self._routed = tuple(routed)
 
     def __call__(self, name: str) -> "Upstream":
-        """Return the model that answers a request for a name."""
         return next((upstream for pattern, upstream in self._routed if fnmatchcase(name, pattern)), self._own)
 
     def has(self, name: str) -> bool:
-        """Return whether a pattern matches a name, so that another model than the trial's own may answer."""
+        """Return whether a pattern matches a name, so that a model other than the trial's own may answer."""
         return any(fnmatchcase(name, pattern) for pattern, _ in self._routed)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names to ask for: of the own model, and one for each routed model.
+        """Model names to offer to clients: the own model's, and one for each routed model.
 
-        That is the pattern if it is a name; else the model's name, with its provider or without, if the pattern has it.
+        For a routed model, this is the pattern if it is a plain name, else the model's name, with or without its
+        provider, whichever matches.
         """
         names = [self._own.name]
         for pattern, upstream in self._routed:
@@ -71,10 +71,10 @@ class RoutingTable:
 
 
 class UpstreamAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply, with the provider's body if the provider speaks the wire. If ``body`` is None, the wire writes one.
+    """A reply, with the provider's body if the provider supports the wire. If ``body`` is None, the wire writes one.
 
-    ``headers`` are those of the provider that the agent should see, such as its rate limits. ``changes`` has the
-    parameters that a library changed on the way, each with the value that was sent, None if it was dropped.
+    ``headers`` are the provider's headers to pass on to the agent, such as rate limits. ``changes`` maps each parameter
+    that a library changed to the value sent, or None if it was dropped.
     """
 
     reply: ModelReply
@@ -109,7 +109,6 @@ class Upstream(Protocol):
         """Return the known usage of a failed request, or None.
 
         Args:
-            error: The failure.
             embeddings_of: The model whose embeddings were asked for. None for any other request.
         """
         ...
@@ -125,7 +124,6 @@ class Upstream(Protocol):
 
         Args:
             wire: The dialect of the request.
-            request: The request.
             is_routed: Whether this model was chosen by the name that the agent asks for, so that its own name goes out.
 
         Raises:
@@ -138,9 +136,8 @@ class ModelUpstream:
     """Makes a :class:`Model` available to agents of every wire.
 
     Args:
-        model: The model.
         parameters: Generation parameters by their OpenAI names. They override the agent's parameters.
-        timeout_s: Seconds that one request may take.
+        timeout_s: Timeout of one request, in seconds.
     """
 
     def __init__(self, model: Model, parameters: Mapping[str, Any] | None = None, timeout_s: float = 600.0) -> None:
@@ -150,7 +147,7 @@ class ModelUpstream:
         self._timeout_s = timeout_s
 
     async def prepare(self, wire: WireFormat, request: WireRequest, messages: Sequence[Message]) -> OutgoingRequest:
-        """Return the request with OpenAI's parameter names and only those tools that the model can be shown."""
+        """Return the request with OpenAI's parameter names and only tools that the model supports."""
         known, unknown = wire.requests.to_openai(request.parameters)
         parameters = {**known, **self._parameters}
         refused: tuple[str, ...] = ()
@@ -171,17 +168,15 @@ class ModelUpstream:
         )
 
     async def send(self, outgoing: OutgoingRequest, relay: StreamRelay | None = None) -> UpstreamAnswer:
-        """Ask the model for its reply."""
         return UpstreamAnswer(reply=await self._model.respond(outgoing.payload))
 
     def failed_usage(self, error: ModelError, *, embeddings_of: str | None = None) -> Usage | None:
-        """Return the usage in the error."""
         return error.usage
 
     async def embedding(
         self, wire: WireFormat, request: WireRequest, *, is_routed: bool
     ) -> Callable[[], Awaitable[UpstreamAnswer]]:
-        """Refuse: a model of ours has no embeddings."""
+        """Refuse, because a :class:`Model` has no embeddings."""
         raise GatewayRefusal("there are no embeddings behind this gateway", status=404, kind="not_found")
 
     async def count_tokens(self, request: WireRequest) -> int:
@@ -195,14 +190,14 @@ def is_shown(tool: RequestTool) -> bool:
 
 
 def tools_left_out(tools: Sequence[RequestTool], *, has_provider_tools: bool = False) -> dict[str, Any]:
-    """Return a record of the tools that the model does not see: dropped ones, and deferred ones it may find later."""
+    """Return a record of the tools hidden from the model: dropped ones, and deferred ones that it may find later."""
     dropped = [tool.definition.name for tool in tools if tool.kind == "provider" and not has_provider_tools]
     deferred = [tool.definition.name for tool in tools if tool.is_deferred]
     return {**({"dropped_tools": dropped} if dropped else {}), **({"deferred_tools": deferred} if deferred else {})}
 
 
 def estimated_tokens(request: WireRequest) -> int:
-    """Estimate a request's tokens without a tokenizer, in the same way as scripted models count theirs."""
+    """Estimate a request's tokens without a tokenizer, as scripted models do."""
     read = sum(len(canonical_json(to_wire(turn.message))) for turn in request.turns)
     read += sum(len(canonical_json(tool.definition)) for tool in request.tools)
     return read // CHARACTERS_PER_TOKEN

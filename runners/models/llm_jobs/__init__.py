@@ -1,1 +1,1 @@
-"""Single questions to a model outside of trials: asks, parses the reply, asks again, and keeps within a cost limit."""
+"""Single model questions outside of trials: ask, parse, retry, and enforce a cost limit."""

@@ -10,7 +10,7 @@ import msgspec
 from lhaw_record.runners.base.errors import UnusableReply
 
 _DECODER = json.JSONDecoder(strict=False)  # several models write line breaks inside strings
-_MOST_STARTS = 200  # a choice: far above the objects of an answer, and bounds the time for brackets in prose
+_MOST_STARTS = 200  # a choice: far more than an answer has; bounds the time spent on brackets in prose
 _DEEPEST = 50  # deeper nesting is not an answer, and its repair takes minutes
 _STRUCTURE = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 

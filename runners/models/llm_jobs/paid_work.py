@@ -1,6 +1,6 @@
-"""Runs jobs that cost money: several at a time, within a cost limit, until all are done or the pool is stopped.
+"""Runs paid jobs concurrently within a cost limit, until all are done or the pool is stopped.
 
-A job takes no arguments. It returns its cost in USD, or None if the price is unknown. It records its own results
+A job takes no arguments and returns its cost in USD, or None if the price is unknown. It records its own results
 durably, so that no paid reply is lost when the pool stops.
 """
 
@@ -18,12 +18,12 @@ Job = Callable[[], Awaitable[float | None]]
 
 
 class PaidWork:
-    """A pool that runs jobs. Its costs, and whether it was stopped, carry over between calls of :meth:`run`.
+    """A pool that runs jobs. Its costs and stop state carry over between calls of :meth:`run`.
 
-    With a cost limit, a job begins only if the limit has room for it and for the running jobs. Each of them is assumed
-    to cost as much as the most expensive job of its kind so far. Jobs run one by one until one has cost something. No
-    running job is ended because of its cost, so the total can exceed the limit if a job costs more than any before it.
-    The first job of unknown cost stops a pool with a limit.
+    If there is a cost limit, a job starts only if the limit has room for it and for the running jobs, each estimated at
+    the cost of the most expensive job of its kind so far. Jobs run one by one until one has had a cost. Running jobs
+    are never ended because of cost, so the total can exceed the limit if a job costs more than any before it. The first
+    job of unknown cost stops a pool with a limit.
 
     Args:
         concurrency: How many jobs may run at a time.
@@ -52,18 +52,17 @@ class PaidWork:
         self.unpriced = 0
         """The number of jobs of unknown cost. ``spent_usd`` does not include them."""
         self.unknown_cost_calls = 0
-        """The number of failed requests that were perhaps paid for. ``spent_usd`` does not include them either."""
+        """The number of failed requests that may have been charged. ``spent_usd`` does not include them either."""
         self.stop_reason: str | None = None
-        """Why no more jobs begin: ``interrupted``, ``cost_limit``, ``cost_unknown``, ``failed`` or another reason."""
+        """Why no more jobs start: ``interrupted``, ``cost_limit``, ``cost_unknown``, ``failed`` or another reason."""
         self.failures: list[str] = []
 
     @property
     def spent(self) -> str:
-        """What was spent, in words."""
         return spent_words(self.spent_usd, self.unpriced + self.unknown_cost_calls)
 
     def stop(self, reason: str) -> None:
-        """Begin no more jobs. Running jobs continue to their end."""
+        """Start no more jobs. Running jobs continue to their end."""
         self.stop_reason = self.stop_reason or reason
 
     def note_failure(self, error: Exception, about: str = "") -> bool:
@@ -76,10 +75,10 @@ class PaidWork:
         return True
 
     async def run(self, jobs: Iterable[Job], kind: str = "") -> int:
-        """Run jobs in their order, and return how many did not begin because the pool was stopped.
+        """Run jobs in order, and return how many did not start because the pool was stopped.
 
-        After the first interrupt no model is asked any more, but what was asked is waited for, because it is paid: a
-        job that has to ask again ends with a failure of the kind ``interrupted``. The second interrupt cancels all.
+        After the first interrupt no new request is sent, but pending replies are awaited, because they are paid for. A
+        job that needs another request then fails with kind ``interrupted``. The second interrupt cancels everything.
         """
         pending = deque(jobs)
         with closable_doors() as close:
@@ -102,7 +101,7 @@ class PaidWork:
 
         if self._max_cost_usd is not None:
             while pending and not self._largest_cost_usd.get(kind) and self._may_start(kind):
-                await self._do(pending.popleft(), kind)  # the cost of one is known before several begin
+                await self._do(pending.popleft(), kind)  # learn the cost of one job before starting several
         with ungrouped():
             async with anyio.create_task_group() as tasks:
                 for _ in range(min(self._concurrency, len(pending))):

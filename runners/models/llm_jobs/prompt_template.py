@@ -1,4 +1,4 @@
-"""What a question to a model is made of: a file with its wording, and long texts, truncated in the middle."""
+"""Prompt templates, read from files, and middle-truncation of long texts."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,7 +62,7 @@ class PromptTemplate:
 
 
 def cut(text: str, characters: int) -> str:
-    """Truncate a text to about the given number of characters. Its beginning and end are kept."""
+    """Truncate a text in the middle to about the given number of characters."""
     if len(text) <= characters:
         return text
     half = characters // 2
@@ -70,7 +70,7 @@ def cut(text: str, characters: int) -> str:
 
 
 def shortened(blocks: Sequence[str], characters: int) -> list[str]:
-    """Return all blocks if they fit, else the first and last ones with a note on how many were left out."""
+    """Return all blocks if they fit, else the first and last ones with a note on how many were omitted."""
     if sum(map(len, blocks)) <= characters:
         return list(blocks)
     head = _fitting(blocks, characters // 2)

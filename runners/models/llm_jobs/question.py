@@ -14,17 +14,17 @@ from lhaw_record.runners.models.reply_forms import ReplyForm, recall_or_request,
 
 Found = TypeVar("Found")
 
-_ATTEMPTS = 2  # and one more where a reply was cut that can be given more room
-_SHOWN_CHARACTERS = 2_000  # of a reply in the event of its failure; a choice: a screenful
+_ATTEMPTS = 2  # plus one if a truncated reply can be given a higher length limit
+_SHOWN_CHARACTERS = 2_000  # of the reply in a failure event; a choice: a screenful
 
 
 class Wording(Protocol):
-    """The wording of a question: the system prompt and the request for a better reply. A prompt template has both."""
+    """The wording of a question: the system prompt and the request for a better reply. Implemented by
+    PromptTemplate.
+    """
 
     @property
-    def system(self) -> str:
-        """The system prompt."""
-        ...
+    def system(self) -> str: ...
 
     def repair(self, problem: str) -> str | None:
         """Return the request for a better reply, or None to ask again as before."""
@@ -95,7 +95,7 @@ async def _asked(
 
 
 def _read(read: Callable[[str], Found], reply: ModelReply, caller: ModelCaller) -> tuple[Found | None, str]:
-    """Return the result read from a reply, or None and what is wrong with the reply."""
+    """Return the result parsed from a reply, or None and the problem."""
     if caller.is_cut(reply):
         return None, caller.cut_words
     try:

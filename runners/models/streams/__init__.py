@@ -1,1 +1,1 @@
-"""Providers' streams: read, joined to whole replies, and asked for in litellm's place."""
+"""Provider streams: parsing, joining into whole replies, and requesting them in place of litellm's unstreamed calls."""

@@ -1,4 +1,4 @@
-"""Streams of OpenAI's chat completions: chunks of deltas, joined into the reply that they amount to."""
+"""Streams of OpenAI's chat completions: chunks of deltas, joined into a whole reply."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class ChatStream:
         self._usage: Any = None
 
     def add(self, name: str, data: Body) -> StreamStep:
-        """Add one chunk. The mark after the last one ends a reply whose server gave no ``finish_reason``."""
+        """Add one chunk. The final ``[DONE]`` ends a reply whose server gave no ``finish_reason``."""
         if name == DONE:
             self.is_whole |= _has_answer(fields(self._choices.get(0, {}).get("message")))
         if data.get("error"):
@@ -41,7 +41,6 @@ class ChatStream:
         )
 
     def body(self) -> Body:
-        """Return the completion so far."""
         choices = [
             {
                 **{name: value for name, value in choice.items() if name != "message"},
@@ -97,7 +96,7 @@ class ChatStream:
         return StreamStep(is_decisive=is_decisive, begins_call=begun, has_token=has_token)
 
     def _call(self, index: int, message: Body, wire: Body) -> str | None:
-        """Add a part of a tool call. Returns the call's id if it begins here."""
+        """Add a part of a tool call, and return the call's id if the call begins here."""
         calls = message.setdefault("tool_calls", [])
         place = int(wire["index"]) if isinstance(wire.get("index"), int) else max(len(calls) - 1, 0)
         number = self._call_numbers.get((index, place))
@@ -114,24 +113,24 @@ class ChatStream:
 
 
 def _message(joined: Body) -> Body:
-    """Return a message whose pieces of text are joined. Beside tool calls, no text is null, as in a whole reply."""
+    """Return a message with its text pieces joined. Missing text beside tool calls is null, as in a whole reply."""
     message = {name: value for name, value in joined.items() if not name.startswith("+")}
     message |= {name[1:]: "".join(value) for name, value in joined.items() if name.startswith("+")}
     return {**message, "content": message["content"] or None} if message.get("tool_calls") else message
 
 
 def _has_answer(joined: Body) -> bool:
-    """Return whether a message in the making has a text or a tool call, and not only reasoning."""
+    """Return whether a partial message has text or a tool call, not only reasoning."""
     return bool(joined.get("tool_calls")) or any("".join(joined.get(name, ())) for name in ("+content", "+refusal"))
 
 
 def _has_arguments(part: Body) -> bool:
-    """Return whether a part of a tool call carries some of its arguments."""
+    """Return whether a part of a tool call contains arguments."""
     return any(fields(holder).get(name) for holder in (part, *part.values()) for name in ("arguments", "input"))
 
 
 def _join(call: Body, part: Body) -> None:
-    """Add a part of a call: its arguments are appended, everything else is set once."""
+    """Merge a part into a call: arguments are appended, all other fields are set once."""
     for name, value in part.items():
         if value is None:
             continue

@@ -1,4 +1,4 @@
-"""Streams of Gemini: chunks, each of which is itself a small reply."""
+"""Streams of Gemini: chunks, each of which is a small reply."""
 
 from typing import Any
 
@@ -16,7 +16,6 @@ class GeminiStream:
         self._candidates: dict[int, Body] = {}
 
     def add(self, name: str, data: Body) -> StreamStep:
-        """Add one chunk."""
         if data.get("error"):
             raise in_band_error(data["error"])
         self._head |= {key: value for key, value in data.items() if key != "candidates"}
@@ -36,7 +35,6 @@ class GeminiStream:
         )
 
     def body(self) -> Body:
-        """Return the reply so far."""
         return {**self._head, "candidates": [candidate for _, candidate in sorted(self._candidates.items())]}
 
     def _candidate(self, wire: Body) -> list[Body]:
@@ -53,9 +51,9 @@ class GeminiStream:
 
 
 def _append(parts: list[Body], part: Body) -> None:
-    """Add a part. A text goes on with the text before it, if both are thoughts or neither is.
+    """Add a part. A text is appended to the preceding text if both are thoughts or neither is.
 
-    What is signed stays as it came: "Don't merge a Part containing a signature with one that does not"
+    Signed parts stay unchanged: "Don't merge a Part containing a signature with one that does not"
     (ai.google.dev/gemini-api/docs/function-calling, "Manually managing thought signatures").
     """
     last: dict[str, Any] = parts[-1] if parts else {}

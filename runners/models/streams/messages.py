@@ -20,7 +20,6 @@ class MessagesStream:
         self._pieces: dict[tuple[int, str], list[str]] = {}
 
     def add(self, name: str, data: Body) -> StreamStep:
-        """Add one event."""
         kind = str(data.get("type") or name)
         if kind == "content_block_delta":
             return self._delta(_index(data), object_in(data.get("delta"), "a delta"))
@@ -47,7 +46,6 @@ class MessagesStream:
         return _PASS
 
     def body(self) -> Body:
-        """Return the message so far."""
         for (index, field), pieces in self._pieces.items():
             block = self._blocks[index]
             joined = "".join(pieces)
@@ -71,7 +69,7 @@ class MessagesStream:
         elif kind == "citations_delta":
             block = self._blocks[index]
             block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
-        else:  # a kind that is newer than this code: its fields are the block's
+        else:  # an unknown, newer kind: its fields belong to the block
             self._blocks[index] |= {name: value for name, value in delta.items() if name != "type"}
         return _TOKEN if has_token else _PASS
 
@@ -84,7 +82,7 @@ def _index(data: Body) -> int:
 
 
 def _input(written: str) -> object:
-    """Return a call's input. Broken JSON, which a reply that was cut may have, is kept as text."""
+    """Return a call's input. Malformed JSON, as in a truncated reply, is kept as text."""
     try:
         return msgspec.json.decode(written or "{}")
     except (msgspec.DecodeError, RecursionError):

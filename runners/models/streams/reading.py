@@ -1,4 +1,4 @@
-"""Reads a provider's stream: server-sent events that join to one reply (html.spec.whatwg.org, section 9.2)."""
+"""Parses a provider's stream of server-sent events into one reply (html.spec.whatwg.org, section 9.2)."""
 
 import codecs
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -19,12 +19,12 @@ def fields(value: Any) -> dict[str, Any]:
 
 
 def malformed(what: str) -> ModelError:
-    """Return the error for a provider's reply that cannot be read."""
+    """Return the error for an unreadable provider reply."""
     return ModelError(f"malformed reply: {what}", kind="malformed_reply", is_retryable=True)
 
 
 def decoded(raw: bytes, what: str) -> Body:
-    """Return the JSON object that a provider wrote."""
+    """Decode a JSON object from a provider."""
     try:
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -33,7 +33,7 @@ def decoded(raw: bytes, what: str) -> Body:
 
 
 def object_in(value: Any, what: str) -> dict[str, Any]:
-    """Check that a value in a provider's reply is an object, and return it."""
+    """Return a value from a provider's reply, or raise ModelError if it is not an object."""
     if not isinstance(value, dict):
         raise malformed(f"{what} is not an object")
     return value
@@ -42,16 +42,15 @@ def object_in(value: Any, what: str) -> dict[str, Any]:
 DONE = "[DONE]"
 """The name of the event that ends a stream of chat completions. It has no data."""
 MOST_REPLY_BYTES = 64 << 20
-"""A choice: twice the longest reply of today's providers (128,000 tokens of some 250 bytes each in a stream)."""
+"""A choice: twice the longest reply of current providers (128,000 tokens at about 250 bytes each in a stream)."""
 USAGE_OPTION: dict[str, Any] = {"include_usage": True}
-"""Asks for the usage of a streamed chat completion, which has none otherwise."""
+"""Requests usage in a streamed chat completion, which otherwise has none."""
 _LONGEST_PAUSE_S = 60.0
-"""A provider that generates is silent no longer: vLLM itself gives up an engine that takes 60 s for one step
-(VLLM_ENGINE_ITERATION_TIMEOUT_S)."""
+"""Longest silence of a generating provider: vLLM gives up after 60 s in one step (VLLM_ENGINE_ITERATION_TIMEOUT_S)."""
 
 
 class StreamedEvent(msgspec.Struct, frozen=True):
-    """One server-sent event of a provider: its bytes, its name, and its data. Comments have no data."""
+    """One server-sent event from a provider: its bytes, its name, and its data. Comments have no data."""
 
     raw: bytes
     name: str
@@ -59,11 +58,12 @@ class StreamedEvent(msgspec.Struct, frozen=True):
 
 
 class StreamStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What one event of a stream does.
+    """The effect of one stream event.
 
-    It is ``decisive`` if it completes a tool call or ends the reply, so that the agent may act on it. ``begins_call``
-    is the id of the tool call that begins with it, empty if the provider gives none. ``has_token`` says whether it
-    carries generated text, reasoning or arguments. Empty ones are signs of life, and not of a model that writes.
+    ``is_decisive`` is true if the event completes a tool call or ends the reply, so that the agent may act on it.
+    ``begins_call`` is the id of the tool call that begins with it, or empty if the provider gives none. ``has_token``
+    says whether it has generated text, reasoning or arguments; empty ones are keepalives and do not count as
+    generating.
     """
 
     is_decisive: bool = False
@@ -75,13 +75,13 @@ class ReplyStream(Protocol):
     """Joins the events of one streamed reply into its body."""
 
     is_whole: bool
-    """Whether the event that ends the reply has come."""
+    """Whether the event that ends the reply has arrived."""
 
     calls: list[list[tuple[Body, str]]]
-    """For each tool call in order, the objects and the field in them that hold its id."""
+    """For each tool call in order, the objects and field names that hold its id."""
 
     def add(self, name: str, data: Body) -> StreamStep:
-        """Add one event. Raises ModelError if the provider reports a failure in it, or if it makes no sense."""
+        """Add one event. Raises ModelError if it is malformed or reports a failure of the provider."""
         ...
 
     def body(self) -> Body:
@@ -90,14 +90,14 @@ class ReplyStream(Protocol):
 
 
 _SENSELESS = (TypeError, ValueError, AttributeError, KeyError, IndexError, RecursionError)
-"""What code raises that meets a value of another shape than documented."""
+"""Exceptions raised by code that reads a value of an undocumented shape."""
 
 
 def add_to(stream: ReplyStream, event: StreamedEvent) -> StreamStep:
     """Add an event of any shape to a stream. Comments change nothing.
 
     Raises:
-        ModelError: The provider reports a failure in it, or it makes no sense.
+        ModelError: The event is malformed or reports a failure of the provider.
     """
     if event.data is None and event.name != DONE:
         return StreamStep()
@@ -111,7 +111,7 @@ def body_of(stream: ReplyStream) -> Body:
     """Return the reply so far.
 
     Raises:
-        ModelError: Its events make no sense together.
+        ModelError: The events are inconsistent.
     """
     try:
         return stream.body()
@@ -120,7 +120,7 @@ def body_of(stream: ReplyStream) -> Body:
 
 
 def is_generating(last_token_ns: int | None, now_ns: int, timeout_s: float) -> bool:
-    """Return whether a model was still generating when the time for its reply was used up."""
+    """Return whether a model was still generating when the request timed out."""
     longest_pause_s = min(_LONGEST_PAUSE_S, timeout_s / 10)
     return last_token_ns is not None and now_ns - last_token_ns <= longest_pause_s * 1e9
 
@@ -132,7 +132,7 @@ def ended_early(model: str) -> ModelError:
 
 
 class EventReader:
-    """Splits a stream of bytes into events. Bytes may be cut anywhere."""
+    """Splits a byte stream into events. Chunks may end anywhere."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -140,8 +140,8 @@ class EventReader:
         self._is_after_return = False
 
     def feed(self, received: bytes) -> Iterator[StreamedEvent]:
-        """Yield the events that are complete with these bytes."""
-        if self._is_after_return and received:  # the other half of a line's end
+        """Yield the events that these bytes complete."""
+        if self._is_after_return and received:  # the LF of a CRLF split across chunks
             received = received.removeprefix(b"\n")
             self._is_after_return = False
         if b"\r" in received:
@@ -151,7 +151,7 @@ class EventReader:
         if blocks and not self._has_begun:
             self._has_begun = True
             blocks[0] = blocks[0].removeprefix(codecs.BOM_UTF8)
-        if len(self._buffer) > MOST_REPLY_BYTES:  # of one event
+        if len(self._buffer) > MOST_REPLY_BYTES:  # a single event is too long
             raise malformed("an event of its stream does not end")
         for block in blocks:
             if lines := block.strip(b"\n"):
@@ -177,20 +177,20 @@ def _event(block: bytes) -> StreamedEvent:
 
 
 LONGEST_REST_S = 10.0
-"""How long a whole reply waits for what may follow it: its usage, a mark, and the end of the HTTP response.
+"""How long to wait, after the reply is complete, for its usage, the end mark and the end of the HTTP response.
 
-A choice: the usage follows at once where there is any, and asking again would be paid for again."""
+A choice: the usage follows at once if there is any, and a retry would be paid for again.
+"""
 LEFT_S = 1.0
-"""A whole reply waits no longer than until this much of the request's time is left: a choice, to return in time."""
+"""Stop waiting for the rest when this much of the timeout is left, so that the reply returns in time: a choice."""
 
 
 async def joined_reply(
     pieces: AsyncIterator[bytes], stream: ReplyStream, note: Callable[[StreamedEvent, StreamStep], None], *, model: str
 ) -> Body:
-    """Read a stream, and return the reply as an unstreamed one has it.
+    """Read a stream, and return the reply in unstreamed form.
 
-    Once the reply is whole, a connection that breaks or falls silent takes nothing from it; asking again would be paid
-    for again.
+    Once the reply is complete, a broken or silent connection does not invalidate it; a retry would be paid for again.
     """
     import aiohttp
     import httpx

@@ -27,7 +27,6 @@ class ResponsesStream:
         self._call_numbers: dict[int, int] = {}
 
     def add(self, name: str, data: Body) -> StreamStep:
-        """Add one event."""
         kind = str(data.get("type") or name)
         if kind.endswith(".delta"):
             return _TOKEN if data.get("delta") else _PASS
@@ -43,7 +42,6 @@ class ResponsesStream:
         return _DECISIVE if kind.endswith(_CALL_ENDS) else _PASS
 
     def body(self) -> Body:
-        """Return the response so far."""
         output = self._response.get("output") or [item for _, item in sorted(self._items.items())]
         return {**self._response, "output": output}
 

@@ -1,8 +1,8 @@
-"""Asks for a stream where litellm asks for a whole reply, and gives litellm the reply that the stream amounts to.
+"""Converts litellm's unstreamed requests to streaming ones, and returns the joined reply to litellm.
 
-A whole reply that does not come in time may be hung, or generated without an end; a stream tells one from the other.
-litellm's own streams lose parts of a reply (signatures, order, a provider's own fields). So it is the request that
-litellm has made, on its way over the wire, that becomes one for a stream, and litellm reads a reply that is whole.
+If a whole reply does not arrive in time, the server may be unresponsive or the model may be generating without end; a
+stream shows which. litellm's own streams lose parts of a reply (signatures, order, provider-specific fields). Therefore
+litellm's finished request is converted at the HTTP transport, and litellm parses a whole reply.
 """
 
 import time
@@ -35,34 +35,33 @@ _STREAMS: dict[str, Callable[[], ReplyStream]] = {
     "/responses": ResponsesStream,
     ":generateContent": GeminiStream,
 }
-_REFUSED = frozenset({400, 404, 405, 415, 422, 501})  # it may be the stream that is refused
+_REFUSED = frozenset({400, 404, 405, 415, 422, 501})  # the server may reject only streaming
 _OF_STREAMS = frozenset({"content-length", "content-encoding", "content-type", "transfer-encoding"})
 
 
 class StreamedCall:
-    """One call of litellm's whose requests ask for streams.
+    """One litellm call whose requests use streaming.
 
     Args:
         model: The model's name, for messages.
-        clock_ns: Returns monotonic nanoseconds.
     """
 
     def __init__(self, model: str, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self.failure: ModelError | None = None
-        """Why a stream gave no reply. litellm knows it as an error of the connection."""
+        """Why a stream gave no reply; litellm sees only a connection error."""
         self._model = model
         self._clock_ns = clock_ns
         self._last_token_ns: int | None = None
 
     def is_generating(self, timeout_s: float) -> bool:
-        """Return whether the model was still generating when its time was used up."""
+        """Return whether the model was still generating when the request timed out."""
         return is_generating(self._last_token_ns, self._clock_ns(), timeout_s)
 
     async def send(self, handle: Handle, request: Any) -> Any:
-        """Send a request as one for a stream, and return a response with the whole reply.
+        """Send a request as a streaming one, and return a response with the whole reply.
 
-        A request of another shape is sent as it is, and so is one that is refused as a stream. A server may answer with
-        a whole reply.
+        A request of unknown form is sent unchanged, and so is one that the server rejects as a stream. The server may
+        also answer with a whole reply.
         """
         opened = _opened(request, await request.aread())
         if opened is None:
@@ -96,7 +95,7 @@ class StreamedCall:
 
 
 def _opened(request: Any, raw: bytes) -> tuple[Any, ReplyStream] | None:
-    """Return a request as one for a stream, and what reads that, or None if its wire is not known."""
+    """Return the request as a streaming one, with a parser for the stream, or None if its wire is unknown."""
     import httpx
 
     path = request.url.path
@@ -126,7 +125,7 @@ def _is_stream(response: Any) -> bool:
 
 
 def _whole(response: Any, body: bytes) -> Any:
-    """Return a response with a whole reply in the place of a stream."""
+    """Return a response with the whole reply in place of the stream."""
     import httpx
 
     headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _OF_STREAMS]

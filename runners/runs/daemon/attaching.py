@@ -66,7 +66,7 @@ class _Archive(io.BytesIO):
 
 
 class AttachOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of ``lhaw-record attach``. Without a command, it is the user's shell."""
+    """The options of ``lhaw-record attach``. If no command is given, the user's shell runs."""
 
     experiment: str | None
     agent: str | None

@@ -1,8 +1,8 @@
 """A stdio MCP server that forwards to an MCP server over HTTP: ``python3 bridge.py URL [TOKEN [ATTEMPTS]]``.
 
-It is for clients that only speak stdio, and needs no package besides Python in the sandbox. If a connection breaks, the
-bridge sends the request again. Our server recognises the repeated request by its id, so the user is not asked twice.
-For another server, ATTEMPTS is 1.
+It is for clients that only speak stdio, and needs only Python in the sandbox. If a connection breaks, the bridge sends
+the request again. Our server recognises the repeated request by its id, so the user is not asked twice. For other
+servers, set ATTEMPTS to 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
 class Rejected(Exception):
-    """The server rejects a message, and sending it again would not help."""
+    """The server rejects a message, and a retry would not help."""
 
 
 class Bridge:
@@ -65,7 +65,7 @@ class Bridge:
         return not isinstance(message, dict) or "id" not in message or message.get("method") == "initialize"
 
     def _pass_on(self, message: Any) -> None:
-        """Send one message and write the response. Every uncancelled request gets a response, if only an error."""
+        """Send one message and write the response. Every uncancelled request gets a response or an error."""
         single = message if isinstance(message, dict) else {}
         request = json.dumps(single.get("id")) if "id" in single and "method" in single else None
         if single.get("method") == "notifications/cancelled" and self._cancelled(single):
@@ -90,7 +90,7 @@ class Bridge:
             self._tell({"jsonrpc": "2.0", "id": single["id"], "error": error})
 
     def _sent(self, message: Any, single: dict[str, Any], request: str | None) -> bool:
-        """Send a message once. Returns whether it was answered or accepted, so that it need not be sent again."""
+        """Send a message once. Return whether it was answered or accepted, so that no retry is needed."""
         connection = self._connection()
         try:
             if request is not None:
@@ -117,7 +117,7 @@ class Bridge:
             connection.close()
 
     def _told(self, data: bytes, request: str | None) -> bool:
-        """Write a message from the server. Returns whether the message is the reply to this request."""
+        """Write a message from the server. Return whether the message is the reply to this request."""
         message = json.loads(data)
         for each in message if isinstance(message, list) else [message]:
             result = each.get("result")
@@ -133,7 +133,7 @@ class Bridge:
             sys.stdout.buffer.flush()
 
     def _cancelled(self, notification: dict[str, Any]) -> bool:
-        """Abandon a request. Returns whether the notification can be dropped because no session is open."""
+        """Abandon a request. Return whether the notification can be dropped because no session is open."""
         request = json.dumps((notification.get("params") or {}).get("requestId"))
         self._given_up.add(request)
         connection = self._open.get(request)
@@ -142,7 +142,7 @@ class Bridge:
         return "Mcp-Session-Id" not in self._headers
 
     def _headers_of(self, single: dict[str, Any]) -> dict[str, str]:
-        """Return the headers for a message. Since protocol version 2026-07-28 they repeat fields of the message."""
+        """Return the headers for a message, which repeat fields of the message since protocol version 2026-07-28."""
         headers = dict(self._headers)
         params = single.get("params")
         meta = params.get("_meta") if isinstance(params, dict) else None
@@ -171,7 +171,7 @@ class Bridge:
             connection.request("DELETE", self._target(), headers=self._headers)
             connection.getresponse().read()
         except (OSError, http.client.HTTPException):
-            pass  # the session has ended anyway
+            pass  # the session is over in any case
         finally:
             connection.close()
 

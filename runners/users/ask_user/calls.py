@@ -1,7 +1,7 @@
 """Matches calls over MCP to the model's tool calls, and answers each call only once, however often it arrives.
 
-A client sends a call again when its connection breaks, and often does not say which of the model's tool calls it
-carries out. This module decides both from the call and from those that the gateway knows to be in progress.
+A client repeats a call when its connection breaks, and often does not say which of the model's tool calls it carries
+out. This module infers both from the call and from the pending calls known to the gateway.
 """
 
 import time
@@ -26,7 +26,7 @@ Answered = TypeVar("Answered")
 PendingCalls = Callable[[], Sequence[PendingCall]]
 """Returns the main thread's actions that are being executed, like TrialSession.pending_calls."""
 Executed = Callable[[int, ToolResult, float], None]
-"""Is told what executing an action gave: its number, its result, and the milliseconds that it took."""
+"""Receives the outcome of an action: its number, its result, and its duration in milliseconds."""
 
 
 class _Exchange(Generic[Asked, Answered]):
@@ -40,7 +40,7 @@ class _Exchange(Generic[Asked, Answered]):
         self.error: Exception | None = None
 
     def states(self) -> list[str]:
-        """Return how far the answer has come on each connection that waited for it."""
+        """Return the delivery state of the answer on each connection that waited for it."""
         return [each.delivery.state if each.delivery is not None else "open" for each in self.arrivals]
 
     @property
@@ -49,7 +49,7 @@ class _Exchange(Generic[Asked, Answered]):
         return set(self.states()) == {"lost"}
 
     def is_carried_by(self, asked: McpCall) -> bool:
-        """Return whether a request is one of those that carried this call, sent again."""
+        """Return whether a request repeats one that carried this call."""
         if asked.request_id is None or "done" in self.states():
             return False
         return any(
@@ -63,19 +63,18 @@ class McpCalls(ABC, Generic[Asked, Answered]):
     """Answers the calls of one trial for a client that may repeat them.
 
     A call repeats an earlier one if it has the same words and the same id of the model's tool call. If that id is
-    unknown, the call must have the same JSON-RPC id in the same session, or in another session after its connection
-    was lost, and no client may have received the answer yet. A repeated call gets the earlier answer, or waits for
-    it.
+    unknown, the call must have the same JSON-RPC id in the same session, or in another session after its connection was
+    lost, and no client may have received the answer yet. A repeated call gets the earlier answer, or waits for it.
 
     Args:
         pending: Returns the main thread's actions that are being executed, as far as the gateway knows.
     """
 
     over: ClassVar[type[BoundaryError]]
-    """The error of calls after the end, or cut off by it."""
+    """The error for calls after the end, or interrupted by it."""
 
     group: anyio.abc.TaskGroup
-    """Answers the calls, so that they outlive their connections. It is set before the first call."""
+    """Runs the answers, so that they outlive their connections. It is set before the first call."""
 
     def __init__(self, pending: PendingCalls) -> None:
         self._pending = pending
@@ -84,7 +83,7 @@ class McpCalls(ABC, Generic[Asked, Answered]):
 
     @abstractmethod
     def words(self, asked: Asked) -> Hashable:
-        """Return what two requests of one call have in common."""
+        """Return the content by which two requests of one call are recognised."""
 
     @abstractmethod
     def is_for(self, asked: Asked, call: PendingCall) -> bool:
@@ -95,7 +94,7 @@ class McpCalls(ABC, Generic[Asked, Answered]):
         """Answer a call, once."""
 
     def enclosing(self, pending: Sequence[PendingCall], taken: Collection[str]) -> int | None:
-        """Return the number of the action during which a call without a pending call of its own was made."""
+        """Return the number of the action during which a call without its own pending call was made."""
         del pending, taken
         return None
 
@@ -106,7 +105,7 @@ class McpCalls(ABC, Generic[Asked, Answered]):
         return [call for call in pending if self.is_for(asked, call)]
 
     async def answer(self, asked: Asked) -> Answered:
-        """Return the answer to a call. Raises what answering it raises."""
+        """Return the answer to a call, or raise the error from answering it."""
         exchange = self._repeated(asked)
         if exchange is None:
             exchange = self._new(asked)
@@ -118,7 +117,7 @@ class McpCalls(ABC, Generic[Asked, Answered]):
         return cast("Answered", exchange.answer)
 
     def close(self) -> None:
-        """Refuse new calls. Those already made still get their answers."""
+        """Refuse new calls. Open calls still get their answers."""
         self._is_closed = True
 
     def _repeated(self, asked: Asked) -> _Exchange[Asked, Answered] | None:
@@ -149,7 +148,7 @@ class McpCalls(ABC, Generic[Asked, Answered]):
     async def _ask(self, exchange: _Exchange[Asked, Answered], action_index: int | None) -> None:
         try:
             exchange.answer = await self.carry_out(exchange.arrivals[0], exchange.call_id, action_index)
-        except Exception as error:  # noqa: BLE001 - every request of this exchange raises it
+        except Exception as error:  # noqa: BLE001 - raised to every request of this exchange
             exchange.error = error
         except anyio.get_cancelled_exc_class():
             exchange.error = self._over()
@@ -166,8 +165,7 @@ class Questions(McpCalls[AskUserCall, str]):
 
     Args:
         handler: Answers and records the questions.
-        pending: Returns the main thread's actions that are being executed, as far as the gateway knows.
-        names: The names of the tool on our side.
+        names: Our names for the tool.
     """
 
     over = UserSimulatorError
@@ -188,7 +186,7 @@ class Questions(McpCalls[AskUserCall, str]):
         return (question.strip(), context.strip()) == (asked.question.strip(), asked.context.strip())
 
     def enclosing(self, pending: Sequence[PendingCall], taken: Collection[str]) -> int | None:
-        """Return the action during which a sub-agent or a program asked, if only one can be meant."""
+        """Return the action during which a sub-agent or a program asked, if it is unambiguous."""
         free = [call for call in pending if call.call_id not in taken]
         for candidates in ([call for call in free if call.name.endswith(self._names)], free):
             if len(candidates) == 1:
@@ -206,8 +204,7 @@ class OfferedTools:
     ``failed`` is set.
 
     Args:
-        toolbox: Executes the tools.
-        executed: Is told of every action that is a call of one of the tools.
+        executed: Called with the outcome of every action that is a call of one of the tools.
     """
 
     def __init__(self, toolbox: Toolbox, executed: Executed) -> None:
@@ -232,12 +229,7 @@ class OfferedTools:
 
 
 class ToolCalls(McpCalls[ToolRequest, ToolResult]):
-    """Executes the calls of one trial. What a sub-agent or a script calls is part of an action with its own result.
-
-    Args:
-        offered: Executes the tools.
-        pending: Returns the main thread's actions that are being executed, as far as the gateway knows.
-    """
+    """Executes the calls of one trial. A call by a sub-agent or a script is part of an action with its own result."""
 
     over = ToolBoundaryError
 
@@ -250,7 +242,7 @@ class ToolCalls(McpCalls[ToolRequest, ToolResult]):
         return asked.name, canonical_json(asked.arguments)
 
     def is_for(self, asked: ToolRequest, call: PendingCall) -> bool:
-        """Compare name and arguments. The model may see a tool's name with a prefix, such as a server's."""
+        """Compare name and arguments, allowing for a prefix in the name that the model sees, such as a server's."""
         name = max((name for name in self._names if call.name.endswith(name)), key=len, default="")
         return self.words(asked) == (name, canonical_json(decoded_arguments(call.arguments_json) or {}))
 

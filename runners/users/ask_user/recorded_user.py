@@ -1,4 +1,4 @@
-"""Records one trial's simulated user: each question before it is answered, each answer before the agent sees it."""
+"""Records one trial's simulated user: each question before its answer, each answer before the agent sees it."""
 
 import time
 from collections.abc import Callable
@@ -21,13 +21,11 @@ class RecordedUser:
     """Answers the calls to one trial's ``ask_user`` tool.
 
     The MCP server does not pass exceptions on, so the first one is kept in ``failure`` for the trial, and the event
-    ``failed`` is set. Simultaneous questions are answered one after another, as a person would, and each answer takes
-    into account what the earlier ones revealed.
+    ``failed`` is set. Simultaneous questions are answered one after another, and each answer takes into account what
+    the earlier ones revealed.
 
     Args:
-        simulator: Answers the questions.
         knowledge: What the simulated user had in mind and what they left out.
-        recording: The trial's event stream.
         trial_clock: Counts the time spent waiting for answers.
         clock: Returns monotonic seconds.
     """
@@ -104,7 +102,7 @@ class RecordedUser:
 
 
 class AskUserTool:
-    """``ask_user`` as a tool of the native agent: defined, checked and answered as programs get it over MCP.
+    """``ask_user`` as a tool of the native agent, with the same definition, checks and answers as over MCP.
 
     Args:
         user: Answers and records the questions.
@@ -117,7 +115,7 @@ class AskUserTool:
         self._current_action = current_action
 
     async def ask(self, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
-        """Ask with the arguments that the model gave. Invalid arguments give an error result.
+        """Ask with the arguments from the model. Invalid arguments give an error result.
 
         Raises:
             UserSimulatorError: The user could not answer.

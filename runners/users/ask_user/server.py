@@ -1,8 +1,8 @@
 """The ``ask_user`` tool, and an MCP server for it over stdio and HTTP.
 
-The server offers this tool, and for programs a benchmark's own tools beside it or alone. If a server announces prompts
-or resources, some clients give their models tools for them, and then the arms of a comparison differ in more than the
-ability to ask.
+The server offers this tool and, for programs, also (or only) a benchmark's own tools. It announces no prompts or
+resources, because some clients give their models tools for them, and the arms of a comparison would then differ in more
+than the ability to ask.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -34,7 +34,7 @@ DELIVERY_KEY = "lhaw_record.delivery"
 
 
 class AnswerDelivery:
-    """State of one answer's delivery: still open, done as far as the server can tell, or lost with its client."""
+    """Delivery state of one answer: open, done as far as the server can tell, or lost with its client."""
 
     def __init__(self) -> None:
         self.state: Literal["open", "done", "lost"] = "open"
@@ -66,14 +66,14 @@ class AskUserCall(McpCall, frozen=True, kw_only=True):
 
 
 class ToolRequest(McpCall, frozen=True, kw_only=True):
-    """One call to another tool, a benchmark's own."""
+    """One call to a benchmark's own tool."""
 
     name: str
     arguments: dict[str, Any]
 
 
 class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
-    """A benchmark's own tools, and what executes a call. It raises whatever broke; the agent is told no details."""
+    """A benchmark's own tools, and the function that executes a call. The agent sees no details of its exceptions."""
 
     tools: tuple[ToolDefinition, ...]
     call: Callable[[ToolRequest], Awaitable[ToolResult]]
@@ -156,7 +156,7 @@ def ask_user_tool(name: str) -> ToolDefinition:
 
 
 def problem_with(name: str, arguments: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with a question, worded for the model, or None if it can be asked."""
+    """Return the problem with a question, worded for the model, or None if it can be asked."""
     question, context = arguments.get("question"), arguments.get("context") or ""
     if not isinstance(question, str) or not isinstance(context, str):
         return f"{name} takes 'question', a text, and optionally 'context', a text. Call {name} again with these."
@@ -172,7 +172,7 @@ def problem_with(name: str, arguments: Mapping[str, Any]) -> str | None:
 
 
 def _origin(context: "ServerRequestContext[Any]") -> dict[str, Any]:
-    """Return where a call comes from. Over HTTP it also has a session id and a delivery."""
+    """Return the origin of a call, which over HTTP includes a session id and a delivery."""
     request = context.request
     return {
         "call_id": call_id_of(context.meta or {}),

@@ -40,7 +40,7 @@ class AskUserServer:
     """The simulated users of all open trials in this process, each at ``/t/KEY/mcp``. Use it as a context manager.
 
     Args:
-        progress_every_s: Seconds between progress notifications while an answer is awaited.
+        progress_every_s: Seconds between progress notifications while an answer is pending.
     """
 
     def __init__(self, progress_every_s: float = 10.0) -> None:
@@ -61,7 +61,7 @@ class AskUserServer:
 
     @property
     def routes(self) -> list[Route]:
-        """The server's routes. They must come before the gateway's routes, which match everything below ``/t/KEY/``."""
+        """The server's routes, to be placed before the gateway's, which match everything below ``/t/KEY/``."""
         return [Route(path, self) for path in ("/t/{trial}/mcp", "/t/{trial}/mcp/")]
 
     async def open(
@@ -81,17 +81,17 @@ class AskUserServer:
         self._trials[key_digest(key)] = trial
 
     async def close(self, key: str) -> None:
-        """Stop taking calls for a trial, and return once the open questions are answered and recorded.
+        """Stop accepting calls for a trial, and return once the open questions are answered and recorded.
 
-        Open calls of other tools are cancelled: nobody waits for their results any more. If this call is cancelled, the
-        answers are abandoned. In that case, too, nothing is recorded after the return.
+        Open calls of other tools are cancelled, because their results are no longer needed. If this call is cancelled,
+        the answers are abandoned. In either case, nothing is recorded after the return.
         """
         trial = self._trials.pop(key_digest(key), None)
         if trial is not None:
             await trial.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request of a trial. If its key is unknown or its token is wrong, there is no such trial."""
+        """Answer one request of a trial. An unknown key and a wrong token look the same to the client."""
         trial = self._trials.get(key_digest(scope["path_params"]["trial"]))
         if trial is None or (trial.token is not None and not has_token(scope, trial.token)):
             error = {"code": -32001, "message": "there is no such trial here"}
@@ -155,7 +155,7 @@ class _Trial:
 
 
 def key_digest(key: str) -> bytes:
-    """Return the digest under which a trial is looked up, so that its key cannot be guessed piece by piece."""
+    """Return the digest by which a trial is looked up, so that its key cannot be guessed piece by piece."""
     return hashlib.sha256(key.encode("utf-8", "replace")).digest()
 
 
@@ -184,7 +184,7 @@ async def serve(
 
 
 async def _serve_http(server: "Server[Any]", port: int, token: str) -> None:
-    """Serve until cancelled or interrupted. Prints the address and the token once connections can be queued."""
+    """Serve until cancelled or interrupted. Print the address and the token once connections can be queued."""
     with without_delay(socket.create_server((LOOPBACK, port))) as listener:
         say(f"ask_user is served at http://{LOOPBACK}:{listener.getsockname()[1]}/mcp")
         say(f"Authorization: Bearer {token}")

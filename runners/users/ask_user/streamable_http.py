@@ -29,11 +29,7 @@ _REPLY_KEYS = (b'"result":', b'"error":')
 
 
 class StreamableHttp:
-    """An ASGI application that serves an MCP server while it is open as a context manager.
-
-    Args:
-        server: The MCP server.
-    """
+    """An ASGI application that serves an MCP server while it is open as a context manager."""
 
     def __init__(self, server: "Server[Any]") -> None:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager as Manager
@@ -62,7 +58,7 @@ class StreamableHttp:
         if scope["method"] != "POST":
             if has_session:
                 await self._sessions.handle_request(scope, receive, send)
-            else:  # on an empty stream the client would wait forever
+            else:  # the client would wait forever on an empty stream
                 await Response(status_code=405, headers={"allow": "POST"})(scope, receive, send)
             return
         body = await _body(receive)
@@ -115,7 +111,7 @@ class StreamableHttp:
 
 
 def has_token(scope: Scope, token: str) -> bool:
-    """Return whether a request carries the bearer token. The comparison takes constant time."""
+    """Return whether a request carries the bearer token, comparing in constant time."""
     scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
     is_bearer = scheme.lower() == "bearer"
     return secrets.compare_digest(given.strip().encode(), token.encode()) and is_bearer
@@ -137,7 +133,7 @@ class _Answer:
             self._body += message.get("body", b"")
 
     def as_json(self) -> Response:
-        """Return the answer as JSON instead of a stream. Only the reply is kept from the stream's messages."""
+        """Return the answer as JSON, keeping only the reply from the stream's messages."""
         kept = {name: value for name, value in self._headers.items() if name == SESSION_HEADER}
         if not self._headers.get("content-type", "").startswith(_STREAM):
             kind = self._headers.get("content-type")
@@ -154,7 +150,7 @@ class _Answer:
 def _readable(scope: Scope) -> Scope:
     """Return the scope with an Accept header that allows both JSON and streams.
 
-    The caller rewrites the answer for a client that does not read streams.
+    For a client that does not read streams, the caller must convert the answer.
     """
     headers = MutableHeaders(raw=list(scope["headers"]))
     headers["accept"] = f"application/json, {_STREAM}"
@@ -174,7 +170,7 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _decoded(body: bytes) -> Any:
-    """Decode a JSON body. Returns None if it is not JSON, in which case the library answers with its own error."""
+    """Decode a JSON body, or return None for invalid JSON, to which the library replies with its own error."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):

@@ -38,7 +38,7 @@ class ExactSimulator:
     name = "exact"
 
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
-        """Give the values of the segments that the question is about, or defer to the agent's judgment.
+        """Return the values of the segments that the question is about, or defer to the agent's judgment.
 
         A chained segment is withheld until its parent is known, because the agent has not heard of the thing it
         specifies.
@@ -62,12 +62,12 @@ class DumpSimulator:
     name = "dump"
 
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
-        """Give the values of all removed segments, or defer if nothing was removed."""
+        """Return the values of all removed segments, or defer if nothing was removed."""
         return _answer_giving(knowledge.removed, asked_segments(question, context, knowledge))
 
 
 def answer_with(segments: Sequence[Segment]) -> str:
-    """Return an answer that gives the values of exactly these segments, or the deferral if there are none."""
+    """Return an answer with the values of exactly these segments, or the deferral if there are none."""
     return " ".join(_sentence(segment) for segment in segments) or deferral()
 
 
@@ -101,15 +101,15 @@ def _templates() -> dict[str, Any]:
 
 
 def is_about_authority(segment: Segment) -> bool:
-    """Return whether the prompt has, in place of the segment, an order that the user has no authority to give."""
+    """Return whether the prompt replaces the segment with an order that the user has no authority to give."""
     return (segment.dimension, segment.subdimension.lower()) == ("context", "authority")
 
 
 def _sentence(segment: Segment) -> str:
     """Fill in the template for the segment. A sentence about a decoy starts with a correction.
 
-    An order that the user may not give is no slip, so the answer about it has no correction. The
-    template's full stop is dropped if the value already ends a sentence.
+    An order without authority is not a slip, so the answer about it has no correction. The template's full stop is
+    dropped if the value already ends a sentence.
     """
     templates = _templates()
     template = str(templates.get(segment.dimension, {}).get(segment.subdimension.lower(), templates["default"]))

@@ -32,7 +32,7 @@ _SUFFIXES = ("ation", "ition", "ance", "ment", "ing", "ed", "ion", "ly")
 
 
 class Focus(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A kind of thing that a clause can ask for, and the patterns that indicate it.
+    """Something that a clause can ask for, and the patterns that indicate it.
 
     ``vocabulary`` holds the stems of the words in those patterns. If ``needs_topic`` is true, the clause must also
     mention something about the segment. ``tolerated`` is how many words unrelated to the segment the clause may
@@ -56,7 +56,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Lexicon(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the matcher knows about English, read from ``data/user/matcher.toml``."""
+    """The matcher's English lexicon, read from ``data/user/matcher.toml``."""
 
     stop_terms: frozenset[str]
     neutral_terms: frozenset[str]
@@ -74,7 +74,7 @@ class Lexicon(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def lexicon() -> Lexicon:
-    """Return the bundled lexicon. The file is read only once."""
+    """Return the bundled lexicon, read once."""
     raw = tomllib.loads(data_path("user", "matcher.toml").read_text(encoding="utf-8"))
     return Lexicon(
         stop_terms=frozenset(raw["stop_words"].split()),
@@ -102,7 +102,7 @@ def lexicon() -> Lexicon:
 
 
 def words(text: str) -> list[str]:
-    """Return the lower-case words of a text. A file name, a path or an identifier stays one word."""
+    """Return the lower-case words of a text; a file name, a path or an identifier is one word."""
     return [word.removesuffix("'s") for word in _TOKEN.findall(text.lower().replace("\u2019", "'"))]
 
 
@@ -185,8 +185,7 @@ class Clause(msgspec.Struct, frozen=True, kw_only=True):
 def asking_clauses(question: str, context: str) -> list[Clause]:
     """Return every clause of the question that asks for something.
 
-    If a sentence only asks to confirm the sentence before it ("Is that correct?"), the earlier sentence is used
-    instead.
+    If a sentence only asks to confirm the one before it ("Is that correct?"), the earlier sentence is used instead.
     """
     clauses: list[Clause] = []
     before = [sentence for sentence in sentences(context) if sentence]
@@ -204,7 +203,7 @@ def asking_clauses(question: str, context: str) -> list[Clause]:
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text into sentences in lower case, keeping end marks. A line or a numbered point counts as a sentence."""
+    """Split a text into lower-case sentences with their end marks; a line or numbered point is a sentence."""
     return [part.strip() for part in _SENTENCE_END.split(text.lower().replace("\u2019", "'")) if part and part.strip()]
 
 

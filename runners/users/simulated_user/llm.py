@@ -1,4 +1,4 @@
-"""The ``llm`` simulator, in which a model plays the user. Its answers are checked, and what they reveal is measured."""
+"""The ``llm`` simulator: a model plays the user, its answers are checked, and what they reveal is measured."""
 
 import re
 import tomllib
@@ -32,7 +32,7 @@ _WORD = re.compile(r"\w+")
 _ECHOED_SHARE = 0.8
 _DIVIDER = re.compile(r"^---$", re.MULTILINE)
 ANSWER_FORM = ReplyForm("answer", object_schema({"answer": {"type": "string"}}))
-"""The form of a reply, for models that take JSON schemas."""
+"""The JSON schema of a reply, for models that take JSON schemas."""
 _PLACEHOLDER = re.compile(r"\{(full_prompt|sent_prompt|removed|question|context)\}")
 
 
@@ -59,7 +59,7 @@ class CheckedAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checked(text: str, question: str, context: str, asked: Collection[str], knowledge: UserKnowledge) -> CheckedAnswer:
-    """Return an answer with everything that is wrong with it."""
+    """Return an answer together with its problem, if it has one."""
     revealed = tuple(
         RevealedSegment(segment_id=each.segment_id, is_requested=each.segment_id in asked)
         for each in knowledge.removed
@@ -85,8 +85,8 @@ def checked(text: str, question: str, context: str, asked: Collection[str], know
 def is_echo(answer: str, question: str) -> bool:
     """Return whether an answer only repeats the question.
 
-    It does if little remains without the question's sentences, or if it is itself a question of nearly the same words.
-    A statement that confirms in the question's words is an answer.
+    This holds if little remains without the question's sentences, or if the answer is itself a question in nearly the
+    same words. A confirming statement is an answer even if it uses the question's words.
     """
     said, asked = _words(answer), _words(question)
     if not said or not asked:
@@ -101,7 +101,7 @@ def is_echo(answer: str, question: str) -> bool:
 
 
 def request_again(answer: CheckedAnswer, knowledge: UserKnowledge) -> str:
-    """Return what the model is told about an answer that has a problem."""
+    """Return the message to the model about an answer that has a problem."""
     templates = _templates()
     volunteered = {each.segment_id for each in answer.revealed if not each.is_requested}
     named = answer.withheld if answer.problem == "withheld" else volunteered
@@ -123,12 +123,12 @@ class LlmSimulator:
     """A user played by a model that knows the full prompt, the prompt as sent, and the removed values.
 
     A segment counts as revealed if its value is found in the answer. A revealed segment counts as requested if the
-    question is about it by the rules of ``exact``, otherwise as volunteered. The same question in a trial gets the same
-    answer, unless an answer in between has unlocked a chained segment: the model does not know such a segment before.
+    question is about it by the rules of ``exact``, otherwise as volunteered. Within a trial, the same question gets the
+    same answer, unless an answer in between has unlocked a chained segment, which the model does not know before.
 
-    Every reply is checked. If it is empty, only repeats the question, leaves out a detail that was asked for or gives
-    one that was not, the model is told so and asked once more. The better reply is the answer, and the other one is
-    kept with its problem. Two replies without any answer are an error.
+    If a reply is empty, only repeats the question, omits a requested detail or reveals another one, the model is told
+    so and asked once more. The better reply becomes the answer, and the other one is kept with its problem. Two
+    unusable replies are an error.
 
     Args:
         ask_model: Sends a system prompt and a user prompt to the model, and records the call.
@@ -192,7 +192,7 @@ def read_answer(reply: str) -> str:
         try:
             return str(json_object(reply, "answer")["answer"]).strip()
         except UnusableReply:
-            pass  # a user may write braces
+            pass  # user text may contain braces
     return reply.strip()
 
 
@@ -227,14 +227,14 @@ def _described(segment: Segment) -> str:
 
 
 def simulator_of(spec: UserSimulatorSpec, ask_model: AskModel | None, template_path: Path | None) -> UserSimulator:
-    """Return the simulated user that an experiment names. ``ask_model`` is for the kind ``llm`` only."""
+    """Return the simulated user that an experiment names. ``ask_model`` is only used for the kind ``llm``."""
     if ask_model is not None:
         return LlmSimulator(ask_model, template_path=template_path)
     return ExactSimulator() if spec.kind == "exact" else DumpSimulator()
 
 
 def simulator_identity(experiment: Experiment, prompts: Prompts) -> str:
-    """Return the simulated user's identity for a trial's key: its kind, and a digest of all that affects answers."""
+    """Return the identity for a trial's key: the simulator's kind, and a digest of all that affects answers."""
     spec = experiment.user_simulator
     files = [data_path("user", name) for name in ("answers.toml", "matcher.toml")]
     model = None

@@ -71,7 +71,7 @@ def matching_segments(question: str, context: str, segments: Sequence[Segment]) 
 
 
 def words_of_segment(question: str, segment: Segment) -> dict[str, bool]:
-    """Return the content words of a question's asking clauses, and whether the matcher knows each of the segment."""
+    """Map each content word of a question's asking clauses to whether it is one of the segment's topic words."""
     topic, known = _profile(segment).topic, lexicon()
     spoken = [word for clause in asking_clauses(question, "") for word in words(clause.text)]
     return {
@@ -130,7 +130,7 @@ def _profile(segment: Segment) -> _Profile:
 
 
 def _nouns_beside_value(text: str, value: str) -> frozenset[str]:
-    """Return the stems of the value's words and of the word before it: in "table orders_2023" the value is a table."""
+    """Return the stems of the value's words and of the preceding word: "table orders_2023" makes the value a table."""
     position = text.find(value)
     beside = words(text[:position])[-1:] if position > 0 else []
     own = words(value)
@@ -206,7 +206,7 @@ def _names_action(clause: Clause, asked: frozenset[str], profile: _Profile) -> b
 
 
 def _wants_value(clause: Clause, asked: frozenset[str], profile: _Profile) -> bool:
-    """Return whether the clause asks for the kind of thing that the value is, on the segment's own topic."""
+    """Return whether the clause asks, on the segment's own topic, for the kind of thing that the value is."""
     counted = _HOW_MANY.search(clause.text)
     if counted and stem(counted.group("noun")) in profile.counted_terms:
         return True
@@ -231,7 +231,7 @@ def _fits(name: str, clause: Clause, asked: frozenset[str], profile: _Profile) -
 
 
 def _is_own_topic(name: str, head: list[str], profile: _Profile) -> bool:
-    """Return whether "which X" or "what is X" names the segment's own topic, asking to narrow it down or define it."""
+    """Return whether "which X" or "what is X" asks to narrow down or define the segment's own topic."""
     return name in ("selection", "meaning") and profile.topic.issuperset(head)
 
 
@@ -240,10 +240,7 @@ def _shared_with_background(clause: Clause, profile: _Profile) -> int:
 
 
 def _focuses(clause: Clause) -> frozenset[str]:
-    """Return what the clause asks for, judged by cues.
-
-    Specific cues hide general ones (a date format is not a date).
-    """
+    """Return what the clause asks for; specific cues hide general ones (a date format is not a date)."""
     known = lexicon()
     found = {name for name, focus in known.focuses.items() if any(cue.search(clause.text) for cue in focus.cues)}
     hidden = {name for each in found for name in known.focuses[each].hides}

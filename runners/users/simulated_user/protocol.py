@@ -1,4 +1,4 @@
-"""The protocol for user simulators, which answer a question knowing what was removed from the prompt."""
+"""The protocol for user simulators, which know what was removed from the prompt and answer questions."""
 
 from collections.abc import Collection
 from typing import Protocol, Self
@@ -28,7 +28,7 @@ class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
     """What the user had in mind, what they wrote, and the segments they left out (none under ``full_ask_user``).
 
     ``expected`` holds the questions that the variant's author wrote for its segments. ``revealed`` holds the ids of the
-    segments that earlier answers revealed. ``after_follow_up`` is what the user knows once they made a second request.
+    segments that earlier answers revealed. ``after_follow_up`` is the user's knowledge after their second request.
     """
 
     full_prompt: str
@@ -40,9 +40,10 @@ class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_variant(cls, full_prompt: str, variant: Variant | None) -> Self:
-        """Return what the user of a trial knows: the full prompt, and what was removed from it.
+        """Return the knowledge of a trial's user: the full prompt, and what was removed from it.
 
-        A user with a follow-up means what they say until they make it, and only then want what the full prompt says.
+        A user with a follow-up means what they say until they make it; only then do they want what the full prompt
+        says.
         """
         if variant is None:
             return cls(full_prompt=full_prompt, sent_prompt=full_prompt, removed=())
@@ -73,7 +74,7 @@ class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, the removed segments that it reveals, those that were asked for and withheld, and rejected replies."""
+    """An answer, the removed segments it reveals, the segments requested but withheld, and the rejected replies."""
 
     text: str
     revealed: tuple[RevealedSegment, ...] = ()

@@ -1,8 +1,7 @@
 """The child's side: give up every permission, run the function, and write its result as plain data.
 
 The function and its arguments come from the host and are trusted, so they are pickled. The result is not trusted,
-because a parser that the agent's file has taken over may have written it. The host therefore decodes it only as one
-known type.
+because an agent's file may have taken over the parser. The host therefore decodes the result only as one known type.
 """
 
 import importlib
@@ -38,7 +37,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class ChildEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a child ended, reported by the fork server.
 
-    ``start_problem`` says why no child was started. ``is_import_problem`` means that the code could not be loaded.
+    ``start_problem`` says why a child could not be started. ``is_import_problem`` means that the code could not be
+    loaded.
     """
 
     exit_code: int = 0
@@ -50,20 +50,20 @@ class ChildEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reading(name: str) -> None:
-    """Announce that the grader is about to read something of the agent's. Limits reached from now on are blamed on it.
+    """Announce that the grader is about to read an agent's item, which is blamed for limits reached from now on.
 
-    Does nothing outside a confined call.
+    Do nothing outside a confined call.
     """
     if _is_confined:
         _send(READING, name.encode("utf-8", "replace")[:_SHOWN_CHARACTERS])
 
 
 def run(request: Request) -> None:
-    """Make one call and end the process. All descriptors except the one for the reply are already closed.
+    """Make one call and end the process. All descriptors except the one for the reply must be closed already.
 
     The call arrives as a length and a pickled ``(module, name, arguments)``.
     """
-    global _is_confined  # noqa: PLW0603  the process lives for this call
+    global _is_confined  # noqa: PLW0603  the process exists only for this call
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
@@ -71,7 +71,7 @@ def run(request: Request) -> None:
         lock_down(request.limits, request.readable)
         _is_confined = True
         _send(VALUE, msgspec.msgpack.encode(_returned(call)))
-    except BaseException as error:  # noqa: BLE001  the host gets every error and judges it
+    except BaseException as error:  # noqa: BLE001  the host receives and classifies every error
         _send_error(error)
     finally:
         os._exit(0)

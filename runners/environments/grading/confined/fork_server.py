@@ -27,7 +27,7 @@ _MESSAGE_CHARACTERS = 2000
 
 
 class _Running(msgspec.Struct):
-    """A running child: the descriptor on which its end is reported, and the time at which it is killed."""
+    """A running child: the descriptor for the report of its end, and the time at which it is killed."""
 
     status: int
     deadline: float
@@ -126,21 +126,18 @@ class ForkServer:
 
 
 def _load(request: Request) -> str:
-    """Import the code of a call before the fork, so that only the first call pays for it.
-
-    Returns an error message, or an empty string.
-    """
+    """Import a call's code before the fork, so that only the first call pays for it; return an error or ""."""
     known = set(sys.path)
     sys.path += [path for path in request.import_paths if path not in known]
     loaded = len(sys.modules)
     try:
         for name in request.modules:
             importlib.import_module(name)
-    except BaseException as error:  # noqa: BLE001  loading a benchmark may raise anything
+    except BaseException as error:  # noqa: BLE001  importing a benchmark may raise anything
         return f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS]
     if len(sys.modules) != loaded:
         gc.collect()
-        gc.freeze()  # a child whose garbage collector touches it would copy all of it
+        gc.freeze()  # garbage collection in a child would copy all of it
     return ""
 
 

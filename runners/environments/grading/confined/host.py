@@ -1,12 +1,12 @@
 """The host's side: make a call in a child of the fork server, and say whose fault it is if there is no reply.
 
-    a limit of ours was reached                      LimitReached   the file being read caused it
+    one of our limits was reached                    LimitReached   the file being read caused it
       RLIMIT_AS (a MemoryError anywhere in the chain), RLIMIT_CPU (SIGXCPU, or SIGKILL with that time used up),
       a reply larger than allowed, or the reading code crashed (SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGSYS)
     the function raised                              Raised         the function's fault
     the function returned another type              Raised         the same
     anything else                                    NoReply        the host's fault: it could not fork, the child was
-                                                                    killed, or it got no processor for minutes
+                                                                    killed, or it got no CPU time for minutes
 
 A crash by one of those signals counts as a limit because nothing outside the process sends them: C code that gets no
 memory, or a parser misled by a file, ends this way. Wall time is the host's responsibility: a child that only waits
@@ -65,7 +65,7 @@ class LimitReached(Exception):
 
     Args:
         message: The limit, as the end of a sentence whose subject is the item that was read.
-        reading: The last item that the function announced it would read, or None if it had not read anything.
+        reading: The last item that the function announced it would read, or None.
     """
 
     def __init__(self, message: str, reading: str | None) -> None:
@@ -74,7 +74,7 @@ class LimitReached(Exception):
 
 
 class ChildException(Exception):
-    """The function raised an exception, or returned a wrong type. ``type_name`` is the type of the exception."""
+    """The function raised an exception (of type ``type_name``), or returned a wrong type."""
 
     def __init__(self, type_name: str, message: str, place: str) -> None:
         super().__init__(f"{type_name}: {message}")
@@ -84,7 +84,7 @@ class ChildException(Exception):
 
 
 class NoReply(Exception):
-    """The host could not make the call, or lost it. ``is_final`` means that another attempt would fail too."""
+    """The host could not make the call, or lost it. If ``is_final`` is true, another attempt would fail too."""
 
     def __init__(self, message: str, *, is_final: bool = False) -> None:
         super().__init__(message)
@@ -99,7 +99,7 @@ def call(
     modules: Sequence[str] = (),
     limits: ConfinedLimits | None = None,
 ) -> T:
-    """Call a function in a child process with limits, and return its result. Blocks, so call it from a thread."""
+    """Call a function in a child process with limits, and return its result. This blocks, so call it from a thread."""
     limits = limits or ConfinedLimits()
     payload = pickle.dumps((function.__module__, function.__qualname__, arguments))
     modules = (function.__module__, *modules)
@@ -172,7 +172,7 @@ def _exchange(ours: socket.socket, payload: bytes, limit_bytes: int, deadline: f
     """Send the call, and return the last frame of each kind that the child sends before it closes its end."""
     reply: dict[bytes, bytes] = {}
     ours.settimeout(max(1.0, deadline - time.monotonic()))
-    with suppress(ConnectionError):  # the child could not be forked, or ended before it had read everything
+    with suppress(ConnectionError):  # the child could not be forked, or ended before reading everything
         ours.sendall(struct.pack("!I", len(payload)) + payload)
     buffer = bytearray()
     while True:
@@ -198,7 +198,7 @@ def _exchange(ours: socket.socket, payload: bytes, limit_bytes: int, deadline: f
 
 
 def _end_of(status: int, deadline: float) -> ChildEnd:
-    """Return how the child ended. The fork server reports it once, in fewer bytes than a pipe transfers at once."""
+    """Return how the child ended, from the fork server's single report, which fits in one atomic pipe write."""
     poller = select.poll()
     poller.register(status, select.POLLIN)
     if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
@@ -256,7 +256,7 @@ _servers: list[_Server] = []
 
 
 def _server() -> "_Server":
-    """Return the fork server of this process. It is started at the first call, and again if it has ended."""
+    """Return the fork server of this process, started at the first call and restarted if it has ended."""
     with _lock:
         if _servers and (_servers[0].owner != os.getpid() or _servers[0].is_gone):
             _servers.pop().close()

@@ -1,8 +1,8 @@
 """Confine the current process: memory and time by limits, files by Landlock, system calls by a filter.
 
 Limits work on every Linux. Landlock (Linux 5.13) and the filter (x86-64, arm64) need neither privileges nor packages.
-If the kernel lacks one of them, the call runs without it. The result then relies on the limits and on the host's checks
-of the reply.
+If the kernel lacks one of them, the call runs without it, and only the limits and the host's checks of the reply
+protect the result.
 """
 
 import ctypes
@@ -29,10 +29,10 @@ _HARD_CPU_SECONDS = 2  # between SIGXCPU, which code may catch, and SIGKILL
 
 
 class ConfinedLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of one call. Memory and processor time are the call's own, and wall time guards against a stuck host.
+    """Limits of one call: its own memory and CPU time, and a wall time that guards against a stuck host.
 
-    ``memory_mb`` is the memory that the child may allocate beyond the code that is already loaded, enforced by
-    RLIMIT_AS. ``cpu_seconds`` is enforced by RLIMIT_CPU, so a busy machine does not shorten it.
+    ``memory_mb`` is the memory that the child may allocate beyond the loaded code, enforced by RLIMIT_AS.
+    ``cpu_seconds`` is enforced by RLIMIT_CPU, so a busy machine does not shorten it.
     """
 
     memory_mb: int = 512
@@ -54,7 +54,7 @@ def lock_down(limits: ConfinedLimits, readable: Iterable[str]) -> None:
 
 
 def prepare() -> None:
-    """Do once in the fork server what every child would otherwise repeat."""
+    """Do once, in the fork server, the setup that every child would otherwise repeat."""
     _library()
     grader_filter(0)
 

@@ -1,4 +1,4 @@
-"""Connect the standard streams of a container to a control channel, and find out why they ended."""
+"""Connect a container's standard streams to a control channel, and find out why they ended."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _STDERR = 2
 _LAST_WORDS_BYTES = 4096
 _OTHER_PROCESSOR = "is not made for this machine's processor; get one that is"
-_NOT_EXECUTED = (1, 255)  # what engines report as the exit code of a first process that the kernel did not execute
+_NOT_EXECUTED = (1, 255)  # exit codes that engines report if the kernel could not execute the main process
 _DIAGNOSIS_S = 5.0
 _LAST_OUTPUT_S = 0.2
 
@@ -28,8 +28,7 @@ class Attachment(asyncio.Transport):
 
     Args:
         container: A container with open standard input.
-        stream: The open connection to the container.
-        channel: Receives the replies, and is told how the container ended.
+        channel: Receives the replies and the reason for the container's end.
     """
 
     def __init__(self, container: "DockerContainer", stream: "Stream", channel: Channel) -> None:
@@ -43,10 +42,10 @@ class Attachment(asyncio.Transport):
         channel.connection_made(self)
 
     def watch(self) -> None:
-        """Start watching for the container's end. Call this once the container has started.
+        """Start watching for the container's end. Call this after the container has started.
 
-        The end of its streams is not enough, because the engine keeps them open as long as requests wait for a process
-        that is gone.
+        The end of its streams is not enough: the engine keeps them open while requests wait for a process that has
+        ended.
         """
         self._tasks.append(asyncio.create_task(self._wait_for_end()))
 
@@ -55,17 +54,17 @@ class Attachment(asyncio.Transport):
         self._requests.put_nowait(bytes(data))
 
     def abort(self) -> None:
-        """Stop all tasks. The container sees the end of its input when the stream is closed."""
+        """Cancel all tasks. The container's input ends only when the stream is closed."""
         for task in self._tasks:
             task.cancel()
 
     async def end(self) -> None:
-        """Stop all tasks and wait until they have ended."""
+        """Cancel all tasks and wait until they have ended."""
         self.abort()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         response = self._stream._resp
         if response is not None and response.connection is not None and response.connection.transport is not None:
-            response.connection.transport.abort()  # the library would wait for requests that nobody reads any more
+            response.connection.transport.abort()  # the library would wait for requests that are no longer read
         await self._stream.close()
 
     async def _read(self) -> None:
@@ -109,7 +108,7 @@ class Attachment(asyncio.Transport):
 
 @asynccontextmanager
 async def started(container: "DockerContainer", channel: Channel, what: str) -> AsyncIterator[None]:
-    """Attach a channel to a container, then start it. The attachment is ended on leaving; the container is not."""
+    """Attach a channel to a container, then start it. On exit, end the attachment but not the container."""
     stream = container.attach(stdin=True, stdout=True, stderr=True)
     async with asked(what):
         await stream.__aenter__()
@@ -144,10 +143,10 @@ async def why_it_ended(container: "DockerContainer", last_words: str = "") -> tu
 
 
 async def _is_for_another_processor(container: "DockerContainer", state: dict[str, Any], last_words: str) -> bool:
-    """Return whether a first process was not executed because it is made for another processor.
+    """Return whether a main process failed to execute because it was built for another CPU architecture.
 
-    Only its standard error is certain. Without that, we conclude it if the process failed silently and the image is
-    made for another processor, because then no emulator has executed it.
+    Only an "exec format error" on standard error is certain. If the process failed silently, we conclude it from the
+    image's architecture: no emulator has run the process.
     """
     if last_words or state["Running"] or state["ExitCode"] not in _NOT_EXECUTED:
         return last_words.endswith("exec format error")
@@ -158,7 +157,7 @@ async def _is_for_another_processor(container: "DockerContainer", state: dict[st
 
 
 async def _final_state(container: "DockerContainer") -> dict[str, Any]:
-    """Return the engine's state of a container. It is final only a moment after the container's streams have ended."""
+    """Return a container's final state, which the engine knows only a moment after the streams have ended."""
     state: dict[str, Any] = {}
     with anyio.move_on_after(_DIAGNOSIS_S):
         while True:

@@ -1,4 +1,4 @@
-"""A container of ours: its configuration for the Docker Engine, and the driver that its first process becomes."""
+"""Configuration of our containers for the Docker Engine, and the driver program that the main process runs."""
 
 import marshal
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ AGENT_HOME = "/home/agent"
 _PYTHON_DIR = "/opt/agent/python"
 _TEMPORARY_DIR = "/tmp"  # noqa: S108  inside the container, private to it
 _LISTENER_SOCKET = "/run/lhaw-record/listener.sock"
-_USER_ID = 61000  # as in bubblewrap: outside of every range that systems assign
-_DRIVER_CAPABILITIES = ("CHOWN", "SETGID", "SETUID")  # it drops them before the agent runs anything
+_USER_ID = 61000  # as in bubblewrap: outside every range that systems assign
+_DRIVER_CAPABILITIES = ("CHOWN", "SETGID", "SETUID")  # the driver drops them before the agent runs anything
 _MACHINE_DROPS = ("AUDIT_WRITE", "MKNOD", "NET_RAW")
 CAPABILITY_NUMBERS = {"NET_RAW": 13}
 _MEMORY_EVENTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")  # version 2, version 1
@@ -38,7 +38,7 @@ ATTACHED: dict[str, Any] = {
     "StopSignal": "SIGKILL",
     "Healthcheck": {"Test": ["NONE"]},
 }
-"""The settings of a container whose first process we talk to, and which ends when its standard input is closed."""
+"""Settings of a container whose main process we talk to, and which ends when its standard input is closed."""
 
 
 class DockerImage(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,16 +46,15 @@ class DockerImage(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         name: The image name with a tag or a digest. Empty in a run whose tasks have their own images.
-        cpus: The number of processors that a container may use, or None for all.
-        work_dir: The folder where the agent works.
+        cpus: The number of CPUs that a container may use, or None for all.
         is_own_machine: If true, the agent is root in the unchanged image and may write everywhere, and ``work_dir`` is
-            a folder of the image. This is for benchmarks with an image for every task. If false, the agent is an
-            ordinary user who may write only to the work directory and to temporary folders, all in memory. Its Python
-            is the image's with our packages, as in every other kind of sandbox.
+            a folder of the image. This is for benchmarks with one image per task. If false, the agent is an ordinary
+            user who may write only to the work directory and to temporary folders, all in memory. Its Python is the
+            image's with our packages, as in every other kind of sandbox.
         network: The name of a Docker network, or ``none``.
-        setup_capabilities: Capabilities, of those that containers of ours lack, for programs that are run from outside,
-            such as an image's init script. The agent gives them up before its first command. Own machines only.
-        shared_folders: Folders of the image that containers beside this one share (see
+        setup_capabilities: Capabilities that our containers normally lack, for programs run from outside, such as an
+            image's init script. The agent drops them before its first command. Own machines only.
+        shared_folders: Folders of the image that are shared with its sidecars (see
             :func:`lhaw_record.runners.environments.sandboxes.docker.sidecar.open_sidecar`). Own machines only.
     """
 
@@ -76,9 +75,9 @@ class DockerImage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def container_config(image: DockerImage, limits: SandboxLimits, access: ProgramAccess | None) -> dict[str, Any]:
-    """Return the engine's configuration of a container whose first process is the driver, fed by standard input.
+    """Return the engine's configuration of a container whose main process is the driver, read from standard input.
 
-    The engine closes that input as soon as this process no longer holds the connection, even if it was killed.
+    The engine closes that input as soon as this process closes the connection, even if this process is killed.
     """
     memory_bytes = limits.memory_mb << 20
     shown = {path: path for path in access.mounts} if access else {}
@@ -130,7 +129,6 @@ def limited(image: DockerImage, limits: SandboxLimits) -> dict[str, Any]:
 def agent_config(
     image: DockerImage, limits: SandboxLimits, access: ProgramAccess | None, container_environment: dict[str, str]
 ) -> dict[str, Any]:
-    """Return the driver's configuration."""
     config = driver_config(
         limits,
         work_dir=image.work_dir,
@@ -149,7 +147,7 @@ def agent_config(
 
 
 def _memory_folders(image: DockerImage, limits: SandboxLimits, access: ProgramAccess | None) -> dict[str, str]:
-    """Return the folders in memory, sized as in bubblewrap."""
+    """Return the in-memory folders, with the same sizes as in bubblewrap."""
     memory_bytes = limits.memory_mb << 20
     options = "rw,exec,nosuid,nodev"
     return {
@@ -162,9 +160,9 @@ def _memory_folders(image: DockerImage, limits: SandboxLimits, access: ProgramAc
 
 
 def read_only_mounts(shown: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the mounts that show paths of this machine in a container, by their path there.
+    """Return read-only mounts of this machine's paths, given as host path by container path.
 
-    Folders with our own files, graders and answers among them, are covered with empty ones.
+    Folders with our own files, including graders and answers, are hidden by empty ones.
     """
     covered = current_python_home().masks(shown)
     seen = {target: source for target, source in shown.items() if target not in covered}  # one mount for each path
@@ -194,13 +192,13 @@ module.main(config, cell, packages)
 )
 
 BOOT_COMMAND = ("python3", "-I", "-S", "-c", _BOOT)
-"""The first process of the container: the image's Python, which reads its program from standard input."""
+"""The main process of the container: the image's Python, which reads its program from standard input."""
 
 
 def boot_program(config: dict[str, Any], *, has_packages: bool) -> bytes:
-    """Return the program that the first process reads."""
+    """Return the program that the main process reads."""
     sources, cell = _sources()
-    # Version 2 of the format is the same for every Python; what is in it are texts and bytes only, no code.
+    # Version 2 of the format is the same for every Python version. It holds only text and bytes, no code.
     return marshal.dumps((sources, cell, config, _packages() if has_packages else []), 2)
 
 
@@ -216,10 +214,7 @@ def _sources() -> tuple[list[tuple[str, str]], str]:
 
 @lru_cache(maxsize=1)
 def _packages() -> list[tuple[str, bytes, int]]:
-    """Return the files of the agent's packages, including compiled ones.
-
-    They save a second if the Python versions match.
-    """
+    """Return the files of the agent's packages; compiled ones save a second if the Python versions match."""
     found = []
     for name, path in current_python_home().packages:
         root = Path(path)

@@ -1,4 +1,4 @@
-"""Containers, networks and volumes that leave nothing behind: removed at the end, or by the next start after a kill."""
+"""Containers, networks and volumes that are removed at the end or, after a kill, at the next start."""
 
 import json
 import os
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _REMOVE_S = 30.0
 _PODMANS = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
-_PODMANS_LIMIT, _PODMANS_OWN = 1 << 20, 1 << 15  # what it gives, and the processes that its service leaves itself
+_PODMANS_LIMIT, _PODMANS_OWN = 1 << 20, 1 << 15  # Podman's default, and its service's reserve of processes
 _ULIMITS: dict[str | None, list[dict[str, Any]]] = {}  # by the address of the engine
 
 
@@ -28,9 +28,9 @@ _ULIMITS: dict[str | None, list[dict[str, Any]]] = {}  # by the address of the e
 async def created(docker: "Docker", config: dict[str, Any]) -> AsyncIterator["DockerContainer"]:
     """Create a container without starting it. Kill and remove it at the end.
 
-    A cancelled caller waits until the engine confirms that the container exists. Otherwise nobody would remove a
-    container that is created after the request was abandoned. A container is left behind for :func:`reap` only if the
-    engine is away or this process is killed.
+    A cancelled caller waits until the engine confirms the creation; otherwise a container created after cancellation
+    would never be removed. A container is left for :func:`reap` only if the engine is unreachable or this process is
+    killed.
     """
     name = _new_name()
     labelled = {**config, "Labels": {**config.get("Labels", {}), **own_labels()}}
@@ -47,10 +47,10 @@ async def created(docker: "Docker", config: dict[str, Any]) -> AsyncIterator["Do
 
 
 async def _podmans_ulimits(docker: "Docker") -> list[dict[str, Any]]:
-    """Return the limits to name where the engine is Podman, else none.
+    """Return the ulimits to set explicitly if the engine is Podman, else an empty list.
 
-    Podman gives containers of root 1,048,576 open files and processes, and where its process may not raise its own
-    limits (no CAP_SYS_RESOURCE) none starts. Its ``default_ulimits`` are not used for requests over the API.
+    Podman gives root's containers 1,048,576 open files and processes. If it may not raise its own limits (no
+    CAP_SYS_RESOURCE), no container starts. Its ``default_ulimits`` do not apply to API requests.
     """
     if docker.docker_host not in _ULIMITS:
         async with asked("the engine cannot be asked for its version"):
@@ -68,7 +68,7 @@ def _new_name() -> str:
 
 
 async def connect_network(container: "DockerContainer", network: str) -> None:
-    """Connect a container to one more network, such as one that leads outside."""
+    """Connect a container to an additional network."""
     async with asked(f"a container cannot be connected to the network {network}"):
         await (await container.docker.networks.get(network)).connect({"Container": container.id})
 
@@ -87,13 +87,13 @@ async def _remove_network(docker: "Docker", name: str) -> None:
 async def _remove_volume(docker: "Docker", name: str) -> None:
     from aiodocker.volumes import DockerVolume
 
-    async with _removing(f"volume {name}", 409):  # a container that is just being removed still has it
+    async with _removing(f"volume {name}", 409):  # still in use by a container that is being removed
         await DockerVolume(docker, name).delete()  # type: ignore[no-untyped-call]
 
 
 @asynccontextmanager
 async def _removing(what: str, *ignored: int) -> AsyncIterator[None]:
-    """Ask the engine to remove something, and ignore it if that is already gone."""
+    """Ask the engine to remove something, and ignore the error if it is already gone."""
     from aiodocker import DockerError
 
     async with asked(f"the {what} cannot be removed", timeout_s=_REMOVE_S):
@@ -107,7 +107,7 @@ async def _removing(what: str, *ignored: int) -> AsyncIterator[None]:
 async def reap(docker: "Docker") -> int:
     """Remove the containers, networks and volumes that killed processes left behind, and return their number.
 
-    What belongs to live processes, or to processes elsewhere, is kept.
+    Resources of live processes or of other hosts are kept.
     """
     containers = await owned_containers(docker)
     async with asked("the networks and volumes of earlier runs cannot be listed"):
@@ -124,7 +124,7 @@ async def reap(docker: "Docker") -> int:
 
 
 async def check_network(docker: "Docker", name: str, key: str) -> None:
-    """Check that the engine has a network, before a trial is paid that needs it at its end."""
+    """Check that the engine has a network that a trial needs at its end, before the trial costs money."""
     from aiodocker import DockerError
 
     async with asked(f"the network {name} cannot be looked at"):
@@ -141,7 +141,7 @@ async def check_network(docker: "Docker", name: str, key: str) -> None:
 
 
 async def owned_containers(docker: "Docker") -> list[dict[str, Any]]:
-    """Return the engine's list entries for all our containers, running or not, whichever process created them."""
+    """Return the engine's list entries for all our containers, running or not, created by any process."""
     async with asked("the containers of earlier runs cannot be listed"):
         found = await docker.containers.list(all=True, filters=json.dumps({"label": [OWNED]}))
     # The library offers no public access to the listed data.
@@ -149,7 +149,7 @@ async def owned_containers(docker: "Docker") -> list[dict[str, Any]]:
 
 
 async def memory_of_others_mb(docker: "Docker") -> int:
-    """Return how much memory the running containers of other processes may use, in MiB."""
+    """Return the total memory limit of other processes' running containers, in MiB."""
     return sum(
         int(container["Labels"].get(MEMORY, 0))
         for container in await owned_containers(docker)
@@ -161,7 +161,7 @@ class InternalNetwork(msgspec.Struct, frozen=True, kw_only=True):
     """A network for containers of :class:`lhaw_record.runners.environments.sandboxes.docker.config.DockerImage`.
 
     ``host_address`` is this machine's address on the network, if the engine runs here. A server for the containers must
-    listen only at that address: a server that listens at all addresses is also reachable from every container of the
+    listen only at that address, because one that listens at all addresses is reachable from every container of the
     network.
     """
 
@@ -171,9 +171,9 @@ class InternalNetwork(msgspec.Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def internal_network(docker: "Docker", *, has_neighbours: bool = False) -> AsyncIterator[InternalNetwork]:
-    """Create a network without access to the outside, and remove it at the end.
+    """Create a network without external access, and remove it at the end.
 
-    An engine has addresses for about thirty networks. A run therefore has one network, not one per trial, unless its
+    An engine has addresses for about thirty networks, so a run has one network, not one per trial, unless its
     containers must reach each other.
     """
     name = _new_name()
@@ -198,7 +198,7 @@ async def internal_network(docker: "Docker", *, has_neighbours: bool = False) ->
 
 @asynccontextmanager
 async def created_volume(docker: "Docker") -> AsyncIterator[str]:
-    """Create a volume that containers share, and remove it at the end. Yields its name."""
+    """Create a volume that containers share, yield its name, and remove it at the end."""
     name = _new_name()
     try:
         with anyio.CancelScope(shield=True):

@@ -1,4 +1,4 @@
-"""Access to a Docker Engine: clients with time limits and translated errors, and labels that name an owner."""
+"""Access to a Docker Engine: clients with time limits and translated errors, and labels that identify owners."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ _NOT_FOUND = (
     "no Docker Engine was found: neither DOCKER_HOST nor a socket such as /var/run/docker.sock; start one "
     "(apt-get install docker.io; service docker start), or set DOCKER_HOST"
 )
-# Words of an engine's refusal in lower case; our error kind; whether another attempt could succeed.
+# Lower-case text in an engine's refusal; our error kind; whether another attempt could succeed.
 _REFUSALS = (
     ("no space left on device", "engine_disk_full", True),
     ("no such image", "image_missing", False),
@@ -36,8 +36,7 @@ _REFUSALS = (
 async def connected() -> AsyncIterator["Docker"]:
     """Open a client of the engine that DOCKER_HOST, the Docker context or a well-known socket specifies.
 
-    Each sandbox has its own client, because a client holds at most a hundred connections, and an open sandbox keeps
-    one.
+    Each sandbox has its own client, because a client holds at most a hundred connections and an open sandbox uses one.
     """
     from aiodocker import Docker
     from aiodocker.exceptions import DockerContextError
@@ -93,7 +92,7 @@ _work: ContextVar[Mapping[str, str]] = ContextVar("work", default={})  # noqa: B
 
 @contextmanager
 def labelled(**work: str | int) -> Iterator[None]:
-    """Add labels (run, trial, attempt) to every container that is created inside, for people and tools."""
+    """Add labels (run, trial, attempt) to every container created inside the context, for people and tools."""
     token = _work.set({f"{_PREFIX}{name}": str(value) for name, value in work.items()})
     try:
         yield
@@ -121,13 +120,13 @@ def is_own(labels: Mapping[str, str]) -> bool:
 def is_orphan(labels: Mapping[str, str]) -> bool:
     """Return whether the process that created the labelled container or network has certainly ended.
 
-    The result is False if it was created on another host, or by a process in another container, because we cannot tell
+    The result is false if it was created on another host or by a process in another container, because we cannot tell
     whether that process is alive.
     """
     if labels.get(OWNED) != _host():
         return False
     if labels.get(f"{_PREFIX}boot") != _boot():
-        return True  # this host has started anew since
+        return True  # this host has rebooted since
     if labels.get(f"{_PREFIX}pid_namespace") != _pid_namespace():
         return False
     process_id = labels.get(f"{_PREFIX}pid", "")
@@ -135,7 +134,7 @@ def is_orphan(labels: Mapping[str, str]) -> bool:
 
 
 def _host() -> str:
-    # Machines cloned from one image share a name, and containers lack a machine-id: together they identify most hosts.
+    # Cloned machines share a host name, and containers lack a machine-id: together, the two identify most hosts.
     return f"{socket.gethostname()} {_text('/etc/machine-id')}".strip()
 
 
@@ -148,10 +147,7 @@ def _pid_namespace() -> str:
 
 
 def _started(process_id: int) -> str:
-    """Return when a process started, in ticks since boot.
-
-    The result is empty if it has ended, even if it is a zombie.
-    """
+    """Return a process's start time in ticks since boot, empty if it has ended or is a zombie."""
     words = _text(f"/proc/{process_id}/stat").rpartition(")")[2].split()
     return words[19] if len(words) > 19 and words[0] not in "ZX" else ""
 

@@ -25,8 +25,8 @@ _END_MARKED = (
     "-c",
     'for each in /proc/[0-9]*; do grep -qs "$0" "$each/environ" && kill -9 "${each#/proc/}"; done; exit 0',
 )
-# Ends the processes with the mark that descend from the program: a child of process 1 was left behind on purpose, as
-# a service. They are stopped first, until no new one appears, because a stopped process starts no other.
+# Kills the program's descendants that carry the mark. A child of process 1 was left behind on purpose, as a service.
+# They are stopped first (a stopped process cannot fork), until no new one appears.
 _END_ATTACHED = (
     "/bin/sh",
     "-c",
@@ -57,9 +57,9 @@ _STDERR = 2
 class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a program ended, and the beginning of its output.
 
-    ``exit_code`` is None after a timeout or a stop. ``is_out_of_memory`` means that the system killed a process of the
-    container for lack of memory during the run, and ``is_out_of_processes`` that it refused one more process. A program
-    may end well in spite of either.
+    ``exit_code`` is None after a timeout or a stop. ``is_out_of_memory`` means that the kernel killed a process of the
+    container for lack of memory during the run, and ``is_out_of_processes`` that it refused to create a process. A
+    program may succeed in spite of either.
     """
 
     exit_code: int | None
@@ -74,9 +74,9 @@ class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
 class ContainerProgram(msgspec.Struct, frozen=True, kw_only=True):
     """A program, its limits and its environment, for :meth:`machine.DockerMachine.run`.
 
-    ``ends_others`` says whether a time limit ends every process of the container but the first, or only what the
-    program started and did not strip of its environment. ``clock`` bounds the program in place of a clock with
-    ``timeout_s`` that never stands still.
+    ``ends_others`` says whether a timeout kills every process of the container except the main process, or only those
+    that the program started with its environment intact. ``clock`` replaces ``timeout_s`` with a clock that can be
+    paused.
     """
 
     argv: Sequence[str]
@@ -91,10 +91,10 @@ class ContainerProgram(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def execute(container: "DockerContainer", program: ContainerProgram) -> ExecResult:
-    """Run a program to its end. After a timeout or a cancellation, kill it and, by default, all but the first process.
+    """Run a program to its end. After a timeout or a cancellation, kill it and, by default, all but the main process.
 
-    If only the connection were closed, the program would keep running. The processes that it started may have left its
-    group and its session, so all processes of the container except the first are killed.
+    Closing the connection would not end the program, and its children may have left its process group and session, so
+    all processes of the container except the main process are killed.
     """
     mark = f"{_MARK}={secrets.token_hex(8)}"
     end = (*(_END_ATTACHED if program.stop else _END_MARKED), mark)
@@ -126,7 +126,7 @@ async def execute(container: "DockerContainer", program: ContainerProgram) -> Ex
 
 
 def _unless(stop: anyio.Event | None, work: Callable[[], Awaitable[int]]) -> Callable[[], Awaitable[int | None]]:
-    """Return work that gives None as soon as the event is set."""
+    """Return the result of the work, or None as soon as the event is set."""
     if stop is None:
         return work
 
@@ -148,7 +148,7 @@ def _unless(stop: anyio.Event | None, work: Callable[[], Awaitable[int]]) -> Cal
 
 
 async def check_end(container: "DockerContainer") -> None:
-    """Wait a few seconds for news of a container's end, which arrives after the end of its programs."""
+    """Wait a few seconds for a report of the container's end, which arrives after the end of its programs."""
     with anyio.move_on_after(_NEWS_S):
         while True:
             await _check_alive(container)
@@ -195,7 +195,7 @@ async def _check_alive(container: "DockerContainer") -> None:
     async with asked("the container cannot be looked at"):
         try:
             is_running = (await container.show())["State"]["Running"]
-        except Exception:  # noqa: BLE001  it says more below
+        except Exception:  # noqa: BLE001  the check below gives a better error
             is_running = False
     if not is_running:
         reason, kind = await why_it_ended(container)

@@ -1,4 +1,4 @@
-"""Copy files into and out of a container as archives, with size limits and without links or misleading paths."""
+"""Copy files into and out of a container as archives, with size limits and without links or unsafe paths."""
 
 import errno
 import io
@@ -34,7 +34,7 @@ class FileLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def packed(files: Mapping[str, bytes], executable: frozenset[str] = frozenset()) -> bytes:
-    """Return an archive of files that belong to root and share one fixed modification time."""
+    """Return an archive of files that are owned by root and have one fixed modification time."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, content in sorted(files.items()):
@@ -48,10 +48,7 @@ def packed(files: Mapping[str, bytes], executable: frozenset[str] = frozenset())
 
 @asynccontextmanager
 async def folder_archive(folder: Path, target: str = ".") -> AsyncIterator[IO[bytes]]:
-    """Yield an archive of a host folder with modes and links, all owned by root, below the path ``target``.
-
-    It is a file on this machine, so that a large folder needs no memory.
-    """
+    """Yield an archive file of a host folder with modes and links, owned by root, below the path ``target``."""
     with tempfile.TemporaryFile() as file:
         await anyio.to_thread.run_sync(_write_archive, folder, target, file)
         yield file
@@ -72,16 +69,16 @@ def _of_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 async def put_archive(container: "DockerContainer", folder: str, archive: bytes | IO[bytes]) -> None:
-    """Unpack an archive, or a file that holds one, into a folder of a container."""
+    """Unpack an archive, given as bytes or as a file, into a folder of a container."""
     async with asked(f"files cannot be put into {folder} of a container"):
         await container.put_archive(folder, pieces(archive))  # type: ignore[no-untyped-call]
 
 
 async def pieces(archive: bytes | IO[bytes]) -> AsyncIterator[bytes]:
-    """Yield an archive, or a file that holds one, piece by piece.
+    """Yield an archive, given as bytes or as a file, in chunks.
 
-    An engine may answer before it has read the padding of an archive. aiohttp's own reader of files would then print a
-    traceback, because it goes on with the closed file.
+    An engine may answer before it has read the padding of an archive. aiohttp's own file reader would then read from
+    the closed file and print a traceback.
     """
     file = io.BytesIO(archive) if isinstance(archive, bytes) else archive
     while piece := await anyio.to_thread.run_sync(file.read, _CHUNK_BYTES):
@@ -89,7 +86,7 @@ async def pieces(archive: bytes | IO[bytes]) -> AsyncIterator[bytes]:
 
 
 async def taken(container: "DockerContainer", path: str, limits: FileLimits, read: Callable[[IO[bytes]], T]) -> T:
-    """Read a path of a container as an archive, whose entries have their modes, owners and links."""
+    """Read a path of a container as an archive whose entries have their modes, owners and links."""
     with tempfile.TemporaryFile() as file:
         await _download(container, path, limits, file)
         file.seek(0)
@@ -121,7 +118,7 @@ async def _download(container: "DockerContainer", path: str, limits: FileLimits,
 def regular_files(archive: IO[bytes], limits: FileLimits) -> dict[str, bytes]:
     """Return the regular files of an engine's archive, keyed by their paths below the requested path.
 
-    Hard links to files in the archive count as files. Symbolic links, devices and paths that lead outside are left out.
+    Hard links to files in the archive count as files. Symbolic links, devices and unsafe paths are skipped.
     """
     found: dict[str, bytes] = {}
     total_bytes = 0
@@ -164,7 +161,6 @@ def _content(entries: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
 
 
 def too_large(limits: FileLimits) -> SandboxBoundaryError:
-    """Return the error of files that exceed the limits."""
     return SandboxBoundaryError(
         f"the files in the container exceed {limits.total_bytes} bytes or {limits.entries} entries",
         kind="export_too_large",

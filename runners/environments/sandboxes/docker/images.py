@@ -1,4 +1,4 @@
-"""Find or pull the images of sandboxes, with progress lines. Errors say what to do next."""
+"""Find, pull or build the images of sandboxes. Errors say what to do next."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from aiodocker import Docker
 
 _PULL_S = 3600.0
-# Words of a refusal in lower case, our error kind, whether to retry, and the remedy; searched in this order.
+# Lower-case text in a refusal, our error kind, whether to retry, and the remedy; searched in this order.
 _LIMITED = ("registry_limit", True, "the registry limits how much is pulled; wait, or log in there")
 _REMEDIES = (
     ("toomanyrequests", *_LIMITED),
     ("too many requests", *_LIMITED),
-    ("http 429", *_LIMITED),  # of a registry, or of a proxy before it, that does not say it in the registry's form
+    ("http 429", *_LIMITED),  # from a registry or proxy that does not use the registry API's error format
     ("unauthorized", "registry_denied", False, "log in on the engine's machine (docker login), or check the name"),
     ("denied", "registry_denied", False, "log in on the engine's machine (docker login), or check the name"),
     ("no basic auth credentials", "registry_denied", False, "log in on the engine's machine (docker login)"),
@@ -41,7 +41,7 @@ class Images:
     """The images that a run needs. Each is pulled at its first use, once for all trials that wait for it.
 
     Args:
-        report: Called with a line for each step of a pull.
+        report: Called with a message for each step of a pull.
     """
 
     def __init__(self, report: Callable[[str], None] = lambda _: None) -> None:
@@ -51,20 +51,19 @@ class Images:
         self._built: set[str] = set()
 
     def turn(self, image: str) -> anyio.Lock:
-        """Return the lock of an image, for whoever makes it while others wait for it."""
+        """Return the lock of an image: one caller creates the image while the others wait."""
         return self._turns.setdefault(image, anyio.Lock())
 
     def give_up(self, image: str, reason: str) -> None:
-        """Remember for this run that an image cannot be made, and report it."""
+        """Report that an image cannot be created, and remember it for this run."""
         self._given_up.add(image)
         self._report(reason)
 
     def is_given_up(self, image: str) -> bool:
-        """Return whether an image could not be made in this run."""
         return image in self._given_up
 
     async def has(self, docker: "Docker", image: str) -> bool:
-        """Return whether the engine has an image. Nothing is pulled."""
+        """Return whether the engine already has an image."""
         return await _inspect(docker, image) is not None
 
     async def ensure(self, docker: "Docker", image: str) -> dict[str, Any]:
@@ -73,10 +72,7 @@ class Images:
             return await ensure_image(docker, image, self._report)
 
     async def build(self, docker: "Docker", folder: Path, image: str, **how: Any) -> None:
-        """Build an image from a folder with a Dockerfile, once in this run. See :func:`build_image` for ``how``.
-
-        An engine that has built it before, on the same base, takes it from its own cache.
-        """
+        """Build an image from a folder with a Dockerfile, once in this run. See :func:`build_image` for ``how``."""
         async with self.turn(image):
             if image not in self._built:
                 self._report(f"building the image of {folder}")
@@ -100,7 +96,7 @@ async def build_image(
         async with folder_archive(folder) as archive:
             with anyio.fail_after(timeout_s):
                 async with asked(what, timeout_s=timeout_s + 1.0):
-                    # The library's own build knows neither the builder nor its network.
+                    # The library's own build method supports neither the builder version nor its network.
                     query = docker._query(
                         "build",
                         method="POST",
@@ -173,11 +169,10 @@ def pull_refusal(image: str, message: str) -> SandboxBoundaryError:
 
 
 class PullProgress:
-    """Condenses an engine's many messages into a few lines: one for each tenth of the bytes known so far.
+    """Condenses an engine's many messages into a few: one for each tenth of the bytes known so far.
 
     Args:
-        image: The image that is pulled.
-        report: Called with each line.
+        report: Called with each message.
     """
 
     def __init__(self, image: str, report: Callable[[str], None]) -> None:

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 # Process 1 lives as long as its standard input, which the engine closes when our process is gone, even after SIGKILL.
 # No signal from inside reaches it, it reaps orphans while it waits, and it restarts its watcher if that was killed.
-_MOST = 0.5  # of a limit: above this, one has more of it than all others together
+_MOST = 0.5  # share of a limit: above this, one user has more than all others together
 _KEEPER = ("/bin/sh", "-c", "exec 3<&0; while :; do cat <&3 >/dev/null & wait $! && exit; done")
-# How often limits of the control groups (version 2 or 1) stopped something: lines "oom_kill N" and "processes max N".
+# How often the control groups' limits (version 2 or 1) were hit: lines "oom_kill N" and "processes max N".
 LIMIT_EVENTS = (
     "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null; "
     "cat /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events 2>/dev/null | "
@@ -43,21 +43,21 @@ LIMIT_EVENTS = (
 )
 _LOOK_S = 15.0
 _SAVE_S = 600.0
-_NO_LOOK = ("image_unfit", "sandbox_died", "exec_failed")  # no shell in a container, or it has just ended
+_NO_LOOK = ("image_unfit", "sandbox_died", "exec_failed")  # the container has no shell, or it has just ended
 _ENDED = (*_NO_LOOK, "sandbox_out_of_memory", "container_killed")
 _KILLED = 137
 _NEWS_S = 3.0
 
 
 class ServiceConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How a container runs the command of its image: with Docker's own capabilities, as its publisher expects.
+    """How a container runs its image's own command, with Docker's default capabilities, as the publisher expects.
 
     Args:
         environment: Variables that are added to the image's.
-        overrides: What else replaces the image's configuration, in the engine's format: command, user, health check.
-        files: Content by absolute path, put there before the start.
+        overrides: Other settings that replace the image's, in the engine's format: command, user, health check.
+        files: File content by absolute path, written before the start.
         shared_memory_mb: The size of ``/dev/shm`` in MiB.
-        restarts: How often it may fail and start again, as services do that start before their database.
+        restarts: How often it may fail and restart, as services do that start before their database.
     """
 
     environment: Mapping[str, str] = {}
@@ -68,7 +68,7 @@ class ServiceConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MachineState(msgspec.Struct, frozen=True, kw_only=True):
-    """How a container is: when it last started, and how often the system killed a process for lack of memory.
+    """A container's state, its last start time, and the number of processes killed for lack of memory.
 
     ``health`` is ``status`` of :class:`MachineHealth`.
     """
@@ -81,13 +81,13 @@ class MachineState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MachineHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """What the engine's own health check says.
+    """The result of the engine's own health check.
 
     Attributes:
         status: ``starting``, ``healthy``, ``unhealthy``, ``restarting`` between two starts; ``none`` without a check.
-        said: What the last check printed.
-        failures: How many checks have failed since one succeeded.
-        is_running: Whether the container runs, or is about to run again.
+        said: The output of the last check.
+        failures: The number of consecutive failed checks.
+        is_running: Whether the container is running or restarting.
         exit_code: Its exit code, if it has ended.
     """
 
@@ -99,23 +99,19 @@ class MachineHealth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MachineUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """Which part of its limits a container uses, from 0 to 1: of memory without cached files, and of processes."""
+    """A container's usage as fractions of its limits, from 0 to 1: memory without cached files, and processes."""
 
     memory: float
     processes: float
 
     def mostly_taken_since(self, start: "MachineUsage") -> dict[str, float]:
-        """Return which limits, ``memory`` or ``processes``, are mostly taken by what began since, with the share."""
+        """Return each limit of which over half was newly taken up since the start, with the share."""
         taken = {"memory": self.memory - start.memory, "processes": self.processes - start.processes}
         return {name: share for name, share in taken.items() if share > _MOST}
 
 
 class DockerMachine:
-    """A running container in which programs run one after another or at the same time.
-
-    Args:
-        container: The container.
-    """
+    """A running container in which programs run one after another or at the same time."""
 
     def __init__(self, container: "DockerContainer") -> None:
         self._container = container
@@ -126,10 +122,9 @@ class DockerMachine:
         return self._container.id
 
     async def run(self, argv: Sequence[str], *, timeout_s: float, **options: Any) -> ExecResult:
-        """Run a program to its end.
+        """Run a program to its end. After a timeout or a cancellation, kill all processes but the main process.
 
-        After a timeout or a cancellation, every process of the container except the first is killed. A service that
-        must keep running therefore needs its own container.
+        A service that must keep running therefore needs its own container.
         """
         result = await execute(self._container, ContainerProgram(argv=argv, timeout_s=timeout_s, **options))
         before = self._stopped
@@ -141,14 +136,11 @@ class DockerMachine:
         return with_limits_met(result, before, self._stopped)
 
     async def put(self, folder: str, files: Mapping[str, bytes], *, executable: frozenset[str] = frozenset()) -> None:
-        """Write files below an existing folder of the container. The files belong to root."""
+        """Write files, owned by root, below an existing folder of the container."""
         await put_archive(self._container, folder, await anyio.to_thread.run_sync(packed, files, executable))
 
     async def get(self, path: str, limits: FileLimits) -> dict[str, bytes]:
-        """Return the regular files at or below a path of the container, keyed by their path below it.
-
-        Links are left out.
-        """
+        """Return the regular files (no links) at or below a path of the container, keyed by their relative paths."""
         return await taken(self._container, path, limits, lambda file: regular_files(file, limits))
 
     async def take(self, path: str, limits: FileLimits) -> bytes:
@@ -156,7 +148,7 @@ class DockerMachine:
         return await taken(self._container, path, limits, lambda file: file.read())
 
     async def put_back(self, folder: str, archive: bytes | IO[bytes]) -> None:
-        """Unpack an archive from :meth:`take`, or a file that holds one, into a folder."""
+        """Unpack an archive from :meth:`take`, given as bytes or as a file, into a folder."""
         await put_archive(self._container, folder, archive)
 
     async def export(self, path: str, destination: Path, limits: FileLimits) -> None:
@@ -166,13 +158,13 @@ class DockerMachine:
             (destination / name).write_bytes(content)
 
     async def save_as(self, image: str) -> None:
-        """Make an image of the container's files as they are now, on the engine only."""
+        """Create an image of the container's current files, on the engine only."""
         repository, _, tag = image.rpartition(":")
         async with asked(f"the image {image} cannot be made", timeout_s=_SAVE_S):
             await self._container.commit(repository=repository, tag=tag)
 
     async def state(self) -> MachineState:
-        """Return how the container is now, also if it has ended."""
+        """Return the container's current state, also if it has ended."""
         state = await self._shown()
         kills = 0
         if state["Running"] and not state["Restarting"]:
@@ -182,7 +174,7 @@ class DockerMachine:
             except SandboxBoundaryError as error:
                 if error.kind not in _ENDED:
                     raise
-                state = await self._shown()  # it may have ended meanwhile
+                state = await self._shown()  # it may have ended in the meantime
         is_running = state["Running"] and not state["Restarting"]
         if not is_running and state["ExitCode"] == _KILLED:
             kills = max(kills, int(state["OOMKilled"] or await self._has_oom_event()))
@@ -195,7 +187,7 @@ class DockerMachine:
         )
 
     async def health(self) -> MachineHealth:
-        """Return what the engine's health check of the container says. Nothing runs in it for that."""
+        """Return the result of the engine's health check, without running anything in the container."""
         state = await self._shown()
         health = state.get("Health") or {}
         last = (health.get("Log") or [{}])[-1]
@@ -215,7 +207,7 @@ class DockerMachine:
     async def _has_oom_event(self) -> bool:
         """Return whether the engine reports within a few seconds that the container ran out of memory.
 
-        The engine learns of a container's end and of the reason from two sources, and the end may come first.
+        The engine learns of the end and its cause from two sources, and the end may arrive first.
         """
         path, filters = "events", json.dumps({"container": [self._container.id], "event": ["oom"]})
         async with asked("the events of a container cannot be read"):
@@ -225,13 +217,13 @@ class DockerMachine:
                 return bool(await response.content.readline())
 
     async def usage(self) -> MachineUsage:
-        """Return which part of its limits the container uses, as the engine counts. Nothing runs in it for that."""
+        """Return the container's usage as the engine measures it, without running anything in the container."""
         async with asked("the use of a container cannot be looked at"):
-            # The library's own stats waits for a second sample.
+            # The library's own stats method waits for a second sample.
             path, once = f"containers/{self._container.id}/stats", {"stream": "false", "one-shot": "true"}
             found = await self._container.docker._query_json(path, params=once)
         memory, processes = found["memory_stats"], found["pids_stats"]
-        parts = memory.get("stats") or {}  # of control groups in version 2, or in version 1
+        parts = memory.get("stats") or {}  # names differ between control group versions 2 and 1
         names = ("anon", "shmem") if "anon" in parts else ("total_rss", "total_shmem")
         held_bytes = sum(parts.get(name, 0) for name in names)
         return MachineUsage(
@@ -240,13 +232,13 @@ class DockerMachine:
         )
 
     async def last_words(self, lines: int = 5) -> str:
-        """Return the end of what a service printed, as one line. Empty for machines without a service."""
+        """Return the end of a service's log on one line, empty for machines without a service."""
         async with asked("the log of a container cannot be read"):
             printed = await self._container.log(stdout=True, stderr=True, tail=lines)
         return " ".join(" ".join(printed).split())
 
     async def _look(self) -> None:
-        """Read how often a limit of memory or of processes has stopped something in the container so far."""
+        """Read how often a memory or process limit has stopped something in the container so far."""
         argv = ("/bin/sh", "-c", LIMIT_EVENTS)
         looked = await execute(self._container, ContainerProgram(argv=argv, timeout_s=_LOOK_S, user="0", work_dir="/"))
         if looked.exit_code != 0:
@@ -263,7 +255,7 @@ def _health_status(state: Mapping[str, Any]) -> str:
 
 
 def with_limits_met(result: ExecResult, before: Mapping[str, int], now: Mapping[str, int]) -> ExecResult:
-    """Return a result that says which limits stopped something meanwhile, by their counts."""
+    """Return a result that says which limits were hit between two readings of the counts."""
     return msgspec.structs.replace(
         result,
         is_out_of_memory=now.get("oom_kill", 0) > before.get("oom_kill", 0),
@@ -272,7 +264,7 @@ def with_limits_met(result: ExecResult, before: Mapping[str, int], now: Mapping[
 
 
 def limit_counts(printed: str) -> dict[str, int]:
-    """Return how often which limit stopped something, from what ``LIMIT_EVENTS`` printed."""
+    """Return how often each limit was hit, from the output of ``LIMIT_EVENTS``."""
     lines = [line.split() for line in printed.splitlines()]
     return {line[0]: int(line[-1]) for line in lines if line[:1] in (["oom_kill"], ["processes"])}
 
@@ -291,7 +283,7 @@ async def open_machine(
     volumes: Sequence[Mapping[str, Any]] = (),
     outside: str = "",
 ) -> AsyncIterator[DockerMachine]:
-    """Open a container of an unchanged image, writable and with root. Closing it leaves nothing behind."""
+    """Open a writable container of an unchanged image as root. Remove everything on exit."""
     async with AsyncExitStack() as stack:
         config = _machine_config(image, limits, service, aliases, keeps_entrypoint=keeps_entrypoint)
         config["HostConfig"]["Mounts"] = [*read_only_mounts({path: path for path in mounts}), *volumes]
@@ -330,7 +322,7 @@ def _machine_config(
     if service is not None:
         host |= {
             "ShmSize": service.shared_memory_mb << 20,
-            # A count of 0 would be no limit.
+            # A count of 0 would mean no limit.
             "RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": service.restarts} if service.restarts else {},
             "LogConfig": {"Type": "local", "Config": {"max-size": "1m", "max-file": "1", "compress": "false"}},
         }

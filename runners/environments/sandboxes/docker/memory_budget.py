@@ -1,4 +1,4 @@
-"""Decide how many sandboxes may be open at once, by the memory of the engine's machine and its use by others."""
+"""Decide how many sandboxes may be open at once, from the engine machine's memory and its use by other processes."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,7 +19,7 @@ _LOOK_AGAIN_S = 1.0
 
 
 class MemoryBudget:
-    """Lets sandboxes open in the order of their requests, while the sum of their limits does not exceed the capacity.
+    """Admits sandboxes in order of request while the sum of their memory limits does not exceed the capacity.
 
     Args:
         capacity_mb: The memory that all sandboxes on the engine may use together, in MiB.
@@ -36,7 +36,7 @@ class MemoryBudget:
 
     @classmethod
     def of_trial(cls, memory_mb: int) -> "MemoryBudget":
-        """Return the budget of one trial, from which its containers draw what it already holds as a whole."""
+        """Return the budget of one trial, whose containers draw on memory that the trial already holds."""
 
         async def nobody() -> int:
             return 0
@@ -80,7 +80,7 @@ class MemoryBudget:
     async def _has_room(self, memory_mb: int) -> bool:
         if self.used_mb + memory_mb > self.capacity_mb:
             return False
-        # If we have no sandbox yet, one goes ahead even if others hold everything: experiments never starve each other.
+        # Our first sandbox is admitted even if others hold all memory, so experiments never starve each other.
         return not self.used_mb or self.used_mb + memory_mb + await self._used_by_others_mb() <= self.capacity_mb
 
     def _announce(self) -> None:
@@ -91,7 +91,7 @@ class MemoryBudget:
 async def created_within(
     stack: AsyncExitStack, room: MemoryBudget, limits: SandboxLimits, config: dict[str, Any]
 ) -> "DockerContainer":
-    """Wait for memory, then create a container that has it, with a client of its own."""
+    """Wait for memory, then create a container with that memory and its own client."""
     await stack.enter_async_context(room.hold(limits.memory_mb))
     docker = await stack.enter_async_context(connected())
     labelled = {**config, "Labels": {MEMORY: str(limits.memory_mb)}}

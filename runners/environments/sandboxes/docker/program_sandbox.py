@@ -1,4 +1,4 @@
-"""A container of a task's own image as the place where a program is the agent; the image needs nothing but bash."""
+"""Run a program as the agent in a container of a task's own image, which needs only bash."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -32,15 +32,13 @@ _START = 'out="$1" err="$2"; shift 2; exec "$@" < "$0" > "$out" 2> "$err"'
 
 
 class ImageProgramSandbox:
-    """Runs programs as a user of the image, with its HOME; implements ``ProgramSandbox``.
+    """Runs programs as a user of the image, with that user's HOME; implements ``ProgramSandbox``.
 
     Args:
-        shell: The agent's container.
         user: The agent's user, as in :class:`lhaw_record.runners.environments.sandboxes.docker.shell.Phase`.
-        limits: The limits of output and of files.
-        relay: The relay to the listener.
-        dropped_capabilities: The numbers of capabilities of the container that the program gives up. Dropping them
-            needs python3 in the image.
+        limits: The limits of output and files.
+        dropped_capabilities: The numbers of the container's capabilities that the program drops. This needs python3 in
+            the image.
     """
 
     def __init__(
@@ -62,7 +60,7 @@ class ImageProgramSandbox:
         self._launcher = ("python3", "-I", "-S", "-c", _start_without(), ",".join(dropped)) if dropped else ()
 
     async def prepare(self, path: Sequence[str]) -> None:
-        """Find out where the agent's user is at home."""
+        """Find the HOME of the agent's user."""
         about = await self._shell.bash(_ABOUT, self._phase(_LOOK_S))
         lines = about.stdout.decode("utf-8", "replace").splitlines()
         if about.exit_code != 0 or len(lines) != 3:
@@ -85,7 +83,7 @@ class ImageProgramSandbox:
         await self._shell.write(path, content, self._phase(_LOOK_S))
 
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
-        """Run a program to its end; see the protocol. Services that it leaves stay, for the graders."""
+        """Run a program to its end; see the protocol. Services that it started keep running for the graders."""
         stdin, stdout, stderr = new_path(), new_path(), new_path()
         await self._shell.write(stdin, launch.stdin, self._phase(_LOOK_S))
         phase = self._phase(launch.max_seconds, {"HOME": self.home, "PATH": self._path, **launch.environment})
@@ -115,9 +113,9 @@ class ImageProgramSandbox:
 async def room_of_trial(
     provider: DockerSandboxProvider, memory_mb: int, access: ProgramAccess | None
 ) -> AsyncIterator[DockerSandboxProvider]:
-    """Hold the memory of a trial's containers, a program's relay included, and yield a provider that draws on it.
+    """Hold the memory of a trial's containers, including the relay, and yield a provider that draws on it.
 
-    All of it is held at once: trials that each hold a part would deadlock.
+    All of it is held at once, because trials that each hold a part would deadlock.
     """
     total_mb = memory_mb + (RELAY_LIMITS.memory_mb if access else 0)
     async with provider.room.hold(total_mb):
@@ -134,7 +132,7 @@ async def open_program_sandbox(
     user: str = "",
     dropped_capabilities: Sequence[int] = (),
 ) -> AsyncIterator[ImageProgramSandbox]:
-    """Open the relay of a container that shows ``access.mounts``, and yield the container as a sandbox for programs."""
+    """Open the relay of a container with ``access.mounts``, and yield the container as a sandbox for programs."""
     assert isinstance(shell.machine, DockerMachine)
     async with open_relay(access.socket, provider.image.name, provider.room, shell.machine) as channel:
         sandbox = ImageProgramSandbox(shell, user, limits, channel, dropped_capabilities)

@@ -1,4 +1,4 @@
-"""Sandboxes that are containers of a Docker Engine, with the usual driver as the container's first process."""
+"""Sandboxes that are containers of a Docker Engine, with the usual driver as the main process."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -33,7 +33,7 @@ _TRY = SandboxLimits(memory_mb=128, command_seconds=20)
 
 
 class DockerSandbox(DrivenSandbox):
-    """A container with an agent in it; ``machine`` is the same container for programs before and after the agent."""
+    """A container with an agent; ``machine`` is the same container for programs before and after the agent."""
 
     machine: DockerMachine
 
@@ -42,9 +42,8 @@ class DockerSandboxProvider:
     """Opens containers of one image.
 
     Args:
-        image: The image, and what agents may do in it.
         room: Limits how many are open at once; shared by all providers of a run.
-        images: Pulls further images for benchmarks; shared like the budget.
+        images: Pulls further images for benchmarks; shared by all providers of a run.
     """
 
     kind = "docker"
@@ -66,10 +65,10 @@ class DockerSandboxProvider:
     async def open(
         self, files: Path | None, limits: SandboxLimits, access: ProgramAccess | None = None
     ) -> AsyncIterator[DockerSandbox]:
-        """Open a container whose work directory starts as a copy of ``files``; it may have to wait for memory.
+        """Wait for memory, then open a container whose work directory starts as a copy of ``files``.
 
         A container of a task's own image gets only the mounts of ``access``: its programs run in
-        :func:`program_sandbox.open_program_sandbox`, with a way out beside the container.
+        :func:`program_sandbox.open_program_sandbox`, which opens a relay beside the container.
         """
         async with AsyncExitStack() as stack:
             container = await created_within(stack, self.room, limits, container_config(self.image, limits, access))
@@ -84,7 +83,7 @@ class DockerSandboxProvider:
 
 
 async def _start(stack: AsyncExitStack, container: "DockerContainer", image: DockerImage) -> ControlChannel:
-    """Attach to a container and start it; its first process then waits for its program."""
+    """Attach to a container and start it; its main process then waits for its program."""
     channel = ControlChannel(lambda: ("its container was closed", "sandbox_died"))
     what = f"a container of the image {image.name} cannot be started"
     try:
@@ -108,9 +107,9 @@ async def _environment(container: "DockerContainer") -> dict[str, str]:
 
 
 async def docker_provider(image: DockerImage, report: Callable[[str], None]) -> DockerSandboxProvider:
-    """Return the provider of an image that has just worked, or of no image, for tasks that have their own.
+    """Return the provider of an image, or of no image if tasks have their own.
 
-    The engine is found, leftovers of killed runs are removed, the image is pulled, and one sandbox is tried.
+    Before that, find the engine, remove leftovers of killed runs, pull the image, and try one sandbox.
     """
     try:
         images = Images(report)

@@ -1,7 +1,7 @@
-"""Containers beside an agent's: they must become healthy, and neither end nor meet a limit while the agent works.
+"""Service containers beside an agent's, which must become healthy and stay undisturbed while the agent works.
 
-An agent that worked with a killed service did not work on its task, so such a trial is missing data. So is one whose
-grader met a limit of the machine (:func:`is_full`, :func:`names_limit`).
+If a service ends, becomes unhealthy or hits a limit, the agent did not work on its real task, so the trial is missing
+data. The same holds if a grader hit a limit of the machine (:func:`is_full`, :func:`names_limit`).
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ _HEALTHY = "healthy"
 
 
 async def wait_until_healthy(name: str, machine: DockerMachine) -> None:
-    """Wait until the engine's health check of a service succeeds. A service without a check must only run.
+    """Wait until the engine's health check of a service succeeds. A service without a check only has to run.
 
-    The check's own interval, limit and retries bound the time.
+    The time is limited by the check's own interval, timeout and retries.
     """
     while True:
         found = await machine.health()
@@ -62,7 +62,7 @@ async def wait_until_done(name: str, machine: DockerMachine, timeout_s: float) -
 async def check_undisturbed(
     containers: Mapping[str, DockerMachine], at_start: Mapping[str, MachineState], owner: str
 ) -> None:
-    """Check that no container has met a limit of this machine, ended or become unhealthy since the trial began."""
+    """Check that no container has hit a machine limit, ended or become unhealthy since the trial began."""
     for name, container in containers.items():
         before, now = at_start[name], await container.state()
         if now.memory_kills > before.memory_kills:
@@ -79,9 +79,9 @@ async def check_undisturbed(
 
 
 async def _complaint(container: DockerMachine) -> str | None:
-    """Return what the health check of a container said that is unhealthy, None if it is healthy.
+    """Return the output of an unhealthy container's health check, None if the container is healthy.
 
-    If the last check failed, the next ones decide, in the time and number that the check itself sets, for five minutes.
+    If the last check failed, the following ones decide, at the check's own interval and retries, for five minutes.
     """
     found = await container.health()
     with anyio.move_on_after(_DECIDED_S):
@@ -92,7 +92,7 @@ async def _complaint(container: DockerMachine) -> str | None:
 
 
 async def last_words(container: DockerMachine) -> str:
-    """Return the end of what a service printed, as part of a sentence."""
+    """Return the end of a service's log as part of a sentence."""
     words = await container.last_words()
     return f"its last words: {words[-300:]}" if words else "it said nothing"
 
@@ -126,5 +126,5 @@ def is_full(said: str, free_space: str, quoted: str = "") -> bool:
 
 
 def names_limit(said: str) -> bool:
-    """Return whether a program's output names a limit of memory, processes, open files or the size of a file."""
+    """Return whether a program's output mentions a limit on memory, processes, open files or file size."""
     return any(words in said.lower() for words in _LIMITS)

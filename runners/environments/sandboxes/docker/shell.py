@@ -1,4 +1,4 @@
-"""Commands and files in a container of any image, as a user of it: the image needs nothing but bash and coreutils."""
+"""Commands and files in a container of any image, as one of its users; the image needs only bash and coreutils."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _SHOW = (
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):
-    """Who runs a command, and with what: ``user`` (empty for the image's), variables, and a time limit in seconds."""
+    """The user (empty for the image's), variables, and time limit in seconds for a command."""
 
     user: str
     environment: Mapping[str, str]
@@ -28,9 +28,7 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Machine(Protocol):
-    """A running container, as :class:`lhaw_record.runners.environments.sandboxes.docker.machine.DockerMachine`
-    explains its methods.
-    """
+    """A running container; see ``machine.DockerMachine`` for the methods."""
 
     async def run(self, argv: Sequence[str], *, timeout_s: float, **options: Any) -> ExecResult:
         """Run a program to its end."""
@@ -45,9 +43,8 @@ class MachineShell:
     """Runs commands in a container, each with a new shell.
 
     Args:
-        machine: The container.
         work_dir: Where commands run, or None for the image's own folder.
-        variables: What every command has in its environment besides the image's variables.
+        variables: Environment variables that every command has in addition to the image's.
     """
 
     def __init__(self, machine: Machine, work_dir: str | None, variables: Mapping[str, str]) -> None:
@@ -56,7 +53,7 @@ class MachineShell:
         self._variables = variables
 
     def root(self, timeout_s: float) -> Phase:
-        """Return the phase of our own commands."""
+        """Return the phase for our own commands."""
         return Phase(user=_ROOT, environment={}, timeout_s=timeout_s)
 
     async def bash(
@@ -67,7 +64,7 @@ class MachineShell:
         output_bytes: int = 1 << 20,
         stop: anyio.Event | None = None,
     ) -> ExecResult:
-        """Run a command. A timeout ends the command, and leaves the services of the entry point alone."""
+        """Run a command. A timeout ends the command, but not the services of the entry point."""
         return await self.machine.run(
             ("bash", "-c", command, *argv),
             timeout_s=phase.timeout_s,
@@ -80,7 +77,7 @@ class MachineShell:
         )
 
     async def printed(self, path: str, phase: Phase, limit_bytes: int) -> str:
-        """Return what a command printed into a file, cut in the middle, and remove the file."""
+        """Return a command's output from a file, cut in the middle, and remove the file."""
         half = limit_bytes // 2
         shown = await self.bash(_SHOW, phase, path, str(2 * half), output_bytes=(1 << 20) + _MARGIN)
         first, _, printed = shown.stdout.partition(b"\n")
@@ -95,7 +92,7 @@ class MachineShell:
         return done.stdout
 
     async def write(self, path: str, content: bytes, phase: Phase) -> None:
-        """Write a file as the phase's user, making its folders."""
+        """Write a file as the phase's user, creating its folders."""
         given = new_path()
         await self.machine.put("/", {given.lstrip("/"): content})
         done = await self.bash('mkdir -p -- "$(dirname -- "$0")" && cat "$1" > "$0"', phase, path, given)
@@ -105,12 +102,11 @@ class MachineShell:
 
 
 def new_path() -> str:
-    """Return a path for a temporary file of ours in a container."""
+    """Return a path for one of our temporary files in a container."""
     return f"/tmp/.lhaw-record-{secrets.token_hex(6)}"  # noqa: S108  in the container
 
 
 def last_line(result: ExecResult) -> str:
-    """Return the last line that a command printed."""
     lines = (result.stderr + result.stdout).decode("utf-8", "replace").strip().splitlines()
     return lines[-1][:300] if lines else "it printed nothing"
 

@@ -1,9 +1,9 @@
-"""A container beside another one, with the same network and shared folders, that we talk to in lines.
+"""A container that shares another one's network and folders, and exchanges lines of text with us.
 
-It is for programs that an agent's image does not have, such as a browser: it sees the same addresses, the same
-``/etc/hosts`` and the same ``localhost`` as the agent. One of them is the relay from a port on the agent's loopback to
-the run's listener: it needs no Python in the task's image, counts in none of the agent's limits and cannot be ended
-from inside. Its files are this machine's, read-only, so the engine must run here.
+It runs programs that an agent's image does not have, such as a browser, with the agent's addresses, ``/etc/hosts`` and
+``localhost``. One sidecar is the relay from a port on the agent's loopback interface to the run's listener. The relay
+needs no Python in the task's image, does not count towards the agent's limits, and cannot be ended from inside. It uses
+this machine's files, read-only, so the engine must run on this machine.
 """
 
 import posixpath
@@ -28,16 +28,15 @@ from lhaw_record.runners.environments.sandboxes.python_home import current_pytho
 
 MAX_LINE_BYTES = 64 << 20
 _MOST_UNREAD_LINES = 1024
-_SHARED_MEMORY_BYTES = 256 << 20  # browsers keep pages there
+_SHARED_MEMORY_BYTES = 256 << 20  # browsers store pages there
 
 
 class LineChannel(Channel):
-    """Our end of a container's standard streams, in lines.
+    """Our end of a container's standard streams, split into lines.
 
     Attributes:
-        lines: The lines of its standard output. They end when it ends.
+        lines: The lines of its standard output, until the output ends.
         end: Why it ended, and the error kind, or None.
-        machine: The container itself.
     """
 
     machine: DockerMachine
@@ -55,7 +54,6 @@ class LineChannel(Channel):
         self.lines.close()
 
     def data_received(self, data: bytes) -> None:
-        """Split the received bytes into lines."""
         if self.end is not None:
             return
         *lines, rest = data.split(b"\n")
@@ -71,7 +69,7 @@ class LineChannel(Channel):
             self.break_off(f"it printed a line of more than {MAX_LINE_BYTES >> 20} MB", "sandbox_protocol")
 
     def break_off(self, reason: str, kind: str) -> None:
-        """End the lines."""
+        """Close the stream of lines; the first reason is kept."""
         self.end = self.end or (reason, kind)
         self._inbox.close()
 
@@ -92,10 +90,10 @@ async def open_sidecar(
     entrypoint: Sequence[str] = (),
     shown: Mapping[str, str] | None = None,
 ) -> AsyncIterator[LineChannel]:
-    """Open a container that runs its image's entrypoint with arguments. Closing it leaves nothing behind.
+    """Open a container that runs its image's entrypoint with arguments. Remove everything on exit.
 
-    It works as root in ``image.work_dir``, which is there if the container beside it shares it, and ends with its
-    standard input, also if our process is killed.
+    It runs as root in ``image.work_dir``, which exists if the other container shares it. It ends when its standard
+    input is closed, also if our process is killed.
     """
     host = limited(msgspec.structs.replace(image, network=f"container:{beside.container_id}"), limits)
     if shown is None:
@@ -127,7 +125,7 @@ _START_S = 60.0
 
 @asynccontextmanager
 async def open_relay(socket: str, image: str, room: MemoryBudget, beside: DockerMachine) -> AsyncIterator[LineChannel]:
-    """Serve a unix socket of this machine at ``127.0.0.1:PORT`` of a container's network."""
+    """Serve a unix socket of this machine at ``127.0.0.1:PORT`` in a container's network."""
     async with open_python(_program(), (_SOCKET,), image, room, beside, {_SOCKET: socket}) as channel:
         is_open = False
         with anyio.move_on_after(_START_S), suppress(anyio.EndOfStream):
@@ -148,7 +146,7 @@ async def open_python(
     beside: DockerMachine,
     shown: Mapping[str, str] | None = None,
 ) -> AsyncIterator[LineChannel]:
-    """Run a program of ours with this machine's Python in a container beside another one, in its network."""
+    """Run one of our programs with this machine's Python in a container in another container's network."""
     home = current_python_home()
     opened = open_sidecar(
         DockerImage(name=image, work_dir="/"),
@@ -164,7 +162,7 @@ async def open_python(
 
 
 async def relay_end(channel: LineChannel) -> SandboxBoundaryError:
-    """Wait until a relay has ended, and return what that means for a trial."""
+    """Wait until a relay has ended, and return the trial's error."""
     async for _ in channel.lines:
         pass
     why, _ = channel.end or ("it ended", "")
@@ -172,7 +170,7 @@ async def relay_end(channel: LineChannel) -> SandboxBoundaryError:
 
 
 def _python_paths(executable: str, prefix: str) -> dict[str, str]:
-    """Return what the interpreter that runs us needs, by its path in the container."""
+    """Return the host paths that our Python interpreter needs, by their paths in the container."""
     folders = ["/usr", *(path for path in ("/lib", "/lib64") if Path(path).exists())]
     shown = {folder: posixpath.realpath(folder) for folder in folders}
     if not Path(prefix).is_relative_to("/usr"):

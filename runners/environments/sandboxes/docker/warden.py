@@ -1,8 +1,8 @@
-"""Removes the services of a process that is killed.
+"""Remove the services of a process that was killed.
 
-Beside it runs ``python -m lhaw_record.runners.environments.sandboxes.docker.warden``.
-
-A container with a driver ends with its connection to us. A service has none, and would run until the next start.
+The warden runs as a second process: ``python -m lhaw_record.runners.environments.sandboxes.docker.warden``. A container
+with a driver ends when its connection to us closes. A service has no such connection, and would otherwise run until the
+next start.
 """
 
 import atexit
@@ -20,7 +20,7 @@ _starting = threading.Lock()
 
 
 def watch() -> None:
-    """Start the warden of this process for its engine, once, whatever threads ask for it."""
+    """Start this process's warden once per engine. Safe to call from any thread."""
     key = (os.getpid(), os.environ.get("DOCKER_HOST", ""))
     with _starting:
         if key not in _wardens:
@@ -36,7 +36,7 @@ def _dismiss(key: tuple[int, str]) -> None:
 
 
 def main() -> None:
-    """Wait until the process that started this one has ended. If it was killed, remove what it left."""
+    """Wait until the parent process has ended. If it was killed, remove its services."""
     parent = os.getppid()
     if sys.stdin.buffer.read() == _ORDERLY:
         return

@@ -1,5 +1,5 @@
-"""Modules that run inside a sandbox, sent there as compiled code.
+"""Modules that run inside a sandbox.
 
-So a start compiles nothing and binds none of our files. The modules import only fast builtin modules and each other,
-because every trial pays for each millisecond of their start.
+They are sent there as compiled code, so that starting a sandbox compiles nothing and mounts none of our files. They
+import only fast builtin modules and each other, because every trial pays for their start.
 """

@@ -9,7 +9,7 @@ _ONLY_AST = 0x400  # ast.PyCF_ONLY_AST; importing ast would cost milliseconds
 
 
 def serve(request_descriptor: int, status_descriptor: int) -> None:
-    """Run each piece of code that arrives, and write its number and exit code as a line, until the driver closes."""
+    """Run each piece of code that arrives, and write its number and exit code on a line, until the driver closes."""
     for descriptor in (request_descriptor, status_descriptor):
         os.set_inheritable(descriptor, False)
     module = ModuleType("__main__")
@@ -28,13 +28,13 @@ def serve(request_descriptor: int, status_descriptor: int) -> None:
 
 
 def run_cell(code: str, name: str, namespace: dict[str, object]) -> int:
-    """Run one piece of code, print the value of a last expression or the traceback, and return an exit code."""
+    """Run one piece of code, print the value of a final expression or the traceback, and return an exit code."""
     try:
         for part in _compile(code, name):
-            exec(part, namespace)  # noqa: S102  running the agent's code is what this file is for
+            exec(part, namespace)  # noqa: S102  running the agent's code is the purpose of this file
     except SystemExit as ending:
         return _exit_code(ending.code)
-    except BaseException as error:  # noqa: BLE001  whatever the code raises is the agent's to see
+    except BaseException as error:  # noqa: BLE001  the agent must see any exception
         _print_traceback(error, code, name)
         return 1
     finally:
@@ -67,11 +67,11 @@ def _print_traceback(error: BaseException, code: str, name: str) -> None:
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     try:
         traceback.print_exception(type(error), error, _without_us(error.__traceback__))
-    except BaseException:  # noqa: BLE001  an exception whose own printing fails must not end the interpreter
+    except BaseException:  # noqa: BLE001  an exception that fails to print must not end the interpreter
         os.write(2, f"{type(error).__name__}\n".encode())
 
 
-def _without_us(frames: "TracebackType | None") -> "TracebackType | None":  # Python 3.9 evaluates what is not quoted
+def _without_us(frames: "TracebackType | None") -> "TracebackType | None":  # quoted: Python 3.9 cannot evaluate it
     while frames is not None and frames.tb_frame.f_globals is globals():
         frames = frames.tb_next
     return frames

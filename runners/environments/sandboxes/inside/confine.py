@@ -1,6 +1,6 @@
-"""Confine a process in a sandbox before it starts anything for the agent: keyring, user, limits, system calls.
+"""Confine a process in a sandbox before it starts the agent's processes: keyring, user, limits, system calls.
 
-It is also a program: alone (:func:`main`), it is the supervisor in the sandbox of one tool server.
+Run as a program (:func:`main`), this module is the supervisor in the sandbox of one tool server.
 """
 
 # pathlib, like ctypes and signal, would cost milliseconds of every start.
@@ -12,7 +12,7 @@ import select
 import sys
 
 DEFAULTED_SIGNALS = (2, 13, 25)
-"""SIGINT, SIGPIPE, SIGXFSZ: Python ignores or catches them, its children must not."""
+"""SIGINT, SIGPIPE, SIGXFSZ: Python ignores or catches them, but its children must not."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_SECCOMP = 22
@@ -36,14 +36,14 @@ def confine(config: dict) -> None:  # type: ignore[type-arg]
         os.setuid(config["user_id"])
     prctl = _ctypes.dlsym(library, "prctl")
     for capability in config["dropped_capabilities"]:
-        # Children of root get what is in the bounding set. What this process keeps itself, no child can reach.
+        # Root's children get only the capabilities in the bounding set, not those that this process itself keeps.
         if _ctypes.call_function(prctl, (_PR_CAPBSET_DROP, capability, 0, 0, 0)) != 0:
             raise OSError(f"the capability {capability} cannot be dropped")
     if not config["keeps_capabilities"]:
         _ctypes.call_function(_ctypes.dlsym(library, "capset"), (_CAPABILITY_HEADER, bytes(24)))
     options = {_PR_SET_DUMPABLE: 0, _PR_SET_CHILD_SUBREAPER: 1, _PR_SET_NO_NEW_PRIVS: 1}
     if os.getpid() == 1:
-        options[_PR_SET_PDEATHSIG] = 9  # bubblewrap has set it, but the change of user has cleared it
+        options[_PR_SET_PDEATHSIG] = 9  # bubblewrap sets it, but changing the user clears it
     for option, value in options.items():
         if _ctypes.call_function(prctl, (option, value, 0, 0, 0)) != 0:
             raise OSError(f"prctl({option}) failed")
@@ -69,7 +69,7 @@ def _set_limits(config: dict) -> None:  # type: ignore[type-arg]
 
 
 def install_filter(program: bytes) -> None:
-    """Filter the system calls of this process and its future children; privileges must have been dropped before."""
+    """Filter the system calls of this process and its future children; call it after dropping privileges."""
 
     class Byte(_ctypes._SimpleCData):  # type: ignore[type-arg]  # ctypes itself is slow to import
         _type_ = "B"
@@ -82,10 +82,10 @@ def install_filter(program: bytes) -> None:
 
 
 def start_without(capabilities: str, command: "list[str]") -> None:
-    """Become a program of a container, without some of its capabilities."""
+    """Execute a program of a container without some of its capabilities."""
     prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]  # None is this process
     for number in capabilities.split(","):
-        # A program of root gets what is in the bounding set.
+        # Root's programs get the capabilities in the bounding set.
         if _ctypes.call_function(prctl, (_PR_CAPBSET_DROP, int(number), 0, 0, 0)) != 0:
             sys.exit(126)
     for ignored in DEFAULTED_SIGNALS[1:]:
@@ -98,10 +98,10 @@ def start_without(capabilities: str, command: "list[str]") -> None:
 
 
 def main(config: dict, _: bytes) -> None:  # type: ignore[type-arg]
-    """Run ``command`` of the configuration (the rest is for :func:`confine`), and end with its exit code.
+    """Run ``command`` of the configuration (the rest is for :func:`confine`), and exit with its exit code.
 
-    This is process 1 of its namespace. It reads only its program from standard input; the rest of the input is the
-    server's. When the host closes the input, or dies, it ends, and with it everything that the server has started.
+    This is process 1 of its namespace. It reads only its own program from standard input; the rest of the input is the
+    server's. When the host closes the input or dies, this process ends, and the kernel ends all its descendants.
     """
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     os.umask(0o022)
@@ -118,7 +118,7 @@ def main(config: dict, _: bytes) -> None:  # type: ignore[type-arg]
         os._exit(127)
     os.closerange(1, 3)  # the host must see the end of the server's output
     poller = select.poll()
-    poller.register(0, 0)  # only its end: the bytes are for the server
+    poller.register(0, 0)  # watch only for the end: the bytes are for the server
     poller.register(wake, select.POLLIN)
     while 0 not in [descriptor for descriptor, _ in poller.poll()]:
         os.read(wake, 4096)

@@ -1,4 +1,4 @@
-"""The first process of a container: lay out the agent's Python from the image's own, then be the driver."""
+"""The main process of a container: create the agent's Python from the image's own, then become the driver."""
 
 # pathlib would cost milliseconds of every start.
 # ruff: noqa: PTH103, PTH118, PTH120, PTH123, PTH211
@@ -35,4 +35,4 @@ def lay_out(folder: str, packages: list) -> None:  # type: ignore[type-arg]
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
             file.write(content)
-        os.utime(path, (changed_s, changed_s))  # compiled files are valid only beside a source with that time
+        os.utime(path, (changed_s, changed_s))  # compiled files are valid only if the source has that time

@@ -1,6 +1,6 @@
-"""The supervisor inside a sandbox: runs commands in one shell and one interpreter, serves files, leaves no survivors.
+"""The supervisor inside a sandbox: runs commands in one shell and one interpreter, serves files, ends every process.
 
-It is process 1 of its namespace if there is one, so no signal of the agent reaches it, and everything ends with it. The
+It is process 1 of its namespace, if there is one, so the agent cannot signal it, and every process ends with it. The
 agent's processes inherit none of its descriptors.
 """
 
@@ -52,7 +52,7 @@ class SandboxDriver:
         _signal.signal(_signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Answer requests, one at a time, until the host has closed the socket or died; then end every process."""
+        """Answer requests, one at a time, until the host closes the socket or dies; then end every process."""
         try:
             while True:
                 self._wait_for_request()
@@ -141,7 +141,7 @@ class SandboxDriver:
         self._prepare_start()
         try:
             worker.start()
-        except BlockingIOError:  # no process is left to start one
+        except BlockingIOError:  # the process limit is reached
             self._end_everything(b"process_limit")
             worker.start()
         finally:
@@ -160,7 +160,7 @@ class SandboxDriver:
             if not ready:
                 return self._give_up(worker, output, b"timeout")
             if self._control in ready:
-                read_message(self._control)  # it can only be a cancellation, or the end
+                read_message(self._control)  # it can only be a cancellation or the end of input
                 return self._give_up(worker, output, b"cancelled")
             for descriptor in _move_bytes(worker, output, ready):
                 poller.unregister(descriptor)
@@ -176,7 +176,7 @@ class SandboxDriver:
             if exit_code:
                 output.drain(worker.output_end)
                 return exit_code
-            if not status:  # it closed its status pipe, so the end of a request could no longer be seen
+            if not status:  # it closed its status pipe, so the end of a request cannot be detected
                 os.kill(worker.process_id, 9)
         return self._collect_children(worker, output) if self._wake in ready else b""
 
@@ -206,7 +206,7 @@ class SandboxDriver:
         return ended
 
     def _end_a_runaway(self) -> None:
-        """End everything when the number of processes nears its limit, because soon nothing could be started."""
+        """End all processes when their number nears its limit, because soon none could be started."""
         if self._survivors.count() * 10 >= self._config["processes"] * 9:
             self._end_everything(b"process_limit")
 
@@ -222,7 +222,7 @@ class SandboxDriver:
 
 
 def _move_bytes(worker: Interpreter, output: Output, ready: set[int]) -> list[int]:
-    """Feed the worker and take what it printed; return the descriptors that are finished."""
+    """Feed the worker and read its output; return the descriptors that are finished."""
     done = []
     if worker.request_end in ready:
         worker.push()
@@ -239,7 +239,7 @@ def main(config: dict, cell_program: bytes) -> None:  # type: ignore[type-arg]
     control, replies = 3, 4
     os.dup2(0, control, inheritable=False)
     os.dup2(1, replies, inheritable=False)
-    os.closerange(replies + 1, 65536)  # any descriptors that the host left open
+    os.closerange(replies + 1, 65536)  # descriptors that the host left open
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)

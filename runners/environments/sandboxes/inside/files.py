@@ -1,4 +1,4 @@
-"""Write files into the work directory and read them back, without being misled by links or special files."""
+"""Write files into the work directory and read them back without following links or opening special files."""
 
 # pathlib would cost milliseconds of every start.
 # ruff: noqa: PTH103, PTH116, PTH118, PTH120, PTH211
@@ -8,7 +8,7 @@ import stat
 
 from lhaw_record.runners.environments.sandboxes.inside.pipes import CHUNK_BYTES
 
-FIXED_TIME_S = 946_684_800  # 2000-01-01 UTC: a listing of fresh files shows the same in every trial
+FIXED_TIME_S = 946_684_800  # 2000-01-01 UTC: a listing of new files is the same in every trial
 LISTED_FILES_LIMIT = 20_000
 LISTED_NAMES_LIMIT_BYTES = 8 << 20
 _DEPTH_LIMIT = 64
@@ -19,7 +19,7 @@ class ExportTooLargeError(Exception):
 
 
 def put(work_dir: str, kind: bytes, path: bytes, data: bytes) -> None:
-    """Create one entry and the folders above it."""
+    """Create one entry and its parent folders."""
     full = os.path.join(os.fsencode(work_dir), path)
     if kind == b"d":
         os.makedirs(full, exist_ok=True)
@@ -45,7 +45,7 @@ def put(work_dir: str, kind: bytes, path: bytes, data: bytes) -> None:
 
 
 def settle(work_dir: str) -> None:
-    """Set the time of every entry of the work directory to one fixed instant."""
+    """Set the modification time of every entry of the work directory to one fixed value."""
     times = (FIXED_TIME_S, FIXED_TIME_S)
     for folder, folder_names, file_names in os.walk(work_dir, topdown=False):
         for name in folder_names + file_names:
@@ -60,15 +60,15 @@ def read_chunk(work_dir: str, path: bytes, offset: int, limit_bytes: int) -> tup
 
 
 def export_chunk(work_dir: str, path: bytes, offset: int) -> tuple[int, bytes]:
-    """Return the size and a chunk of a listed file, opened one path component at a time so that no link is followed."""
+    """Return the size and a chunk of a listed file, opening each path component without following links."""
     descriptor = _open_below(work_dir, path, os.O_RDONLY | os.O_NONBLOCK)
     return _chunk(descriptor, offset, 1 << 62)
 
 
 def list_regular(work_dir: str, limit_bytes: int) -> list[bytes]:
-    """Return (path, size, ``x`` or ``f``) of every regular file, as one flat list of fields in a fixed order.
+    """Return a flat list of (path, size, kind) for every regular file (``x`` or ``f``), in a fixed order.
 
-    Folders without entries are listed too, with the kind ``d``: a repository needs its empty folders.
+    Empty folders are listed too, with the kind ``d``, because a repository needs them.
     """
     fields: list[bytes] = []
     total = names = 0
@@ -103,7 +103,7 @@ def _entries(work_dir: str, folder: bytes) -> list[tuple[bytes, os.stat_result]]
     try:
         descriptor = _open_below(work_dir, folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
-        return []  # unreadable, or replaced by something else a moment ago
+        return []  # unreadable, or just replaced by something else
     try:
         names = _names(descriptor)
         found = []
@@ -118,7 +118,7 @@ def _entries(work_dir: str, folder: bytes) -> list[tuple[bytes, os.stat_result]]
 
 
 def _names(descriptor: int) -> list[bytes]:
-    """Return the sorted names in a folder; a folder of millions is not read to its end."""
+    """Return the sorted names in a folder; a folder with millions of entries is not read to its end."""
     names = []
     with os.scandir(descriptor) as entries:
         for entry in entries:

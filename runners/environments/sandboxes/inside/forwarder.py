@@ -1,4 +1,4 @@
-"""The way out of a sandbox without network: a loopback port whose connections are forwarded to one unix socket."""
+"""Connect a sandbox without network to the host: a loopback port that forwards connections to one unix socket."""
 
 import _signal  # type: ignore[import-not-found]
 import os
@@ -12,7 +12,7 @@ _HELD_BYTES = 1 << 20
 
 
 def forward_until_input_ends(socket_path: str) -> None:
-    """Open the port, print a line, and serve until standard input has ended."""
+    """Open the port, print a line, and serve until standard input ends."""
     listener = socket.create_server(("127.0.0.1", PORT), backlog=128)
     os.write(1, b"open\n")
     _serve(listener, socket_path, until=0)
@@ -26,7 +26,7 @@ def start_forwarder(socket_path: str) -> int:
         try:
             _signal.set_wakeup_fd(-1)
             os.closerange(3, listener.fileno())
-            os.closerange(listener.fileno() + 1, 1024)  # no pipe of ours must stay open here
+            os.closerange(listener.fileno() + 1, 1024)  # none of our pipes may stay open here
             _serve(listener, socket_path)
         finally:
             os._exit(1)
@@ -35,7 +35,7 @@ def start_forwarder(socket_path: str) -> int:
 
 
 class _Half:
-    """One direction of a connection: bytes read from one side that the other has not yet taken."""
+    """One direction of a connection: bytes read from one side and not yet written to the other."""
 
     def __init__(self, source: socket.socket, target: socket.socket) -> None:
         self.source, self.target = source, target
@@ -43,7 +43,7 @@ class _Half:
         self.has_end = self.is_over = False
 
     def read(self) -> None:
-        """Take the bytes that the source has now."""
+        """Read the available bytes from the source."""
         try:
             data = self.source.recv(65536)
         except BlockingIOError:
@@ -52,7 +52,7 @@ class _Half:
         self.has_end = not data
 
     def write(self) -> None:
-        """Give the target what it accepts, and the end of the stream after the last byte."""
+        """Write as much as the target accepts, and close its stream after the last byte."""
         if self.held:
             try:
                 del self.held[: self.target.send(self.held)]
@@ -64,8 +64,8 @@ class _Half:
 
 
 def _serve(listener: socket.socket, socket_path: str, until: int = -1) -> None:
-    """Forward until a descriptor, if one is given, can be read; a broken connection ends alone."""
-    halves: dict[int, tuple[_Half, _Half]] = {}  # by descriptor: what is read from it, what is written to it
+    """Forward connections until the given descriptor, if any, is readable; a broken connection affects no other."""
+    halves: dict[int, tuple[_Half, _Half]] = {}  # by descriptor: (read from it, written to it)
     poller = select.poll()
     poller.register(listener, select.POLLIN)
     if until >= 0:
@@ -126,7 +126,7 @@ def _move(descriptor: int, halves: dict[int, tuple[_Half, _Half]], poller: "sele
 
 
 def _wait_for(poller: "select.poll", side: socket.socket, events: int) -> None:
-    """Wait for some events; a side that waits for none is removed, or its end would wake us forever."""
+    """Wait for events; a side that waits for none is unregistered, because its end would wake us forever."""
     if events:
         poller.register(side, events)
         return

@@ -1,5 +1,7 @@
-"""The first process of a namespaces sandbox: leave the host's namespaces, build new ones and their file system from the
-steps of a layout, then be the driver.
+"""The main process of a namespaces sandbox.
+
+It leaves the host's namespaces, creates new ones, builds their file system from the steps of a layout, and then becomes
+the driver.
 """
 
 # pathlib, like ctypes and signal, would cost milliseconds of every start.
@@ -33,7 +35,7 @@ _UP = b"lo".ljust(16, b"\0") + (0x49).to_bytes(2, "little") + bytes(22)  # struc
 
 
 def main(config: dict, cell_program: bytes) -> None:  # type: ignore[type-arg]
-    """Become two processes: one that waits outside, and the driver, process 1 of its namespaces."""
+    """Fork into two processes: one that waits outside, and the driver, which is process 1 of its namespaces."""
     report = int(sys.argv[1])
     built_read, built = os.pipe()
     try:
@@ -56,7 +58,7 @@ def main(config: dict, cell_program: bytes) -> None:  # type: ignore[type-arg]
 
 
 def _leave(user_id: "int | None") -> None:
-    """Leave every namespace of the host; without root, also become one user of a new user namespace.
+    """Leave every namespace of the host; if not root, also become the only user of a new user namespace.
 
     Only children are in the new process namespace.
     """
@@ -74,7 +76,7 @@ def _leave(user_id: "int | None") -> None:
 
 
 def _enter(config: dict) -> None:  # type: ignore[type-arg]
-    """Set up the new namespaces as the agent sees them, and drop what is not needed to become its user."""
+    """Set up the new namespaces for the agent, and drop capabilities that are not needed to become its user."""
     system("prctl", _PR_SET_PDEATHSIG, 9, 0, 0, 0)
     build(config["steps"])
     socket.sethostname(config["host_name"])
@@ -88,11 +90,11 @@ def _drop_bounding_set() -> None:
         try:
             system("prctl", _PR_CAPBSET_DROP, capability, 0, 0, 0)
         except OSError:
-            return  # after the last one that this kernel knows
+            return  # past the last one that this kernel knows
 
 
 def _wait_outside(process_id: int) -> None:
-    """Wait for the driver's end, with nothing open meanwhile except standard error."""
+    """Wait for the driver's end with only standard error open."""
     os.closerange(0, 2)
     os.closerange(3, 65536)
     os.waitpid(process_id, 0)
@@ -117,7 +119,7 @@ def system(name: str, *words: "int | bytes | None") -> None:
 
 
 def build(steps: list) -> None:  # type: ignore[type-arg]
-    """Build the file system in our own mount namespace and enter it; nothing else can be reached afterwards."""
+    """Build the file system in our own mount namespace and enter it; afterwards, nothing else is accessible."""
     os.umask(0)
     sources = {step[2]: os.path.realpath(step[2]) for step in steps if step[0] in ("read", "socket")}
     system("mount", None, b"/", None, _RECURSIVE | _PRIVATE, None)
@@ -134,7 +136,9 @@ def build(steps: list) -> None:  # type: ignore[type-arg]
             raise OSError(error.errno, error.strerror, path) from error
     os.chdir(_NEW)
     system("pivot_root", b".", b".")
-    system("umount2", b".", _DETACH)  # with the host's below it, at once: each such call waits for all processors
+    system(
+        "umount2", b".", _DETACH
+    )  # together with the host's mounts below it, because each such call waits for all CPUs
     os.chdir("/")
 
 
@@ -173,7 +177,7 @@ def _mask(target: str) -> None:
 
 
 def _seal(target: str) -> None:
-    """Make this file system read-only, but not those mounted below it."""
+    """Make this file system read-only, but not the mounts below it."""
     flags = _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEVICES
     system("mount", None, os.fsencode(target), None, flags, None)
 

@@ -1,4 +1,4 @@
-"""What goes through descriptors: messages between host and driver, which both use, and the output of processes."""
+"""Communication over descriptors: messages between host and driver, which both use, and the output of processes."""
 
 import os
 
@@ -51,7 +51,7 @@ def write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-_PIPE_BYTES = 1 << 20  # no pipe of the agent holds more, so draining this much reaches the end of its output
+_PIPE_BYTES = 1 << 20  # the agent's pipes hold at most this, so draining this much reaches the end of its output
 
 
 class Output:
@@ -76,7 +76,7 @@ class Output:
         return len(data)
 
     def drain(self, descriptor: int) -> None:
-        """Take what was written before now; a background job that goes on writing must not hold us."""
+        """Read the output written before now; a background job that keeps writing must not delay us."""
         taken = 0
         while taken < _PIPE_BYTES:
             size = self.take(descriptor)
@@ -85,13 +85,13 @@ class Output:
             taken += size
 
     def fields(self) -> tuple[bytes, bytes, bytes]:
-        """Return the total in decimal, the head and the tail, which are everything if they add up to the total."""
+        """Return the decimal total, the head and the tail; nothing was cut if the sizes add up to the total."""
         tail = self._tail[max(0, len(self._tail) - self._tail_bytes) :]
         return b"%d" % self._total, bytes(self._head), bytes(tail)
 
 
 def read_some(descriptor: int) -> bytes:
-    """Return what a non-blocking descriptor has, empty if it has nothing now or has reached its end."""
+    """Return the available bytes of a non-blocking descriptor, empty if none are available or it has ended."""
     try:
         return os.read(descriptor, 65536)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The processes of a sandbox: count them, end them all, and notice when the kernel ended one for lack of memory."""
+"""The processes of a sandbox: count them, end them all, and detect when the kernel kills one for lack of memory."""
 
 # pathlib would cost milliseconds of every start.
 # ruff: noqa: PTH123, PTH208
@@ -12,9 +12,10 @@ class Survivors:
     """Every process of this sandbox except the driver.
 
     Args:
-        is_init: Whether the driver is process 1 of its own namespace, so that the namespace is the sandbox.
-        members_path: Otherwise the process list of its control group; if empty, the driver's descendants are searched,
-            which become its children when their parent dies.
+        is_init: Whether the driver is process 1 of its own namespace, so that the namespace contains exactly the
+            sandbox.
+        members_path: If not ``is_init``, the process list of its control group; if empty, the driver's descendants are
+            searched, which become its children when their parent dies.
     """
 
     def __init__(self, *, is_init: bool, members_path: str) -> None:
@@ -23,13 +24,13 @@ class Survivors:
         self.statuses: dict[int, int] = {}
 
     def count(self) -> int:
-        """Return the number of processes; 0 if counting them would need a walk over all processes of the host."""
+        """Return the number of processes, or 0 if counting would require listing all processes of the host."""
         if self._is_init or self._members_path:
             return len(self._members())
         return 0
 
     def reap(self) -> None:
-        """Collect every ended child, ours or adopted, and remember how it ended."""
+        """Reap every ended child, own or adopted, and remember its exit status."""
         while True:
             try:
                 process_id, status = os.waitpid(-1, os.WNOHANG)
@@ -50,7 +51,7 @@ class Survivors:
             time.sleep(0.001)
 
     def _kill_once(self) -> None:
-        # For process 1 of a namespace, -1 means all others at once, so that no fork can slip through.
+        # For process 1 of a namespace, -1 means all others at once, so a fork cannot escape.
         for process_id in (-1,) if self._is_init else self._members():
             try:
                 os.kill(process_id, _SIGKILL)
@@ -91,7 +92,7 @@ class MemoryKills:
     """Counts the processes that the kernel killed for lack of memory.
 
     Args:
-        paths: Files of the control group, of either version, that may have a line ``oom_kill N``.
+        paths: Files of the control group (version 1 or 2) that may have a line ``oom_kill N``.
     """
 
     def __init__(self, paths: list[str]) -> None:

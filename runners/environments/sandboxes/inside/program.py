@@ -18,7 +18,7 @@ def run_program(
     descriptors: tuple[int, int],
     survivors: Survivors,
 ) -> tuple[bytes, ...]:
-    """Run a program to its end, then end everything else; return the fields of the reply."""
+    """Run a program to its end, then end all other processes; return the fields of the reply."""
     seconds, stdin, count, *words = fields
     names = 2 * int(count)
     environment = dict(zip(words[:names:2], words[1:names:2]))  # noqa: B905  Python 3.9 in an image lacks strict
@@ -44,13 +44,13 @@ class RunningProgram:
     """A running program.
 
     Args:
-        argv: The program and its arguments; without a slash it is looked for in the PATH of its environment.
+        argv: The program and its arguments; a name without a slash is looked up in the PATH of its environment.
         environment: Its whole environment.
-        stdin: What it reads on standard input, to the end.
+        stdin: The complete content of its standard input.
         output_bytes: How much of each stream is kept.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: The program cannot be started.
     """
 
     def __init__(self, argv: list[bytes], environment: dict[bytes, bytes], stdin: bytes, output_bytes: int) -> None:
@@ -84,7 +84,7 @@ class RunningProgram:
                 os.close(descriptor)
 
     def watch(self, control: int, wake: int, seconds: float, survivors: Survivors) -> None:
-        """Feed it and keep its output until it has ended, the host sends something, or the time is over."""
+        """Feed it and keep its output until it ends, the host sends a message, or the time is up."""
         deadline = time.monotonic() + seconds
         poller = select.poll()
         for descriptor in (control, wake, *self._ends):
@@ -96,7 +96,7 @@ class RunningProgram:
             if not ready:
                 return
             if control in ready:
-                read_message(control)  # it can only be the order to stop, or the end
+                read_message(control)  # it can only be a stop request or the end of input
                 return
             for descriptor in self._move_bytes(ready):
                 poller.unregister(descriptor)
@@ -107,7 +107,7 @@ class RunningProgram:
                     return
 
     def close(self) -> None:
-        """Take what was printed so far, and close the pipes."""
+        """Read the remaining output, and close the pipes."""
         for output, descriptor in zip(self.outputs, self._ends):  # noqa: B905  Python 3.9 in an image lacks strict
             output.drain(descriptor)
             os.close(descriptor)
@@ -116,7 +116,7 @@ class RunningProgram:
         self._ends, self._stdin = [], -1
 
     def _move_bytes(self, ready: set[int]) -> list[int]:
-        """Move the bytes that can be moved; return the descriptors that are finished."""
+        """Transfer the available bytes; return the descriptors that are finished."""
         done = []
         if self._stdin in ready:
             try:
@@ -136,7 +136,7 @@ class RunningProgram:
 
 
 def _found(program: bytes, path: bytes) -> bytes:
-    """Return the path of a program as a shell would find it; the system refuses a program that is not found."""
+    """Return the path of a program as a shell would find it, or a path that the system will reject."""
     if b"/" in program:
         return program
     candidates = [os.path.join(folder, program) for folder in path.split(b":") if folder]

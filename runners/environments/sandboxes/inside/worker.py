@@ -1,4 +1,4 @@
-"""One long-lived interpreter under the driver, the shell or Python, with its pipes; started at its first request."""
+"""One long-lived interpreter under the driver (the shell or Python) with its pipes, started at its first request."""
 
 import os
 
@@ -17,11 +17,11 @@ class Interpreter:
     """A long-lived interpreter process.
 
     Args:
-        argv: Absolute program and arguments.
+        argv: Absolute program path and arguments.
         environment: Its whole environment.
         preamble: Bytes that it reads before the first request.
-        is_shell: Whether requests are script lines on standard input; otherwise they come with a
-            length on their own descriptor.
+        is_shell: If true, requests are script lines on standard input; if false, they have a length prefix and their
+            own descriptor.
     """
 
     def __init__(self, argv: list[str], environment: dict[str, str], preamble: bytes, *, is_shell: bool) -> None:
@@ -35,7 +35,7 @@ class Interpreter:
         self.request_end = self.output_end = self.status_end = -1
 
     def start(self) -> None:
-        """Start the process if it does not run, in the driver's working directory."""
+        """Start the process in the driver's working directory, unless it is running."""
         if self.process_id:
             return
         request_read, self.request_end = os.pipe()
@@ -78,8 +78,8 @@ class Interpreter:
     def exit_code_in(self, status: bytes) -> bytes:
         """Return the exit code of the current request if its line is in the bytes from the status pipe.
 
-        The agent can write there too. Lines with other numbers are ignored, so a forged one cannot confuse a later
-        request.
+        The agent can write to that pipe too. Lines with other numbers are ignored, so that a forged line cannot confuse
+        a later request.
         """
         for line in status.splitlines():
             words = line.split()
@@ -88,7 +88,7 @@ class Interpreter:
         return b""
 
     def push(self) -> None:
-        """Write as much of the queue as the pipe accepts; a process that has closed it gets nothing more."""
+        """Write as much of the queue as the pipe accepts, and discard the queue if the process has closed the pipe."""
         try:
             self.pending = self.pending[os.write(self.request_end, self.pending[:65536]) :]
         except BlockingIOError:

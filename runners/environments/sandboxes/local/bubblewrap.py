@@ -1,4 +1,4 @@
-"""Sandboxes made by bubblewrap: no network, a read-only system, a work directory in memory."""
+"""Sandboxes created by bubblewrap: no network, a read-only system, a work directory in memory."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from lhaw_record.runners.environments.sandboxes.local.providers import IsolatedS
 
 
 class BubblewrapSandboxProvider(IsolatedSandboxProvider):
-    """Opens sandboxes that show the system's programs, an interpreter, and the agent's own work directory."""
+    """Opens sandboxes with the system's programs, an interpreter, and the agent's own work directory."""
 
     kind = "bubblewrap"
 
@@ -24,8 +24,8 @@ class BubblewrapSandboxProvider(IsolatedSandboxProvider):
         """Return the bubblewrap command; later mounts lie on top of earlier ones."""
         options = _supported_options(self._executable)
         copies: list[int] = []
-        # Not --die-with-parent: when this bubblewrap is killed before it has let its child go on, the child waits for
-        # ever. The driver ends by itself when the host has closed the control socket, as a killed one does too.
+        # Not --die-with-parent: if this bubblewrap is killed before it has released its child, the child waits for
+        # ever. The driver ends by itself when the control socket is closed, also if the host process is killed.
         command = [self._executable, *_user_arguments(options, is_root=plan.is_root), "--hostname", HOST_NAME]
         command += ["--new-session", "--as-pid-1", "--info-fd", INFO_DESCRIPTOR]
         for name, path, *words in plan.steps:
@@ -44,9 +44,9 @@ class BubblewrapSandboxProvider(IsolatedSandboxProvider):
 def _user_arguments(options: frozenset[str], *, is_root: bool) -> list[str]:
     """Return the arguments for namespaces and capabilities.
 
-    In a user namespace made by root, the agent would still be root for the kernel: without capabilities, but the owner
-    of everything under /proc/sys, which belongs to the host. So root makes no user namespace, and the driver becomes an
-    ordinary user.
+    In a user namespace created by root, the kernel would still treat the agent as root: without capabilities, but as
+    the owner of everything under /proc/sys, which belongs to the host. So root creates no user namespace, and the
+    driver becomes an ordinary user.
     """
     if is_root:
         namespaces = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
@@ -57,7 +57,7 @@ def _user_arguments(options: frozenset[str], *, is_root: bool) -> list[str]:
 
 
 def step_arguments(step: Step, options: frozenset[str] = frozenset()) -> list[str]:
-    """Return the arguments for one step of a layout, except for a file."""
+    """Return the arguments for one layout step of any kind except ``file``."""
     name, path, *words = step[0], str(step[1]), *step[2:]
     match name, *words:
         case "folder", int(mode):
@@ -93,7 +93,7 @@ def _memory_file(stack: AsyncExitStack, text: str) -> int:
 
 @lru_cache(maxsize=4)
 def _supported_options(executable: str) -> frozenset[str]:
-    """Return which of the newer options this bubblewrap has; without them a limit is weak, and we report it."""
+    """Return which of the newer options this bubblewrap supports; a missing one weakens a limit, which we report."""
     try:
         done = subprocess.run([executable, "--help"], capture_output=True, text=True, timeout=10, check=False, env={})
     except (OSError, subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Limit and end a whole tree of processes with control groups, version 1 or 2, where this process may create them."""
+"""Limit and end a whole tree of processes with control groups (version 1 or 2), if this process may create them."""
 
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -19,7 +19,7 @@ _KILL_COUNTS = ("memory.oom_control", "memory.events")  # of version 1 and of ve
 
 
 class Hierarchies(msgspec.Struct, frozen=True):
-    """Folders below which groups can be created; None where that is not allowed. Version 2 has one folder for both."""
+    """Folders below which groups can be created; None if that is not allowed. Version 2 has one folder for both."""
 
     memory: Path | None = None
     processes: Path | None = None
@@ -27,7 +27,7 @@ class Hierarchies(msgspec.Struct, frozen=True):
 
 
 class Cgroup:
-    """One group of processes with limits; ``has_memory`` and ``has_processes`` say which limits hold."""
+    """A control group with limits; ``has_memory`` and ``has_processes`` say which limits are in effect."""
 
     def __init__(self, hierarchies: Hierarchies, limits: SandboxLimits) -> None:
         name = f"{_PREFIX}-{os.getpid()}-{next(_numbers)}"
@@ -54,7 +54,7 @@ class Cgroup:
         return str(self._folders[0] / "cgroup.procs") if self._folders else ""
 
     def memory_limits(self, *, is_for_programs: bool) -> dict[str, int | None]:
-        """Return the memory limits of each single process, for use where the group's limit cannot be set."""
+        """Return memory limits per process, for use if the group's limit cannot be set."""
         each_bytes = None if self.has_memory else self._limits.memory_mb << 20
         names = ("address_space_bytes", "data_bytes")
         return dict(zip(names, (None, each_bytes) if is_for_programs else (each_bytes, None), strict=True))
@@ -64,7 +64,7 @@ class Cgroup:
         return self.times_met().get("memory_mb", 0) > 0
 
     def times_met(self) -> dict[SandboxLimit, int]:
-        """Return how often the kernel killed for lack of memory and refused a process, where its counts can be read."""
+        """Return how often the kernel enforced the memory and process limits, if its counts can be read."""
         found: dict[SandboxLimit, int] = {}
         sources: dict[SandboxLimit, tuple[str, list[Path]]] = {
             "memory_mb": ("oom_kill", self._kill_counts),
@@ -82,16 +82,16 @@ class Cgroup:
             (folder / "cgroup.procs").write_text(str(process_id))
 
     async def remove(self) -> None:
-        """Kill what is left in the group and remove it; give up after two seconds, and leave it to the next start."""
+        """Kill remaining processes and remove the group; after two seconds, leave it to the next start."""
         for folder in self._folders:
             with anyio.move_on_after(2):
-                while not _is_removed(folder):  # noqa: ASYNC110  the kernel tells nobody when the last process is gone
+                while not _is_removed(folder):  # noqa: ASYNC110  the kernel sends no event when the last process ends
                     await anyio.sleep(0.002)
 
 
 @asynccontextmanager
 async def open_cgroup(limits: SandboxLimits) -> AsyncIterator[Cgroup]:
-    """Create a group with whichever limits can be set here, possibly none; remove it at the end."""
+    """Create a group with the limits that can be set here, possibly none; remove it at the end."""
     try:
         cgroup = Cgroup(available_hierarchies(), limits)
     except OSError:
@@ -105,7 +105,7 @@ async def open_cgroup(limits: SandboxLimits) -> AsyncIterator[Cgroup]:
 
 @lru_cache(maxsize=1)
 def available_hierarchies() -> Hierarchies:
-    """Return where this process may create groups, after removing groups that killed processes left behind."""
+    """Remove groups that killed processes left behind, then return where this process may create groups."""
     try:
         mounts = Path("/proc/mounts").read_text()
         own_groups = Path("/proc/self/cgroup").read_text()

@@ -1,4 +1,4 @@
-"""Start a driver, put it into its control group before it serves requests, and end it with all that it started."""
+"""Start a driver, add it to its control group before it serves requests, and end it with all its descendants."""
 
 import asyncio
 import json
@@ -27,12 +27,13 @@ class DriverStart(msgspec.Struct, frozen=True, kw_only=True):
     """How a driver is started.
 
     Args:
-        command: Runs the driver, with ``driver_command`` at its end; ``INFO_DESCRIPTOR`` in it becomes a descriptor
-            to which the driver's process id is written, as bubblewrap does. Without it the command is the driver.
+        command: Runs the driver, with ``driver_command`` at its end. ``INFO_DESCRIPTOR`` in it becomes a descriptor to
+            which the driver's process id is written, as bubblewrap does. If it is absent, the command itself becomes
+            the driver.
         descriptors: Open descriptors that the command refers to.
         modules: The modules to send; ``main`` of the last one runs.
-        config: What this kind of sandbox adds to the driver's configuration.
-        weak_limits: Which limits this kind does not fully enforce here.
+        config: Additions to the driver's configuration for this kind of sandbox.
+        weak_limits: The limits that this kind does not fully enforce here.
     """
 
     command: list[str]
@@ -53,7 +54,7 @@ class DriverProcess:
         self.channel = ControlChannel(self._describe_end)
 
     async def end(self) -> None:
-        """Close the channel, which ends the driver, and wait until none of its processes is left."""
+        """Close the channel, which ends the driver, and wait until all its processes have ended."""
         self.channel.close()
         if not await self._has_ended():
             self._process.kill()
@@ -65,7 +66,7 @@ class DriverProcess:
         self._process.stderr.close()
 
     async def last_words(self) -> str:
-        """Return what it printed to standard error when it failed to start."""
+        """Return the standard error of a driver that failed to start."""
         await self._has_ended()
         return self._describe_end()[0]
 
@@ -82,9 +83,9 @@ class DriverProcess:
         return self._process.poll() is not None
 
     def _describe_end(self) -> tuple[str, str]:
-        """Return the last words of the process on standard error, and the error kind."""
+        """Return the end of the process's standard error, and the error kind."""
         assert self._process.stderr is not None
-        with suppress(BlockingIOError, ValueError):  # everything was read before, or it is closed
+        with suppress(BlockingIOError, ValueError):  # everything has been read, or it is closed
             self._words += os.read(self._process.stderr.fileno(), 4096).decode("utf-8", "replace")
         words = self._words.strip()
         if not words and self._cgroup.has_run_out_of_memory():
@@ -94,7 +95,7 @@ class DriverProcess:
 
 @asynccontextmanager
 async def running_driver(start: DriverStart, config: dict[str, Any], cgroup: Cgroup) -> AsyncIterator[ControlChannel]:
-    """Start a driver, yield the channel to it, and end it with everything under it."""
+    """Start a driver, yield the channel to it, and end it with all its descendants."""
     driver = await _started(start, {**config, **start.config}, cgroup)
     try:
         yield driver.channel
@@ -113,7 +114,7 @@ async def _started(start: DriverStart, config: dict[str, Any], cgroup: Cgroup) -
         try:
             if has_report:
                 command = [str(info_write) if word == INFO_DESCRIPTOR else word for word in command]
-                # The end to read from too: a report that nobody reads any more must not kill bubblewrap half-way.
+                # Pass the read end too: bubblewrap must not be killed by SIGPIPE if we stop reading its report.
                 descriptors = (*descriptors, info_write, info_read)
             driver = DriverProcess(_spawn(command, theirs, descriptors), cgroup)
         finally:
@@ -153,10 +154,9 @@ def _spawn(command: list[str], control: socket.socket, descriptors: tuple[int, .
 
 
 async def _reported_process_id(info: int, driver: DriverProcess) -> int:
-    """Return the driver's process id, which bubblewrap reports as soon as it has made the namespaces.
+    """Return the driver's process id, which bubblewrap reports as soon as it has created the namespaces.
 
-    The report is read to its end: bubblewrap writes it in pieces, and closing the pipe too early would kill it
-    half-way.
+    The report is read to its end, because bubblewrap writes it in pieces, and closing the pipe early would kill it.
     """
     report = b""
     with anyio.move_on_after(_OPEN_S):
@@ -166,6 +166,6 @@ async def _reported_process_id(info: int, driver: DriverProcess) -> int:
             await anyio.wait_readable(info)
     try:
         return int(json.loads(report)["child-pid"])
-    except ValueError:  # it ended before it had said everything
+    except ValueError:  # it ended before the report was complete
         pass
     raise SandboxBoundaryError(f"the sandbox does not start: {await driver.last_words()}", kind="sandbox_open")

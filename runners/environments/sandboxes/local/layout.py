@@ -1,11 +1,11 @@
-"""The file system of an isolated sandbox, as a list of steps that bubblewrap and namespaces perform alike.
+"""The file system of an isolated sandbox, as a list of steps that bubblewrap and namespaces both perform.
 
-A step is a tuple of plain values that starts with its name; later steps lie on top of earlier ones:
+A step is a tuple of plain values that starts with its name; later steps are mounted over earlier ones:
 
     folder PATH MODE               a folder; its parents exist already
     memory PATH MODE BYTES         a file system in memory, of that size
-    read PATH SOURCE IS_NEEDED     something of the host, read-only; if it is missing, the step fails only if needed
-    socket PATH SOURCE             a socket of the host
+    read PATH SOURCE IS_NEEDED     a host path, read-only; if it is missing, the step fails only if it is needed
+    socket PATH SOURCE             a host socket
     link PATH TEXT                 a symbolic link
     file PATH TEXT                 a file with that content
     mask PATH                      an empty folder that nobody can write to
@@ -29,13 +29,13 @@ HOME = "/home/agent"
 LISTENER_SOCKET = "/opt/agent/listener.sock"
 HOST_NAME = "sandbox"
 USER_ID = 61000
-"""The agent's user and group: outside of every range that systems assign, so it owns nothing on any host."""
+"""The agent's user and group: outside every range that systems assign, so it owns nothing on any host."""
 
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _USR_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec", "share")
 _ETC_ENTRIES = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "magic", "mime.types")
 HIDDEN_KERNEL_FILES = ("/proc/keys", "/proc/key-users")
-"""They would also list the keys of the user outside."""
+"""Files that would also list the host user's keys."""
 _ETC_FILES = {
     "/etc/passwd": f"root:x:0:0:root:/root:/bin/bash\nagent:x:{USER_ID}:{USER_ID}:agent:{WORK_DIR}:/bin/bash\n",
     "/etc/group": f"root:x:0:\nagent:x:{USER_ID}:\n",
@@ -51,7 +51,7 @@ class Extra(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         links: Symbolic links by path, such as another name of the work directory.
-        shown: Folders of this host by the path at which they are shown, read-only.
+        shown: Read-only host folders by their path in the sandbox.
         writable: Folders in memory.
     """
 
@@ -76,8 +76,8 @@ def sandbox_layout(
     steps += _python(home)
     if access is not None:
         steps.append(("socket", LISTENER_SOCKET, access.socket))
-        # Our own files stay hidden, graders and answers among them, also where an entry shows a folder above them.
-        # Sorted, so that an outer mount comes before what lies in it.
+        # Our own files, including graders and answers, stay hidden even if an entry mounts a folder above them.
+        # Sorted, so that an outer mount comes before the mounts inside it.
         steps += [("read", mount, mount, True) for mount in sorted(access.mounts)]
         steps += _masks(home, access.mounts)
     steps += [("file", path, text) for path, text in files.items()]
@@ -88,7 +88,7 @@ def sandbox_layout(
 
 
 def _own_folders(memory_bytes: int, access: ProgramAccess | None, *, is_root: bool) -> list[Step]:
-    """Return the sandbox's own folders, which come first because a later step would hide what lies in them."""
+    """Return the sandbox's own folders, which come first because mounting them later would hide their contents."""
     steps: list[Step] = [
         ("memory", "/tmp", 0o1777, memory_bytes // 4),  # noqa: S108  inside the sandbox
         ("memory", WORK_DIR, 0o755, memory_bytes // 2),
@@ -101,9 +101,9 @@ def _own_folders(memory_bytes: int, access: ProgramAccess | None, *, is_root: bo
 
 
 def _parents(targets: list[str]) -> list[Step]:
-    """Return the folders above the targets, readable for all: bubblewrap would create them for root only.
+    """Return the parent folders of the targets, readable by all: bubblewrap would create them for root only.
 
-    Existing folders keep their mode, and folders of the system are shown whole.
+    Existing folders keep their mode, and system folders are mounted whole.
     """
     system = (*_SYSTEM_FOLDERS, *(f"/usr/{name}" for name in _USR_FOLDERS))
     parents = {parent for target in targets for parent in Path(target).parents if parent != Path("/")}
@@ -135,7 +135,7 @@ def interpreter(home: PythonHome, shown: list[str]) -> list[Step]:
     for path in (home.executable, f"{home.base_prefix}/lib", f"{home.base_prefix}/lib64"):
         if not Path(path).exists() or any(map(Path(path).is_relative_to, bound)):
             continue
-        if _is_below(path, bound):  # shown under its real name, so a link is enough, and masks keep covering it
+        if _is_below(path, bound):  # mounted at its real path, so a link suffices and the masks still apply
             steps.append(("link", path, os.path.realpath(path)))
         else:
             steps.append(("read", path, path, True))
@@ -144,7 +144,7 @@ def interpreter(home: PythonHome, shown: list[str]) -> list[Step]:
 
 
 def _masks(home: PythonHome, bound: Iterable[str]) -> list[Step]:
-    """Return empty folders to cover those with our own files, where folders bound at their own paths show them."""
+    """Return empty folders that cover our own files in mounted folders."""
     return [("mask", path) for path in home.masks({path: path for path in bound})]
 
 

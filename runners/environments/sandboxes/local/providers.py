@@ -1,4 +1,4 @@
-"""Sandboxes on this machine: isolated, by namespaces of our own or by bubblewrap, or as a plain process."""
+"""Sandboxes on this machine: isolated by namespaces or by bubblewrap, or a plain process."""
 
 import os
 from collections.abc import AsyncIterator
@@ -30,19 +30,19 @@ class SandboxPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IsolatedSandboxProvider:
-    """Opens sandboxes of one isolated kind; a subclass says how the driver of such a sandbox is started."""
+    """Opens sandboxes of one isolated kind; a subclass defines how the driver is started."""
 
     kind: str
 
     def start(self, plan: SandboxPlan, stack: AsyncExitStack) -> DriverStart:
-        """Return how a planned sandbox is started; whatever that opens is closed by the stack."""
+        """Return how to start the driver of a planned sandbox; resources that this opens are closed by ``stack``."""
         raise NotImplementedError
 
     @asynccontextmanager
     async def open(
         self, files: Path | None, limits: SandboxLimits, access: ProgramAccess | None = None, extra: Extra = NOTHING
     ) -> AsyncIterator[Sandbox]:
-        """Open a sandbox whose work directory starts as a copy of ``files``. ``extra`` is added to its file system."""
+        """Open a sandbox whose work directory starts as a copy of ``files``; add ``extra`` to its file system."""
         is_root = is_real_root()
         home = current_python_home()
         steps = sandbox_layout(home, limits.memory_mb << 20, access, extra, is_root=is_root)
@@ -67,13 +67,13 @@ class IsolatedSandboxProvider:
 
 
 class NamespaceSandboxProvider(IsolatedSandboxProvider):
-    """Opens sandboxes equal to bubblewrap's with nothing but the kernel (Linux 5.12) and this Python."""
+    """Opens sandboxes equal to bubblewrap's with only the kernel (Linux 5.12) and this Python."""
 
     kind = "namespaces"
 
     def start(self, plan: SandboxPlan, stack: AsyncExitStack) -> DriverStart:
         """Return how the driver is started: it builds the sandbox around itself."""
-        del stack  # it opens nothing
+        del stack  # nothing to close
         user = None if plan.is_root else USER_ID
         return DriverStart(
             command=[*driver_command(plan.home.executable), INFO_DESCRIPTOR],
@@ -83,7 +83,7 @@ class NamespaceSandboxProvider(IsolatedSandboxProvider):
 
 
 class ProcessSandboxProvider:
-    """Opens work directories without isolation, for scripted models or where the user has allowed it."""
+    """Opens work directories without isolation, for scripted models or if the user has allowed it."""
 
     kind = "process"
 
@@ -127,7 +127,7 @@ async def _driven(
 
 
 def is_real_root() -> bool:
-    """Return whether we are root and may become the agent's user, whose id a user namespace may lack."""
+    """Return whether we are root and may become the agent's user, whose id may be unmapped in a user namespace."""
     if os.geteuid() != 0:
         return False
     ranges = [[int(word) for word in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""The four protocols that agents use to talk to models."""
+"""The four wire protocols between agents and models."""
 
 from lhaw_record.runners.models.gateway.wires import (
     chat_replies,
@@ -24,7 +24,7 @@ RESPONSES = WireFormat(
     requests=responses_requests,
     replies=responses_replies,
     stream=ResponsesStream,
-    ping=event({"type": "keepalive", "sequence_number": 0}, "keepalive"),  # as OpenAI's own servers send it
+    ping=event({"type": "keepalive", "sequence_number": 0}, "keepalive"),  # as sent by OpenAI's servers
 )
 MESSAGES = WireFormat(
     name="messages",

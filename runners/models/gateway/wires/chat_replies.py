@@ -13,7 +13,7 @@ from lhaw_record.runners.models.streams.reading import fields
 
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier")
 DONE = b"data: [DONE]\n\n"
-_FINISH_REASONS = {REFUSAL: FILTERED, WINDOW_FULL: CUT}  # the wire's own words for what other providers name
+_FINISH_REASONS = {REFUSAL: FILTERED, WINDOW_FULL: CUT}  # the wire's terms for other providers' reasons
 read, error = read_chat, openai_error
 
 
@@ -25,7 +25,6 @@ def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
 
 
 def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: int) -> Body:
-    """Write the body for a reply by one of our own models."""
     custom = {tool.own_name for tool in request.tools if tool.kind == "custom"}
     message: dict[str, Any] = {"role": "assistant", "content": reply.message.content or None}
     if reply.message.tool_calls:
@@ -48,7 +47,7 @@ def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: i
 
 
 def presented(body: Body, request: WireRequest, reply_id: str) -> Body:
-    """Return a provider's reply with the model name that was asked for. Every message gets a ``content`` field."""
+    """Return a provider's reply with the requested model name and a ``content`` field in every message."""
     choices = [
         {**choice, "message": {"content": None, "refusal": refusal_in(choice["message"]), **choice["message"]}}
         if isinstance(choice.get("message"), dict)
@@ -60,7 +59,7 @@ def presented(body: Body, request: WireRequest, reply_id: str) -> Body:
 
 
 def present_event(data: Body, request: WireRequest, reply_id: str) -> bool:
-    """Give a chunk the model name that was asked for, and an id if it has none."""
+    """Set the requested model name in a chunk, and an id if it has none."""
     has_model = not request.model or data.get("model") == request.model
     if has_model and data.get("id"):
         return False
@@ -92,7 +91,6 @@ def events(body: Body, request: WireRequest) -> Iterator[bytes]:
 
 
 def error_event(status: int, kind: str, message: str) -> bytes:
-    """Write a refusal as an event in a stream that has already begun."""
     return event(error(status, kind, message)) + DONE
 
 

@@ -60,7 +60,6 @@ def inserted(body: Body, place: TurnPosition, text: str) -> Body:
 
 
 def to_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the parameters that models of other providers may know, and the names of the remaining ones."""
     return translated(parameters, _OPENAI)
 
 

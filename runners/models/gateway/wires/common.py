@@ -1,4 +1,4 @@
-"""Helpers shared by the four wires: texts and pictures of contents, checks on shapes, and server-sent events."""
+"""Helpers shared by the four wires: text and image content, shape checks, and server-sent events."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ _ERROR_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_
 
 
 def typed(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a part with its type. On Gemini's wire that is the part's first key."""
+    """Return a part with its type; in Gemini's format, the part's first key is the type."""
     return part if "type" in part else {"type": next(iter(part), "part"), **part}
 
 
@@ -43,7 +43,7 @@ def object_of(arguments: str) -> dict[str, Any]:
 
 
 def listed(body: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return a list of objects from a body. An absent or null field counts as an empty list."""
+    """Return a list of objects from a body. A missing or null field counts as an empty list."""
     value = body.get(name)
     if value is None:
         return []
@@ -63,7 +63,7 @@ def whole_already(request: WireRequest, memory: Memory) -> WireRequest:
 
 
 def keep_nothing(request: WireRequest, reply: Body, memory: Memory) -> None:
-    """Keep nothing, because no later request of this wire refers to an earlier one."""
+    """Do nothing, because requests of this wire never refer to earlier ones."""
 
 
 def with_model(body: Body, model: str) -> Body:
@@ -72,20 +72,20 @@ def with_model(body: Body, model: str) -> Body:
 
 
 def translated(parameters: Mapping[str, Any], names: Mapping[str, str]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return parameters under their new names, and the names of those that have none. Null counts as not set."""
+    """Rename parameters, and return those renamed and the names of the rest. Null counts as not set."""
     found = {names[name]: value for name, value in parameters.items() if name in names and value is not None}
     return found, tuple(name for name, value in parameters.items() if name not in names and value is not None)
 
 
 def end_texts(texts: list[str], turns: list[RequestTurn], place: TurnPosition) -> None:
-    """Add the texts so far as a user turn that ends at a place, and clear them."""
+    """Append the collected texts as a user turn that ends at ``place``, and clear them."""
     if texts:
         turns.append(RequestTurn(message=Message(role="user", content="\n".join(texts)), place=place))
         texts.clear()
 
 
 def said_in(items: Any, what: str, read: Callable[[list[Body]], Message]) -> Message:
-    """Return the message that the items of a reply form, or raise ModelError if they are malformed."""
+    """Return the message formed by a reply's items; raise ModelError if they are malformed."""
     if not isinstance(items, list):
         raise malformed(f"it has no {what}")
     message = read([object_in(item, f"an item of the {what}") for item in items])
@@ -112,13 +112,13 @@ def openai_error(status: int, kind: str, message: str) -> Body:
 
 
 _CONVERSATIONS = ("messages", "input", "contents")
-_STANDARD = str.maketrans("-_", "+/")  # Google's SDK writes the other alphabet of base64
+_STANDARD = str.maketrans("-_", "+/")  # Google's SDK uses URL-safe base64
 
 
 def pictures_in(body: Body) -> dict[str, Body]:
-    """Return the pictures of a request's conversation, as parts of chat completions, by their names in its texts.
+    """Return the images of a request's conversation as chat completions parts, keyed by their placeholder names.
 
-    Pictures that only their provider has (``file_id``) are left out.
+    Images stored at the provider (``file_id``) are omitted.
     """
     return dict(_found([body.get(name) for name in _CONVERSATIONS]))
 
@@ -137,7 +137,7 @@ def _found(value: Any) -> Iterator[tuple[str, Body]]:
 
 
 def _url(part: Mapping[str, Any]) -> str | None:
-    """Return a picture's URL, which may be a data URL, or None for other parts."""
+    """Return an image's URL, which may be a data URL, or None for other parts."""
     if part.get("type") == "input_image":
         return _text(part.get("image_url"))
     if part.get("type") == "image":

@@ -26,7 +26,7 @@ _STATUSES = {
 
 
 def read(body: Body) -> ModelReply:
-    """Read a provider's reply. Only the first candidate counts. Tokens of thoughts count as output tokens."""
+    """Parse a provider's reply. Only the first candidate counts. Thought tokens count as output tokens."""
     if body.get("error"):
         raise in_band_error(body["error"])
     candidates = body.get("candidates") or ()
@@ -47,7 +47,6 @@ def read(body: Body) -> ModelReply:
 
 
 def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
-    """Return the reply with these ids in its function calls, in order."""
     left = list(ids)
     first, *others = body["candidates"]
     parts = [
@@ -59,7 +58,6 @@ def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
 
 
 def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: int) -> Body:
-    """Write the body for a reply by one of our own models."""
     parts: list[Body] = [{"text": reply.message.content}] if reply.message.content else []
     parts += [
         {"functionCall": {"id": call.call_id, "name": call.name, "args": object_of(call.arguments_json)}}
@@ -86,12 +84,11 @@ def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: i
 
 
 def presented(body: Body, request: WireRequest, reply_id: str) -> Body:
-    """Return a provider's reply unchanged. It names the model's version, not the model that was asked for."""
+    """Return a provider's reply unchanged: it names the model's version, not the requested model."""
     return body
 
 
 def present_event(data: Body, request: WireRequest, reply_id: str) -> bool:
-    """Leave a chunk as it is."""
     return False
 
 
@@ -101,11 +98,9 @@ def events(body: Body, request: WireRequest) -> Iterator[bytes]:
 
 
 def error(status: int, kind: str, message: str) -> Body:
-    """Write the body for a refusal."""
     name = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
     return {"error": {"code": status, "message": message, "status": name}}
 
 
 def error_event(status: int, kind: str, message: str) -> bytes:
-    """Write a refusal as an event in a stream that has already begun."""
     return event(error(status, kind, message))

@@ -1,7 +1,7 @@
 """Requests in Gemini's format: contents of parts, where function calls often have no ids.
 
-A call without an id gets the number of its place among all calls of the conversation. The same number is what a reply
-without ids gets, so an agent that keeps its history finds its calls under their names again.
+A call without an id gets its position among all calls of the conversation as its id. Replies without ids are numbered
+in the same way, so the ids match when an agent resends its history.
 """
 
 import re
@@ -38,7 +38,7 @@ _OUR_ID = re.compile(r"call\d{5}")
 
 
 def read(body: Body) -> WireRequest:
-    """Read a request body. Its model and whether it is streamed are in the address, and are added there."""
+    """Parse a request body. The model name and the streaming flag are in the URL and are added by the caller."""
     contents = listed(body, "contents")
     if not contents:
         raise GatewayRefusal("'contents' is missing or empty")
@@ -69,13 +69,12 @@ def inserted(body: Body, place: TurnPosition, text: str) -> Body:
 
 
 def addressed(body: Body, model: str) -> Body:
-    """Return the body without the ids that the gateway gave to calls. The model's name is in the address."""
+    """Return the body without the call ids added by the gateway. The model's name is in the URL."""
     contents = [_without_our_ids(content) for content in body["contents"]]
     return {**{name: value for name, value in body.items() if name != "model"}, "contents": contents}
 
 
 def to_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the parameters that models of other providers may know, and the names of the remaining ones."""
     config = fields(parameters.get(_CONFIG))
     found = {_TO_OPENAI[name]: value for name, value in config.items() if name in _TO_OPENAI and value is not None}
     schema = config.get("responseJsonSchema") or config.get("responseSchema")
@@ -97,7 +96,6 @@ def to_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
 
 
 def from_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the parameters that this wire has, and the names of the remaining ones."""
     found = {_FROM_OPENAI[name]: value for name, value in parameters.items() if name in _FROM_OPENAI}
     unknown = tuple(name for name in parameters if name not in _FROM_OPENAI)
     return ({_CONFIG: found} if found else {}), unknown
@@ -119,7 +117,7 @@ def assistant_message(parts: list[Body], ids: "_CallIds | None" = None) -> Messa
 
 
 class _CallIds:
-    """The ids of a conversation's calls: their own, or else their numbers."""
+    """The call ids of a conversation: the provider's, or else sequence numbers."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -133,7 +131,7 @@ class _CallIds:
         return call_id
 
     def of_result(self, result: Mapping[str, Any]) -> str:
-        """Return the id of the call that a result belongs to: the first open one of the same name."""
+        """Return the call id of a result: that of the first open call with the same name."""
         name, own = str(result.get("name")), result.get("id")
         found = [each for each in self._open if each[0] == own] or [each for each in self._open if each[1] == name]
         if found:
@@ -173,7 +171,7 @@ def _turns(content: Body, at: int, ids: _CallIds) -> list[RequestTurn]:
 
 
 def _result_text(result: Mapping[str, Any]) -> str:
-    """Return the text of a result and names of its pictures. Most agents wrap the text in an object with one key."""
+    """Return a result's text and image names. Most agents wrap the text in an object with one key."""
     response = fields(result.get("response"))
     inner = next(iter(response.values())) if len(response) == 1 and {"output", "result"} & {*response} else response
     text = inner if isinstance(inner, str) else text_of(canonical_json(inner).decode())
@@ -213,7 +211,7 @@ def _tools(wire: Mapping[str, Any]) -> list[RequestTool]:
 
 
 def _lowered(schema: Any) -> Any:
-    """Return a schema with JSON Schema's names of types. Gemini's own are in capitals."""
+    """Return a schema with JSON Schema's lower-case type names. Gemini's own are upper-case."""
     if isinstance(schema, list):
         return [_lowered(each) for each in schema]
     if not isinstance(schema, dict):

@@ -39,7 +39,7 @@ _ERROR_TYPES = {
 
 
 def read(body: Body) -> ModelReply:
-    """Read a provider's reply. Tokens read from a cache or written to one count as input tokens too."""
+    """Parse a provider's reply. Tokens read from or written to a cache also count as input tokens."""
     if body.get("type") == "error" or body.get("error"):
         raise in_band_error(body.get("error"))
     message = said_in(body.get("content"), "content", assistant_message)
@@ -55,14 +55,12 @@ def read(body: Body) -> ModelReply:
 
 
 def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
-    """Return the reply with these ids in its tool calls, in order."""
     left = list(ids)
     content = [{**block, "id": left.pop(0)} if block.get("type") == "tool_use" else block for block in body["content"]]
     return {**body, "content": content}
 
 
 def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: int) -> Body:
-    """Write the body for a reply by one of our own models."""
     content: list[Body] = [{"type": "text", "text": reply.message.content}] if reply.message.content else []
     content += [
         {"type": "tool_use", "id": call.call_id, "name": call.name, "input": object_of(call.arguments_json)}
@@ -89,12 +87,12 @@ def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: i
 
 
 def presented(body: Body, request: WireRequest, reply_id: str) -> Body:
-    """Return a provider's reply with the model name that was asked for."""
+    """Return a provider's reply with the requested model name."""
     return {**body, "id": body.get("id") or f"msg_{reply_id}", "model": request.model or body.get("model")}
 
 
 def present_event(data: Body, request: WireRequest, reply_id: str) -> bool:
-    """Give the message the model name that was asked for."""
+    """Set the requested model name in the message."""
     message = data.get("message") if data.get("type") == "message_start" else None
     if not isinstance(message, dict) or not request.model or message.get("model") == request.model:
         return False
@@ -103,7 +101,6 @@ def present_event(data: Body, request: WireRequest, reply_id: str) -> bool:
 
 
 def events(body: Body, request: WireRequest) -> Iterator[bytes]:
-    """Split a reply into stream events."""
     usage = body.get("usage") or {}
     begun = {**body, "content": [], "stop_reason": None, "stop_sequence": None, "usage": {**usage, "output_tokens": 0}}
     yield _event("message_start", message=begun)
@@ -119,13 +116,12 @@ def events(body: Body, request: WireRequest) -> Iterator[bytes]:
 
 
 def error(status: int, kind: str, message: str) -> Body:
-    """Write the body for a refusal. Some clients recognise an overlong conversation only by the words used here."""
+    """Write the error body. Some clients recognise a context overflow only by this exact wording."""
     words = f"prompt is too long: {message}" if kind == "context_window" else message
     return {"type": "error", "error": {"type": _error_type(status), "message": words}}
 
 
 def error_event(status: int, kind: str, message: str) -> bytes:
-    """Write a refusal as an event in a stream that has already begun."""
     return event(error(status, kind, message), "error")
 
 
@@ -138,7 +134,7 @@ def _event(name: str, **data: Any) -> bytes:
 
 
 def _cut(block: Body) -> tuple[Body, list[Body]]:
-    """Return an empty block and the deltas that fill it. Blocks of other kinds are sent whole, without deltas."""
+    """Split a block into an empty block and the deltas that fill it. Other kinds of block are sent whole."""
     kind = block.get("type")
     if kind == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": block.get("text", "")}]

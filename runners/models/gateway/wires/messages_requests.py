@@ -21,7 +21,7 @@ _OPENAI = {"max_tokens": "max_tokens", "stop_sequences": "stop", "temperature": 
 _FROM_OPENAI = {"max_tokens": "max_tokens", "max_completion_tokens": "max_tokens"} | {
     name: name for name in ("temperature", "top_p")
 }
-_EFFORTS = frozenset({"low", "medium", "high"})  # servers of chat completions refuse words that they do not know
+_EFFORTS = frozenset({"low", "medium", "high"})  # chat completions servers reject unknown values
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
@@ -57,7 +57,6 @@ def inserted(body: Body, place: TurnPosition, text: str) -> Body:
 
 
 def to_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the parameters that models of other providers may know, and the names of the remaining ones."""
     found, unknown = translated(parameters, _OPENAI)
     choice = fields(parameters.get("tool_choice"))
     kind = str(choice.get("type"))
@@ -81,7 +80,6 @@ def to_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
 
 
 def from_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the parameters that this wire has, and the names of the remaining ones."""
     found, unknown = translated(parameters, _FROM_OPENAI)
     stop = parameters.get("stop")
     if stop is not None:
@@ -106,7 +104,7 @@ def assistant_message(content: Any) -> Message:
 
 
 def _system(body: Mapping[str, Any]) -> list[str]:
-    """Return the system texts, one per block, because some agents put a new value into the first block."""
+    """Return the system texts, one per block, because some agents change the first block in every request."""
     system = body.get("system")
     if isinstance(system, str) or system is None:
         return [system] if system else []

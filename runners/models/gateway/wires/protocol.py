@@ -1,8 +1,7 @@
 """A wire is one protocol between agents and models, defined by functions over JSON bodies.
 
-A wire reads a request into turns and records where each turn is in the body, so that a message can be inserted into the
-body itself without changing anything else. Replies are bodies too, either read from a provider or written for one of
-our own models.
+A wire parses a request into turns and records each turn's position in the body, so that a message can be inserted
+without changing anything else. Replies are also bodies, either from a provider or written for one of our own models.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,12 +16,12 @@ from lhaw_record.runners.models.streams.reading import ReplyStream
 Body = dict[str, Any]
 ToolKind = Literal["function", "custom", "provider"]
 Memory = dict[str, Any]
-"""What a wire stores for one trial, because its protocol lets clients refer to earlier data."""
+"""Data that a wire stores per trial, because its protocol lets clients refer to earlier data."""
 WireName = Literal["chat", "responses", "messages", "gemini"]
 
 
 class TurnPosition(msgspec.Struct, frozen=True):
-    """Where a turn is in a body: the item of the message list, and the block within the item if it has several."""
+    """A turn's position in a body: the item in the message list, and the block within the item if it has several."""
 
     item: int
     block: int | None = None
@@ -42,9 +41,9 @@ class RequestTurn(msgspec.Struct, frozen=True, kw_only=True):
 class RequestTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool that a request offers.
 
-    ``definition`` has the name under which the model's calls are recorded. A ``custom`` tool takes text, which is
-    recorded as the argument ``input``. A ``provider`` tool runs at the provider. A deferred tool is not shown to the
-    model yet. ``namespace`` and ``own_name`` are the parts of the name as the wire spells them.
+    ``definition`` has the name under which the model's calls are recorded. A ``custom`` tool takes text, recorded as
+    the argument ``input``. A ``provider`` tool runs at the provider. A deferred tool is not shown to the model yet.
+    ``namespace`` and ``own_name`` are the parts of the name in the wire's spelling.
     """
 
     definition: ToolDefinition
@@ -55,11 +54,11 @@ class RequestTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WireRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as read from its body.
+    """A parsed request.
 
-    ``parameters`` holds all fields except the conversation, tools, model and streaming. ``headers`` holds those that
-    ask the provider for a feature. On a wire with a memory, ``previous_id`` names the reply that the request continues,
-    and ``kept_items`` counts the items at the start of the body that come from the memory.
+    ``parameters`` holds all fields except the conversation, tools, model and streaming. ``headers`` holds headers that
+    request provider features. On a wire with a memory, ``previous_id`` names the reply that the request continues, and
+    ``kept_items`` counts the leading items of the body that come from the memory.
     """
 
     body: Body
@@ -81,11 +80,11 @@ class RequestFormat(Protocol):
         ...
 
     def whole(self, request: WireRequest, memory: Memory) -> WireRequest:
-        """Add the items that a request leaves to the server's memory. Raises GatewayRefusal if they are unknown."""
+        """Add the items that the server stores for the client. Raises GatewayRefusal if they are unknown."""
         ...
 
     def keep(self, request: WireRequest, reply: Body, memory: Memory) -> None:
-        """Store in the memory what later requests may leave out."""
+        """Store what later requests may omit."""
         ...
 
     def inserted(self, body: Body, place: TurnPosition, text: str) -> Body:
@@ -96,7 +95,7 @@ class RequestFormat(Protocol):
         ...
 
     def addressed(self, body: Body, model: str) -> Body:
-        """Return the body as it is sent to a provider that speaks this wire and calls the model by this name."""
+        """Return the body for a provider that supports this wire, with the provider's name for the model."""
         ...
 
     def to_openai(self, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -151,9 +150,9 @@ class ReplyFormat(Protocol):
 
 
 class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """One protocol: its name in the records, the end of its URL path, and the modules that implement it.
+    """One protocol: its name in the records, its URL path suffix, and the modules that implement it.
 
-    ``ping`` is an event that clients count as a sign of life and otherwise ignore.
+    ``ping`` is an event that clients treat as a keepalive and otherwise ignore.
     """
 
     name: WireName

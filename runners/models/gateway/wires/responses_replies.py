@@ -18,7 +18,6 @@ error = openai_error
 
 
 def read(body: Body) -> ModelReply:
-    """Read a provider's reply."""
     if body.get("status") == "failed" or body.get("error"):
         raise in_band_error(body.get("error") or {})
     message = said_in(body.get("output"), "output", assistant_message)
@@ -40,7 +39,6 @@ def read(body: Body) -> ModelReply:
 
 
 def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
-    """Return the reply with these ids in its tool calls, in order."""
     left = list(ids)
     output = []
     for item in body["output"]:
@@ -50,7 +48,6 @@ def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
 
 
 def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: int) -> Body:
-    """Write the body for a reply by one of our own models."""
     tools = {tool.definition.name: tool for tool in request.tools}
     output: list[Body] = []
     if reply.message.content:
@@ -86,13 +83,13 @@ def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: i
 
 
 def presented(body: Body, request: WireRequest, reply_id: str) -> Body:
-    """Return a provider's reply under an id of the gateway, because the gateway keeps the memory that ids refer to."""
+    """Return a provider's reply under a gateway id, because the gateway stores the responses that ids refer to."""
     own = {"id": f"resp_{reply_id}", "previous_response_id": request.previous_id}
     return {**body, **own, "model": request.model or body.get("model")}
 
 
 def present_event(data: Body, request: WireRequest, reply_id: str) -> bool:
-    """Give the response an id of the gateway, the model name that was asked for, and what it continues."""
+    """Set the response's gateway id, the requested model name, and the id of the response it continues."""
     response = data.get("response")
     if not isinstance(response, dict):
         return False
@@ -102,7 +99,6 @@ def present_event(data: Body, request: WireRequest, reply_id: str) -> bool:
 
 
 def events(body: Body, request: WireRequest) -> Iterator[bytes]:
-    """Split a reply into stream events."""
     begun = {**body, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
     last = "response.incomplete" if body.get("status") == "incomplete" else "response.completed"
     stream: list[tuple[str, dict[str, Any]]] = [
@@ -117,7 +113,6 @@ def events(body: Body, request: WireRequest) -> Iterator[bytes]:
 
 
 def error_event(status: int, kind: str, message: str) -> bytes:
-    """Write a refusal as an event in a stream that has already begun."""
     refusal = openai_error(status, kind, message)["error"]
     response: dict[str, Any] = {"object": "response", "status": "failed", "output": []}
     response["error"] = {"code": refusal["code"] or refusal["type"], "message": message}

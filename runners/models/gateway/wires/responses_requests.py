@@ -1,4 +1,4 @@
-"""Requests in OpenAI's Responses format: items instead of messages, and a server-side memory that the gateway keeps."""
+"""Requests in OpenAI's Responses format, with items instead of messages, and response storage kept by the gateway."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,7 +48,7 @@ _FROM_OPENAI = {name: name for name in ("parallel_tool_calls", "temperature", "t
 
 
 class _KeptResponse(msgspec.Struct, frozen=True):
-    """The items that one response added to a conversation: the ones sent and the ones in the reply."""
+    """The items that one response added to a conversation: those sent and those in the reply."""
 
     previous_id: str | None
     items: tuple[Body, ...]
@@ -102,7 +102,6 @@ def inserted(body: Body, place: TurnPosition, text: str) -> Body:
 
 
 def to_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the parameters that models of other providers may know, and the names of the remaining ones."""
     found, unknown = translated(parameters, _TO_OPENAI)
     effort = fields(parameters.get("reasoning")).get("effort")
     if effort is not None:
@@ -124,7 +123,6 @@ def to_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
 
 
 def from_openai(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the parameters that this wire has, and the names of the remaining ones."""
     return translated(parameters, _FROM_OPENAI)
 
 
@@ -135,13 +133,13 @@ def items_of(body: Mapping[str, Any]) -> list[Body]:
 
 
 def full_name(wire: Mapping[str, Any]) -> str:
-    """Return the name under which a call is recorded: namespace and name joined in the way other wires spell it."""
+    """Return the recorded name of a call: namespace and name, joined as other wires do."""
     name, namespace = str(wire.get("name") or ""), str(wire.get("namespace") or "")
     return f"{namespace}{name}" if not namespace or namespace.endswith("__") else f"{namespace}__{name}"
 
 
 def assistant_message(items: list[Body]) -> Message:
-    """Return the assistant message that consecutive items from the model form."""
+    """Return the assistant message formed by consecutive items from the model."""
     texts = [text_of(item.get("content"), "") for item in items if _kind(item) == "message"]
     calls = tuple(call for item in items if (call := _call(item)) is not None)
     return Message(role="assistant", content="".join(texts), tool_calls=calls)
@@ -174,7 +172,7 @@ def _instructions(body: Mapping[str, Any]) -> list[RequestTurn]:
 
 
 def _turns(items: list[Body]) -> list[RequestTurn]:
-    """Convert items to turns. Consecutive items from the model are one turn, until reasoning starts another reply."""
+    """Convert items to turns. Consecutive items from the model form one turn, until reasoning starts another reply."""
     turns: list[RequestTurn] = []
     said: list[Body] = []
     for at, item in enumerate(items):
