@@ -1,4 +1,4 @@
-"""Talk to an MCP server in the lines of its standard streams."""
+"""A client for MCP servers that exchange JSON lines over standard input and output."""
 
 import json
 import sys
@@ -79,7 +79,7 @@ async def all_tools(client: "Client") -> "tuple[Tool, ...]":
 
 
 def definition_of(tool: "Tool", name: str) -> ToolDefinition:
-    """Return a tool as a model is told of it."""
+    """Return the definition of a tool that a model receives."""
     schema = {key: value for key, value in tool.input_schema.items() if key != "$schema"}
     return ToolDefinition(name=name, description=tool.description or tool.name, input_schema=schema)
 
@@ -113,7 +113,7 @@ async def open_client(channel: "LineChannel", server: str) -> "AsyncIterator[tup
 
 @contextmanager
 def translated(channel: "LineChannel", server: str) -> Iterator[None]:
-    """Raise a ToolBoundaryError for whatever a server that is gone makes of a request."""
+    """Convert every other exception from a request to a ToolBoundaryError."""
     try:
         yield
     except ToolBoundaryError:
@@ -124,7 +124,7 @@ def translated(channel: "LineChannel", server: str) -> Iterator[None]:
 
 
 class LineTransport:
-    """The two streams of a client session over a sidecar's lines. Lines that are not messages are skipped."""
+    """A client transport over a sidecar's lines that skips lines that are not messages."""
 
     def __init__(self, channel: "LineChannel") -> None:
         self._channel = channel
@@ -154,7 +154,7 @@ class LineTransport:
         return await self._group.__aexit__(kind, error, trace)
 
     async def _read(self, inbox: "MemoryObjectSendStream[Any]") -> None:
-        async with inbox:  # its end answers whatever is still asked
+        async with inbox:  # closing it fails all pending requests
             async for line in self._channel.lines:
                 message = parse_line(line, {})
                 if message is None:

@@ -58,7 +58,7 @@ Keep = Callable[[Artifact], Awaitable[None]]
 
 
 async def _forget(artifact: Artifact) -> None:
-    """Store nothing: for environments that nobody records."""
+    """Discard an artifact, for environments that are not recorded."""
 
 
 class EnvironmentSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class EnvironmentSettings(msgspec.Struct, frozen=True, kw_only=True):
     access: ProgramAccess | None = None
     """How an agent program reaches its model. None for the native agent."""
     keep: Keep = _forget
-    """Stores what an environment shows while the agent works, such as a screenshot, also if the trial fails later."""
+    """Stores artifacts that arise while the agent works, such as screenshots, even if the trial fails later."""
 
 
 class Environment(ABC):
@@ -78,13 +78,13 @@ class Environment(ABC):
     tools: tuple[ToolDefinition, ...]
 
     sandbox: ProgramSandbox | None = None
-    """The sandbox in which a program works instead of the native agent, opened with ``settings.access``.
+    """The sandbox in which an agent program runs instead of the native agent, opened with ``settings.access``.
 
-    If None, a program works in an empty sandbox of the experiment, and gets all ``tools`` over MCP.
+    If None, a program runs in an empty sandbox of the experiment and gets all ``tools`` over MCP.
     """
 
     program_tools: tuple[ToolDefinition, ...] = ()
-    """The subset of ``tools`` that a program gets over MCP besides its own, where there is a ``sandbox``."""
+    """The subset of ``tools`` that a program gets over MCP in addition to its own tools, if ``sandbox`` is set."""
 
     facts: tuple[Artifact, ...] = ()
     """Artifacts that describe the environment. They are recorded before the agent begins."""
@@ -107,9 +107,9 @@ class Environment(ABC):
         """
 
     async def next_step(self) -> str | None:
-        """Return what the user asks for next, once the agent has handed in. None if that was all.
+        """Grade the submitted step and return the user's next request, or None after the last step.
 
-        For tasks of several steps, which are graded one by one. By default a task has one.
+        Only tasks with several steps override this method.
 
         Raises:
             BoundaryError: The step could not be graded, or the next one cannot begin.
@@ -117,15 +117,15 @@ class Environment(ABC):
         return None
 
     def program_did(self, name: str, arguments: dict[str, Any], result: str) -> None:
-        """Learn of a tool call that a program made, its own tools included, in the order of the results.
+        """Receive a tool call by an agent program, in the order of the results. Its own tools are included.
 
-        For graders that read what an agent did. By default nothing is kept.
+        Graders that depend on the agent's tool calls need this. By default the call is ignored.
         """
         del name, arguments, result
 
     @abstractmethod
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
-        """Grade what the agent left behind, and its final answer.
+        """Grade the final state of the environment and the agent's final answer.
 
         Args:
             final_answer: The agent's final answer. It may be empty.
@@ -155,9 +155,9 @@ class Benchmark(ABC):
     """Why a program cannot be the agent, in one sentence. Empty if it can."""
 
     tools_over_mcp: Literal["none", "some", "all"] = "none"
-    """The tools that programs get over MCP: none, some beside a sandbox of the task's own, or all, beside an empty one.
+    """Which tools programs get over MCP: none, some (in the task's own sandbox), or all (in an empty sandbox).
 
-    With ``some``, a task may have none: see :meth:`has_mcp_tools`.
+    With ``some``, a task may have no such tools: see :meth:`has_mcp_tools`.
     """
 
     needs_sandbox: str | None = None
@@ -170,14 +170,14 @@ class Benchmark(ABC):
     """Whether every task has its own Docker image, so that an experiment need not name ``sandbox.image``."""
 
     files: tuple[Path, ...] = ()
-    """The files and folders that its keys name and that it reads. Workers on other machines get copies."""
+    """The files and folders that the benchmark's options name. Workers on other machines get copies."""
 
     @abstractmethod
     def tasks(self) -> Sequence[Task]:
         """Return every task that can run here, in a fixed order."""
 
     def has_mcp_tools(self, task_id: str) -> bool:
-        """Return whether programs get tools over MCP for a task. A program that calls none is refused for it."""
+        """Return whether programs get tools over MCP for a task. Programs without MCP support cannot run it."""
         del task_id
         return self.tools_over_mcp != "none"
 
@@ -187,13 +187,13 @@ class Benchmark(ABC):
 
     @abstractmethod
     def system_prompt(self) -> str:
-        """Return what the agent is told about the environment.
+        """Return the system prompt, which describes the environment.
 
         It is the same under every condition, and may be empty.
         """
 
     def program_prompt(self) -> str:
-        """Return what a program is told before its task, in place of the system prompt.
+        """Return the text that agent programs get before the task, in place of the system prompt.
 
         It is the same under every condition, and may be empty.
         """
@@ -237,19 +237,19 @@ class Benchmark(ABC):
         return None
 
     def remarks(self) -> Sequence[str]:
-        """Return what a reader of a plan should know about this set-up, such as a tool that agents lack here."""
+        """Return remarks about this setup to print with a plan, such as a tool that agents lack."""
         return ()
 
     def memory_mb(self, task_id: str, sandbox_mb: int) -> int:
-        """Return the memory that a trial of a task needs in all, in MiB, with a sandbox of ``sandbox_mb``."""
+        """Return the total memory that a trial of a task needs, in MiB, if its sandbox has ``sandbox_mb``."""
         del task_id
         return sandbox_mb
 
     async def check_before_run(self, settings: EnvironmentSettings) -> None:
-        """Find what would stop every trial on this machine, before the first one. By default nothing is looked for.
+        """Check, before the first trial, for problems that would make every trial fail. The default checks nothing.
 
         Raises:
-            BoundaryError: Something would. The message has the next step.
+            BoundaryError: There is such a problem. The message says how to fix it.
         """
         del settings
 

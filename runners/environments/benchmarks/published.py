@@ -23,11 +23,11 @@ RECORD_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".parquet")
 
 
 class PublishedError(ExperimentError):
-    """A published file or record cannot be used. The message names the file and the place, and says what to do."""
+    """A published file or record cannot be used."""
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file unchanged, including line ends and a byte order mark."""
+    """Return the text of a file unchanged, including line endings and a byte order mark."""
     content = _read_bytes(path)
     try:
         return content.decode("utf-8")

@@ -1,4 +1,4 @@
-"""Defines a desk task: a template whose parameters determine the prompt, the workspace and the grader."""
+"""Desk tasks: templates whose parameters determine the prompt, the workspace and the grader."""
 
 from collections.abc import Callable
 from functools import cache
@@ -21,7 +21,7 @@ _TASKS = Path(__file__).parent / "tasks"
 
 @cache
 def desk_tasks() -> tuple["DeskTask", ...]:
-    """Return the published instance of each desk task, sorted by name."""
+    """Return the published instances of all desk tasks, sorted by name."""
     names = sorted(path.parent.name for path in _TASKS.glob("*/task.py"))
     return tuple(
         import_module(f"lhaw_record.runners.environments.benchmarks.desk.tasks.{name}.task").TASK for name in names
@@ -31,8 +31,8 @@ def desk_tasks() -> tuple["DeskTask", ...]:
 class DeskCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A sub-goal and the function that checks it.
 
-    If the agent reached the sub-goal, ``check(left, parameters)`` returns one sentence about what it saw. If not, it
-    raises :class:`CheckpointNotMet`. Any other exception is a fault of the grader, never of the agent.
+    ``check(left, parameters)`` returns one sentence of evidence if the agent reached the sub-goal, and otherwise raises
+    :class:`CheckpointNotMet`. Any other exception is attributed to the grader, not to the agent.
     """
 
     checkpoint_id: str
@@ -73,7 +73,7 @@ class DeskTask(msgspec.Struct, frozen=True, kw_only=True):
         return decoded_file(self.folder / VARIANTS, VariantsFile)
 
     def environment_digest(self) -> str:
-        """Return the SHA-256 of the workspace's logical content, which no machine or library version changes."""
+        """Return the SHA-256 of the workspace's logical content, the same on every machine and library version."""
         return digest(self.build(self.parameters))
 
     def recorded_checkpoints(self) -> tuple[Checkpoint, ...]:
@@ -95,7 +95,7 @@ def prompt_variants(task: DeskTask) -> tuple[Variant, ...]:
 
 
 def faulty_requests(task: DeskTask) -> tuple[Variant, ...]:
-    """Return the requests with a fault of this instance, in file order."""
+    """Return the variants of this instance whose request has a fault, in file order."""
     return tuple(each for each in _variants(task) if each.fault is not None)
 
 
@@ -111,7 +111,7 @@ def _variants(task: DeskTask) -> list[Variant]:
 
 
 def grade_desk(left: OfficeDeliverables, task: DeskTask) -> Grade:
-    """Grade what an agent left behind. Success requires all points. This function runs in a child process.
+    """Grade an agent's deliverables. Success requires all points. This function runs in a child process.
 
     Raises:
         Exception: A check is faulty and raised this error. The caller attributes it to the grader.

@@ -77,12 +77,12 @@ class ContainerSetup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_network(self) -> bool:
-        """Whether the agent or the tests reach anything outside of their containers."""
+        """Whether the agent or the tests have network access."""
         return {self.network, *self.verifier_networks} != {NO_NETWORK}
 
     @property
     def memory_mb(self) -> int:
-        """The memory of the agent's container and of what is beside it, in MiB."""
+        """The total memory of a trial's containers while the agent works, in MiB."""
         return memory_of(self.task, self.compose, self.limits) + SERVER_MB * len(self.servers)
 
     def within(self, provider: DockerSandboxProvider | HarborSandboxProvider) -> "ContainerSetup":
@@ -91,7 +91,7 @@ class ContainerSetup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def memory_of(task: HarborTask, compose: Compose | None, limits: SandboxLimits) -> int:
-    """Return the memory of a task's containers while its agent works, in MiB, with that of separate tests of steps."""
+    """Return the memory of a task's containers while its agent works, in MiB. It includes separate tests of steps."""
     services = compose.services if compose else ()
     own_mb = task.config.environment.total_memory_mb or limits.memory_mb
     tests_mb = tests_memory_mb(task, limits) if task.config.steps else 0
@@ -99,7 +99,7 @@ def memory_of(task: HarborTask, compose: Compose | None, limits: SandboxLimits) 
 
 
 def tests_memory_mb(task: HarborTask, limits: SandboxLimits) -> int:
-    """Return the memory of the largest container of separate tests in MiB, 0 if there is none."""
+    """Return the memory of the largest container for separate tests, in MiB, or 0."""
     separate = [step.config for step in task.steps if step.config.verifier.is_separate]
     tables = [each.verifier.environment or each.environment for each in separate]
     return max((table.total_memory_mb or limits.memory_mb for table in tables), default=0)
@@ -154,11 +154,11 @@ class Steps:
 
     @property
     def current(self) -> HarborTask:
-        """The step in which the agent is."""
+        """The step that the agent is working on."""
         return self._steps[self._number]
 
     async def next(self) -> HarborTask | None:
-        """Grade the current step and prepare the one after it. The last one is not graded here."""
+        """Grade the current step and prepare the next one. The last step is not graded here."""
         table = self.current.step
         if table is None or self._number == len(self._steps) - 1:
             return None
@@ -169,7 +169,7 @@ class Steps:
         return self.current
 
     async def verdict(self) -> HarborVerdict:
-        """Grade what is left, as if the agent did nothing any more, and return the rewards of all graded steps."""
+        """Grade the remaining steps without further work by the agent, and return the rewards of all graded steps."""
         while await self.next() is not None:
             pass
         last = await self._graded()
@@ -196,7 +196,7 @@ class HarborEnvironment(Environment):
         container: The agent's container.
         closing: Closes it before a separate verifier opens its own, so that a trial never holds the memory of both.
         facts: Artifacts that describe the environment.
-        sandbox: Where a program can be the agent, in the same container.
+        sandbox: The sandbox for an agent program in the same container, or None.
         check_solution: Checks that the reference solution passes here, after a time of anyio's clock. None for a task
             without a gate or without a network.
         servers: The MCP servers of the task, or None.
@@ -227,7 +227,7 @@ class HarborEnvironment(Environment):
         self._watched = ("command_seconds",) if isinstance(setup.provider, HarborSandboxProvider) else _WATCHED
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Execute a tool in the container, as the agent's user, or one of an MCP server."""
+        """Execute a workspace tool as the agent's user, or a tool of an MCP server."""
         if self._servers is not None and self._servers.has(name):
             return await self._servers.call(name, arguments)
         problem = workspace_call_problem(TOOLS, name, arguments)
@@ -267,7 +267,7 @@ class HarborEnvironment(Environment):
         return grade
 
     async def _check_tests(self) -> None:
-        """Check that the tests can still pass, after they ran. The agent's container is closed before."""
+        """Close the agent's container and check that the tests can still pass."""
         if self._check_solution is None:
             return
         ended = anyio.current_time()

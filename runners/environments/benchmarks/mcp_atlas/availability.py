@@ -36,8 +36,8 @@ class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Availability(msgspec.Struct, frozen=True, kw_only=True):
     """Whether one row can run.
 
-    ``needed`` is None if it is unknown which of the enabled servers the row uses. ``servers`` are installed ones to
-    start, ``in_container`` those of a container by name; only one of the two is filled.
+    ``needed`` is None if it is unknown which of the enabled servers the row uses. Only one of ``servers`` (installed
+    servers to start) and ``in_container`` (names of the container's servers) is set.
     """
 
     needed: tuple[str, ...] | None
@@ -57,10 +57,10 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AtlasInstallation(msgspec.Struct, frozen=True, kw_only=True):
-    """Where rows run: the data folder, the installed servers, the allowed stand-ins, and whether there is a network.
+    """The installation that rows run on.
 
-    A container has its own data and servers, so ``is_container`` replaces the first three. ``catalog`` has the
-    servers by name, including the user's own. Where servers are not confined, they may read every program.
+    If ``is_container`` is true, ``data``, ``servers`` and ``stand_ins`` are ignored: the container has its own.
+    ``catalog`` includes the user's own servers. If ``is_confined`` is false, servers may read every program.
     """
 
     data: Path
@@ -80,7 +80,7 @@ def known_needs() -> dict[str, Needs]:
 
 
 def availability(row: Row, place: AtlasInstallation) -> Availability:
-    """Return whether a row can run in a place, which servers to start for it, and every reason that prevents it."""
+    """Return whether a row can run on an installation, which servers to start, and every reason why it cannot."""
     known = known_needs().get(row.task_id)
     needed = _needed(row, known, place.catalog)
     enabled = {split[0] for tool in row.enabled_tools if (split := place.catalog.split(tool))}
@@ -119,7 +119,7 @@ def _needed(row: Row, known: Needs | None, servers: ServerCatalog) -> tuple[str,
 
 
 def problems_of(name: str, spec: ServerSpec | None, place: AtlasInstallation) -> Iterator[str]:
-    """Yield every reason why a server cannot run in a place. Each reason says how to fix it."""
+    """Yield every reason why a server cannot run on an installation. Each reason says how to fix it."""
     if spec is None:
         yield f"server {name} {place.catalog.unavailable.get(name, 'is unknown; own_servers can name it')}"
         return

@@ -19,7 +19,7 @@ SERVERS_VARIABLE = "LHAW_RECORD_MCP_SERVERS"
 COMPLETE_MARK = "complete"
 STAND_IN_SUFFIX = " (stand-in)"
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
-"""What every confined server sees of this machine."""
+"""The folders of this machine that every confined server can read."""
 _LANGUAGE = re.compile(r"/bin/(python[0-9.]*t?|node(js)?)$")
 
 
@@ -30,7 +30,7 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     program is used, as npx would. ``is_core`` marks the servers that the live tasks and tests need, which are installed
     by default. Values of ``arguments`` and ``variables`` may refer to credentials in environment variables as
     ``${NAME}``. These are filled in when the server is started and are never part of a digest or a file. ``folder`` and
-    ``readable`` are those of a server of one's own (:mod:`mcp_atlas.own_servers`).
+    ``readable`` are only set for the user's own servers (:mod:`mcp_atlas.own_servers`).
     """
 
     kind: Literal["pip", "npm", "stand_in", "own"]
@@ -48,7 +48,7 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The command line of a server of one's own, as written."""
+        """The command line of a user's own server, as written."""
         return (self.program, *self.arguments)
 
     @property
@@ -64,7 +64,7 @@ class PythonEnvironment(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class ContainerServers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The servers of the published container, and the variables of those that are not in the catalog otherwise."""
+    """The servers of the published container, with the variables of servers that have no ``ServerSpec``."""
 
     servers: tuple[str, ...]
     variables: dict[str, tuple[str, ...]]
@@ -192,13 +192,13 @@ def runtime_roots(spec: ServerSpec, directory: Path) -> list[Path]:
 
 
 def own_program(spec: ServerSpec) -> Path | None:
-    """Return the program of a server of one's own: a file of its folder, or one on PATH. None if there is neither."""
+    """Return the program of a user's own server, from the server's folder or else from PATH, or None."""
     found = _own_file(spec, spec.program) or shutil.which(spec.program)
     return Path(found).absolute() if found else None
 
 
 def unreadable_program(spec: ServerSpec) -> Path | None:
-    """Return the program of a server of one's own where nothing that the server may read holds it, else None."""
+    """Return the program of a user's own server if the server may not read it, else None."""
     program = own_program(spec)
     if program is None:
         return None
@@ -221,13 +221,13 @@ def _homes(program: Path | None) -> Iterator[Path]:
 
 
 def _own_file(spec: ServerSpec, word: str) -> Path | None:
-    """Return the file that a word of a command names in the folder of its server, or None."""
+    """Return the file in the server's folder that a word of its command names, or None."""
     assert spec.folder is not None
     return spec.folder / word if is_file_of(spec.folder, word) else None
 
 
 def is_file_of(folder: Path, word: str) -> bool:
-    """Return whether a word of a command names a file by its path from a folder."""
+    """Return whether a word of a command is the relative path of a file in a folder."""
     return not Path(word).is_absolute() and (folder / word).is_file()
 
 

@@ -48,7 +48,7 @@ class TacBenchmark(Benchmark):
     """The tasks of a folder of published task folders.
 
     Args:
-        options: Where folders, images and services are.
+        options: The options of the experiment file.
         judge: The model that evaluators and simulated colleagues ask, or None.
     """
 
@@ -127,16 +127,14 @@ class TacBenchmark(Benchmark):
         return []
 
     def system_prompt(self) -> str:
-        """Return what agents are told about the company.
+        """Return the system prompt, which describes the company and has the logins.
 
-        It includes logins, because the agents are not logged in for them.
-
-        The original benchmark logs its agents in before they start.
+        Agents need the logins because, unlike in the original benchmark, they are not logged in before they start.
         """
         return self._told("system.md")
 
     def program_prompt(self) -> str:
-        """Return what programs are told about the company, logins included."""
+        """Return the prompt for agent programs, which describes the company and has the logins."""
         return self._told("program.md")
 
     def _told(self, name: str) -> str:
@@ -155,7 +153,7 @@ class TacBenchmark(Benchmark):
         return read_reference(Path(self._options.references), task_id) if self._options.references else None
 
     def memory_mb(self, task_id: str, sandbox_mb: int) -> int:
-        """Return the memory of all containers of a trial together, in MiB."""
+        """Return the total memory of a trial's containers, in MiB."""
         services = self._published[task_id].services
         return memory_mb(self._options, services, sandbox_mb, has_model=self._judge is not None)
 
@@ -166,16 +164,14 @@ class TacBenchmark(Benchmark):
     def open(
         self, task: Task, settings: EnvironmentSettings, variant: Variant | None = None
     ) -> AbstractAsyncContextManager[TacEnvironment]:
-        """Open the task's container next to healthy services. The init script has run, and the evaluator is not
-        in it.
-        """
+        """Open the task's container with healthy services, after its init script, without the evaluator."""
         refuse_changed_environment(variant, self.name)
         published = self._published[task.task_id]
         prompt = variant.prompt if variant else task.prompt
         return CompanyOpening(task, published, self._options, self._model_variables(), prompt).open(settings)
 
     def _model_variables(self) -> dict[str, str]:
-        """Return the environment variables that tell an evaluator about its model, named as the images expect."""
+        """Return the environment variables with which the images configure the evaluator's model."""
         if self._judge is None:
             return {}
         return {

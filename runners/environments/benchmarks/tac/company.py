@@ -77,13 +77,11 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     async def check_undisturbed(self) -> None:
-        """Check that no container of the company was disturbed since the trial began, as ``check_undisturbed``
-        tells.
-        """
+        """Check that no container of the company was disturbed since the trial began."""
         await check_undisturbed(self.containers, self.at_start, "the company")
 
     async def _about(self, said: str) -> str:
-        """Return what is known about the containers, where one whose health address is in the text stands first."""
+        """Describe the containers' states. Containers whose health address is in the text come first."""
         if not self.containers:
             return "look at its container or host"
         guilty = [name for name, url in self.addresses.items() if url in said]
@@ -100,9 +98,7 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
 async def open_company(
     options: TacOptions, services: Sequence[str], image: str, room: MemoryBudget, images: Images
 ) -> AsyncIterator[Company]:
-    """Provide the company that a task needs. A company that we start is healthy when yielded, and removed at
-    the end.
-    """
+    """Open the company that a task needs. If we started it, it is healthy when yielded and removed at the end."""
     addresses = {name: options.health_of(name) for name in services}
     if not services:
         yield Company()
@@ -124,8 +120,8 @@ async def _started(
 ) -> Company:
     """Start every container, wait until the services are healthy, and prepare them.
 
-    The company's host is a container that passes the ports on, as the original's host does. Behind it every container
-    has its own address and its own name.
+    As in the original benchmark, one host forwards all ports. Here it is a container, and each service behind it has
+    its own address and name.
     """
     docker = await stack.enter_async_context(connected())
     specs = dict(_containers(options, addresses))
@@ -183,7 +179,7 @@ async def _config(spec: CompanyContainer) -> ServiceConfig:
 
 
 async def _ended(name: str, container: DockerMachine, limit_s: float) -> None:
-    """Wait until a container has done its work."""
+    """Wait until a container ends with exit code 0."""
     state = await container.state()
     with anyio.move_on_after(limit_s):
         while state.is_running or state.exit_code != 0:

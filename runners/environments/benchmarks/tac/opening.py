@@ -29,10 +29,7 @@ _SETUP: tuple[Literal["NET_RAW"], ...] = ("NET_RAW",)  # the published init scri
 
 
 def memory_mb(options: TacOptions, services: Sequence[str], sandbox_mb: int, *, has_model: bool) -> int:
-    """Return the memory of all containers of a trial together, in MiB.
-
-    They are the agent's, its browser, its company with the control server, and the route to the evaluator's model.
-    """
+    """Return the total memory of a trial's containers, in MiB: agent, browser, company, and model route."""
     parts = [sandbox_mb, options.browser.memory_mb if options.browser else 0]
     if services:
         parts.append(CONTROL.memory_mb)
@@ -44,12 +41,12 @@ def memory_mb(options: TacOptions, services: Sequence[str], sandbox_mb: int, *, 
 
 
 class CompanyOpening(msgspec.Struct, frozen=True):
-    """Everything needed to open one trial's container.
+    """Opens one trial's container.
 
     Args:
         task: The task.
         published: The task's published folder.
-        options: How the task's image is used.
+        options: The options of the benchmark.
         model: The environment variables that tell the evaluator about its model.
         prompt: The prompt for the agent.
     """
@@ -129,13 +126,13 @@ class CompanyOpening(msgspec.Struct, frozen=True):
         )
 
     async def _initialised(self, machine: DockerMachine, company: Company) -> dict[str, bytes]:
-        """Run the image's init script, check the services, take out the evaluator, and write the prompt.
+        """Run the init script, check the services, remove the evaluator, write the prompt.
 
-        Returns the folders that were taken out, as archives by path.
+        Returns the removed folders as archives, by path.
         """
         options = self.options
         await self._check_instruction(machine)
-        # Only simulated colleagues ask a model so early, and the agent could read what their processes were given.
+        # Only simulated colleagues need the model here, and the agent can read their processes' environment.
         model = self.model if self.published.colleagues else {}
         result = await machine.run(
             options.init,

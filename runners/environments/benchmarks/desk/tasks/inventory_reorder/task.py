@@ -219,7 +219,7 @@ def units_sold(parameters: Parameters, sales: Sequence[ItemSale], sku: str) -> i
 
 
 def _with_minimums(parameters: Parameters, shop: Shop) -> tuple[Supplier, ...]:
-    """Set one supplier's minimum a fifth above its order value, and the others at about half of theirs."""
+    """Set one supplier's minimum 20% above its order value, and the other minimums to about half."""
     packs = needed_packs(parameters, shop)
     minimums = [
         int(value_of(shop, item, packs) * (12 if place == _SHORT_SUPPLIER else 5) / 100 + 1) * 10
@@ -243,7 +243,7 @@ def _deliveries(chance: Random, parameters: Parameters, supplier: Supplier, plac
 
 
 def _sales(chance: Random, sku: str, warehouse: str) -> list[ItemSale]:
-    """Generate sales on about half of the days. They rise or fall over time, so that the period matters."""
+    """Generate sales on about half of the days, with a trend, so that the period matters."""
     usual, trend = chance.randrange(4, 26), chance.choice((-1, 1)) * chance.randrange(3, 9) / 10
     sales = []
     for place in range((_LAST_DAY - _FIRST_DAY).days + 1):
@@ -256,9 +256,9 @@ def _sales(chance: Random, sku: str, warehouse: str) -> list[ItemSale]:
 def _stock(
     chance: Random, parameters: Parameters, item: Item, warehouse: str, sold: int, day: dt.date, place: int
 ) -> Stock:
-    """Generate a stock that covers part of the demand, and only little of it for the first items.
+    """Generate stock that covers part of the demand, and only a small part for the first items.
 
-    The missing amount is never exactly a number of full packs, because a float rounding error could then add a pack.
+    The shortage is never a whole number of packs, because a float rounding error could then add a pack.
     """
     share = Fraction(chance.randrange(15, 170), 100) if place >= len(_SUPPLIERS) else Fraction(3, 10)
     reserved = chance.randrange(0, 30)
@@ -269,7 +269,7 @@ def _stock(
 
 
 def _older(stock: Sequence[Stock]) -> list[Stock]:
-    """Return the stock of a week earlier: mostly more, sometimes less because a delivery had not arrived yet."""
+    """Return last week's stock: mostly larger, sometimes smaller because a delivery had not arrived yet."""
     return [
         msgspec.structs.replace(row, on_hand=row.on_hand + 35 if place % 3 else max(row.reserved, row.on_hand - 40))
         for place, row in enumerate(stock)
