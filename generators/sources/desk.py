@@ -7,8 +7,13 @@ from lhaw_record.generators.sources.environment_files import sheets_text
 from lhaw_record.generators.sources.task_checks import CheckedSource, LocatedTask
 from lhaw_record.recorder.events.values import Severity
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-from lhaw_record.runners.environments.benchmarks.desk.task import DeskTask, desk_tasks, environment_variants
-from lhaw_record.runners.environments.benchmarks.variants_file import PassageEntry, segment_of
+from lhaw_record.runners.environments.benchmarks.desk.task import (
+    DeskTask,
+    PassageEntry,
+    desk_tasks,
+    environment_variants,
+)
+from lhaw_record.runners.environments.benchmarks.variants_file import segment_of
 
 
 class DeskSource(CheckedSource):

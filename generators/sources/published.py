@@ -10,7 +10,6 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.environments.benchmarks import harbor, swebench_pro, tac
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import refusal
 from lhaw_record.runners.environments.benchmarks.published import PublishedError, read_records
-from lhaw_record.runners.environments.benchmarks.variants_file import variants_of
 
 _NEVER_SHOWN = ("Dockerfile", ".dockerignore", "docker-compose.yaml")
 
@@ -64,7 +63,7 @@ def _harbor_task(folder: harbor.HarborTask) -> SourceTask:
     task = harbor.task_of(folder)
     return SourceTask(
         task=task,
-        variants=variants_of(folder.variants, task, str(folder.folder)),
+        variants=folder.hand_written(task),
         files=texts_of(files).files,
         checkpoint_notes="\n".join(f"{name}:\n{text}" for each in tests for name, text in _texts(each).items()),
         trajectory=tuple(

@@ -20,6 +20,7 @@ from lhaw_record.runners.agents.trial_record import BehaviourCounter, TrialOutco
 from lhaw_record.runners.base.budget import RunBudget, TrialSpending
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.injection import PlannedInjection, injection_action
+from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.base.recording import ObservedRecording, Recording
 from lhaw_record.runners.environments.benchmarks.protocol import (
     AskJudge,
@@ -155,8 +156,11 @@ class _Parts:
 
     @asynccontextmanager
     async def environment(self, store: StoreArtifact) -> AsyncIterator[Environment]:
-        runner, trial = self._runner, self._trial
-        async with runner.benchmark.open(trial.task, self._settings(store), trial.shown_variant) as opened:
+        benchmark, trial = self._runner.benchmark, self._trial
+        async with benchmark.open(trial.task, self._settings(store), trial.shown_variant) as opened:
+            if not isinstance(opened, Environment):
+                message = f"{benchmark.name} opens {type(opened).__name__}, which does not inherit from Environment"
+                raise SandboxBoundaryError(f"{message} (docs/own-tasks.md)", kind="open", is_retry_owed=False)
             yield opened
 
     def judge(self) -> AskJudge | None:

@@ -63,6 +63,8 @@ def _members(given: object, kind: type[Benchmark | Environment]) -> list[str]:
         value = getattr(given, name)
         if isinstance(getattr(kind, name), bool) and not isinstance(value, bool):
             problems.append(f"{name} is {value!r}; it must be True or False")
+        elif callable(getattr(kind, name)) and not callable(value):
+            problems.append(f"{name} must be a method")
     for name in sorted(own - declared):
         meant = get_close_matches(name, declared - own, n=1, cutoff=_ALIKE)
         problems += [f"it has {name!r}, which is never asked for; did you mean {each!r}?" for each in meant]

@@ -24,6 +24,8 @@ from lhaw_record.runners.environments.benchmarks.published import PublishedError
 from lhaw_record.runners.models.replay import ReferenceParameter
 
 VARIANTS = "variants.toml"
+_OF_SOLUTION = ("parameters", "written", "guesses", "alternatives", "derived")
+"""What a segment says of the task's solution, which is the same in all variants that remove its value."""
 _SEVERITIES = ("delete", "vaguify", "genericize", "decoy")
 Fill = Callable[[str], str]
 """Replaces the placeholders of a template."""
@@ -66,22 +68,6 @@ class SegmentEntry(_Table, frozen=True, kw_only=True):
     derived: tuple[tuple[int, str], ...] = ()
 
 
-class PassageEntry(_Table, frozen=True, kw_only=True):
-    """A passage that is once in the prompt, and what replaces it under each severity; None leaves it."""
-
-    text: str
-    delete: str | None = None
-    vaguify: str | None = None
-    genericize: str | None = None
-
-
-class RewrittenSegment(SegmentEntry, frozen=True, kw_only=True):
-    """A removable segment of the prompt, the passages to replace, and what goes wrong without it."""
-
-    failure_mode: str
-    passages: tuple[PassageEntry, ...]
-
-
 class Replacement(_Table, frozen=True, kw_only=True):
     """A passage that is once in the full prompt, and what is there instead."""
 
@@ -111,10 +97,9 @@ class VariantEntry(_Table, frozen=True, kw_only=True):
 
 
 class VariantsFile(_Table, frozen=True, kw_only=True):
-    """The content of the file: ``[[variants]]``, and ``[[segments]]`` from which variants are generated."""
+    """The content of the file: ``[[variants]]``."""
 
     variants: tuple[VariantEntry, ...] = ()
-    segments: tuple[RewrittenSegment, ...] = ()
 
 
 def variant_of(entry: VariantEntry, benchmark: str, task_id: str, prompt: str, fill: Fill = str) -> Variant:
@@ -147,38 +132,56 @@ def variant_of(entry: VariantEntry, benchmark: str, task_id: str, prompt: str, f
     )
 
 
-def variants_of(entries: Sequence[VariantEntry], task: Task, place: str) -> tuple[Variant, ...]:
+def variants_of(
+    entries: Sequence[VariantEntry], task: Task, place: str, prompt_name: str = "the prompt"
+) -> tuple[Variant, ...]:
     """Return the variants of a task of files, whose environment stays as it is, in the order of the file.
+
+    ``prompt_name`` is what messages call the task's prompt.
 
     Raises:
         PublishedError: A variant does not fit its task.
     """
-    variants = tuple(variant_of(entry, task.benchmark, task.task_id, task.prompt) for entry in entries)
     names = [entry.name for entry in entries]
-    for name, variant in zip(names, variants, strict=True):
-        problem = next(_problems(variant, task), "two have that name" if names.count(name) > 1 else None)
+    found = []
+    for entry in entries:
+        variant = variant_of(entry, task.benchmark, task.task_id, task.prompt)
+        is_twice = "two have that name" if names.count(entry.name) > 1 else None
+        problem = next(_problems(entry, variant, task, prompt_name), is_twice)
         if problem is not None:
-            raise PublishedError(f"{place}: variant {name!r}: {problem}")
-    return variants
+            raise PublishedError(f"{place}: variant {entry.name!r}: {problem}")
+        found.append(variant)
+    return tuple(found)
 
 
-def _problems(variant: Variant, task: Task) -> Iterator[str]:
+def _problems(entry: VariantEntry, variant: Variant, task: Task, prompt_name: str) -> Iterator[str]:
     if variant.severity not in _SEVERITIES:
         yield f"severity {variant.severity!r} is not one of {', '.join(_SEVERITIES)}"
-    if variant.fault or variant.environment_change:
-        yield "it changes the environment or has a fault, which a Harbor task cannot"
+    if entry.fault or entry.change or entry.arguments or entry.follow_up:
+        yield "it changes the environment or has a fault, which a task of files cannot"
     if not variant.segments:
         yield "it removes nothing; add [[variants.segments]]"
-    checkpoints = {each.checkpoint_id for each in task.checkpoints}
-    for segment in variant.segments:
-        if segment.value not in task.prompt:
-            yield f"the value {segment.value!r} is not in instruction.md to the letter"
-        if segment.value in variant.prompt:
-            yield f"its prompt still has the value {segment.value!r}"
-        for name in segment.checkpoint_refs:
-            if name not in checkpoints:
-                yield f"checkpoint_refs has {name!r}; the task's checkpoints are {', '.join(sorted(checkpoints))}"
+    for each in entry.replacements:
+        if (count := task.prompt.count(each.text)) != 1:
+            yield f"the passage {each.text!r} to replace is {count} times in {prompt_name}; it must be there once"
+    for number, segment in enumerate(variant.segments):
+        yield from _segment_problems(segment, variant.segments[:number], variant, task, prompt_name)
     yield from answer_problems(variant, task)
+
+
+def _segment_problems(
+    segment: Segment, earlier: Sequence[Segment], variant: Variant, task: Task, prompt_name: str
+) -> Iterator[str]:
+    if segment.value not in task.prompt:
+        yield f"the value {segment.value!r} is not in {prompt_name} to the letter"
+    if segment.value in variant.prompt:
+        yield f"its prompt still has the value {segment.value!r}"
+    if segment.revealed_after not in (None, *(each.segment_id for each in earlier)):
+        yield f"revealed_after has {segment.revealed_after!r}, which is no earlier segment of the variant"
+    checkpoints = {each.checkpoint_id for each in task.checkpoints}
+    for name in segment.checkpoint_refs:
+        if name not in checkpoints:
+            yield f"checkpoint_refs has {name!r}; the task's checkpoints are {', '.join(sorted(checkpoints))}"
 
 
 def segment_of(entry: SegmentEntry, segment_id: str, fill: Fill = str) -> Segment:
@@ -199,8 +202,18 @@ def segment_of(entry: SegmentEntry, segment_id: str, fill: Fill = str) -> Segmen
 
 
 def parameters_of(entries: Sequence[VariantEntry], fill: Fill = str) -> Iterator[ReferenceParameter]:
-    """Yield each removed value that has an expected question once; calls may depend on it."""
-    segments = {fill(each.value): each for entry in entries for each in entry.segments}
+    """Yield each removed value that has an expected question once; calls may depend on it.
+
+    Raises:
+        PublishedError: Two variants remove a value and say different things about its place in the solution.
+    """
+    segments: dict[str, SegmentEntry] = {}
+    for each in (segment for entry in entries for segment in entry.segments):
+        same = segments.setdefault(fill(each.value), each)
+        if any(getattr(same, name) != getattr(each, name) for name in _OF_SOLUTION):
+            raise PublishedError(
+                f"two segments with the value {fill(each.value)!r} differ in {', '.join(_OF_SOLUTION)}"
+            )
     for number, (value, each) in enumerate(segments.items(), start=1):
         if each.expected_questions:
             yield ReferenceParameter(

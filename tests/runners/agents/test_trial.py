@@ -56,7 +56,7 @@ class BrittleBenchmark(ListedBenchmark):
         """Open, or fail."""
         self.fail("open")
         self.settings = settings
-        yield BrittleEnvironment(self)
+        yield self.failures.get("opens") or BrittleEnvironment(self)
 
     def fail(self, place):
         """Raise what was ordered for a place."""
@@ -191,6 +191,18 @@ async def test_an_unreachable_model_fails_the_trial(tmp_path, kind, is_owed):
     """A model that never answers is missing data, retried only where that can help."""
     events, _ = await attempt(tmp_path, [ModelError("no", kind=kind, is_retryable=kind == "timeout")])
     assert (events[-1].boundary, events[-1].error_kind, events[-1].is_retry_owed) == ("model", kind, is_owed)
+
+
+async def test_what_is_no_environment_is_refused_by_its_name(tmp_path):
+    """A benchmark that opens something else is told so before the agent starts, and the trial is not owed again."""
+
+    class Lookalike:
+        """Has no base, so no defaults."""
+
+    events, _ = await attempt(tmp_path, [SUBMIT], opens=Lookalike())
+    failed = events[-1]
+    assert (failed.boundary, failed.error_kind, failed.is_retry_owed) == ("sandbox", "open", False)
+    assert "opens Lookalike, which does not inherit from Environment" in failed.message
 
 
 class BrokenSimulator:

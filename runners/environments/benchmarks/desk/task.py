@@ -13,7 +13,12 @@ from lhaw_record.recorder.events.values import Checkpoint, Variant
 from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import CheckpointNotMet, OfficeDeliverables
 from lhaw_record.runners.environments.benchmarks.desk.workspace_files import Files
 from lhaw_record.runners.environments.benchmarks.published import decoded_file
-from lhaw_record.runners.environments.benchmarks.variants_file import VARIANTS, VariantsFile, variant_of
+from lhaw_record.runners.environments.benchmarks.variants_file import (
+    VARIANTS,
+    SegmentEntry,
+    VariantsFile,
+    variant_of,
+)
 from lhaw_record.runners.environments.grading.grade import CheckpointResult, Grade
 
 _TASKS = Path(__file__).parent / "tasks"
@@ -26,6 +31,28 @@ def desk_tasks() -> tuple["DeskTask", ...]:
     return tuple(
         import_module(f"lhaw_record.runners.environments.benchmarks.desk.tasks.{name}.task").TASK for name in names
     )
+
+
+class PassageEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A passage that is once in the prompt, and what replaces it under each severity; None leaves it."""
+
+    text: str
+    delete: str | None = None
+    vaguify: str | None = None
+    genericize: str | None = None
+
+
+class RewrittenSegment(SegmentEntry, frozen=True, kw_only=True):
+    """A removable segment of the prompt, the passages to replace, and what goes wrong without it."""
+
+    failure_mode: str
+    passages: tuple[PassageEntry, ...]
+
+
+class DeskVariantsFile(VariantsFile, frozen=True, kw_only=True):
+    """A ``variants.toml`` that also has ``[[segments]]``, from which variants are generated."""
+
+    segments: tuple[RewrittenSegment, ...] = ()
 
 
 class DeskCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,9 +95,9 @@ class DeskTask(msgspec.Struct, frozen=True, kw_only=True):
         """Return the well-specified prompt of this instance."""
         return self.fill((self.folder / "prompt.md").read_text(encoding="utf-8")).strip()
 
-    def variants_file(self) -> VariantsFile:
+    def variants_file(self) -> DeskVariantsFile:
         """Return the hand-written variants, as templates."""
-        return decoded_file(self.folder / VARIANTS, VariantsFile)
+        return _variants_file(self.folder)
 
     def environment_digest(self) -> str:
         """Return the SHA-256 of the workspace's logical content, the same on every machine and library version."""
@@ -105,9 +132,15 @@ def environment_variants(task: DeskTask) -> tuple[Variant, ...]:
     return tuple(msgspec.structs.replace(each, origin="generated") for each in changed)
 
 
-def _variants(task: DeskTask) -> list[Variant]:
-    entries = task.variants_file().variants
-    return [variant_of(each, "desk", task.task_id, task.prompt(), task.fill) for each in entries]
+@cache
+def _variants_file(folder: Path) -> DeskVariantsFile:
+    return decoded_file(folder / VARIANTS, DeskVariantsFile)
+
+
+@cache
+def _variants(task: DeskTask) -> tuple[Variant, ...]:
+    prompt = task.prompt()
+    return tuple(variant_of(each, "desk", task.task_id, prompt, task.fill) for each in task.variants_file().variants)
 
 
 def grade_desk(left: OfficeDeliverables, task: DeskTask) -> Grade:

@@ -46,7 +46,7 @@ from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
 from lhaw_record.runners.environments.benchmarks.protocol import Artifact, Benchmark, Environment, EnvironmentSettings
 from lhaw_record.runners.environments.benchmarks.published import PublishedError
 from lhaw_record.runners.environments.benchmarks.refusals import decoded, docker_of, refuse_changed_environment
-from lhaw_record.runners.environments.benchmarks.variants_file import parameters_of, variant_of
+from lhaw_record.runners.environments.benchmarks.variants_file import parameters_of
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.program_sandbox import open_program_sandbox
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
@@ -155,11 +155,7 @@ class HarborBenchmark(Benchmark):
 
     def variants(self) -> Sequence[Variant]:
         """Return the variants of the tasks' own ``variants.toml``. Others are generated or imported."""
-        return [
-            variant_of(entry, self.name, task.task_id, task.prompt)
-            for task in self._tasks
-            for entry in self._folders[task.task_id].variants
-        ]
+        return [each for task in self._tasks for each in self._folders[task.task_id].hand_written(task)]
 
     def system_prompt(self) -> str:
         """Return what the agent is told about its container and tools."""

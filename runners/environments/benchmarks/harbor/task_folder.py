@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from lhaw_record.recorder.events.canonical_json import digest
-from lhaw_record.recorder.events.values import Checkpoint, Task
+from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
 from lhaw_record.recorder.writing.redaction import given_secrets
 from lhaw_record.runners.environments.benchmarks.harbor.compose import (
     COMPOSE,
@@ -30,7 +30,13 @@ from lhaw_record.runners.environments.benchmarks.harbor.compose import (
 )
 from lhaw_record.runners.environments.benchmarks.harbor.rewards import ONLY_REWARD
 from lhaw_record.runners.environments.benchmarks.published import PublishedError, decoded_file, read_text
-from lhaw_record.runners.environments.benchmarks.variants_file import VARIANTS, VariantEntry, VariantsFile, variants_of
+from lhaw_record.runners.environments.benchmarks.variants_file import (
+    VARIANTS,
+    VariantEntry,
+    VariantsFile,
+    variant_of,
+    variants_of,
+)
 
 BENCHMARK = "harbor"
 VERSION = "1"
@@ -214,6 +220,10 @@ class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
         prompts = (self.prompt, *self.later)
         return tuple(_step(self, table, prompt) for table, prompt in zip(self.config.steps, prompts, strict=True))
 
+    def hand_written(self, task: Task) -> tuple[Variant, ...]:
+        """Return the variants of the folder's ``variants.toml``, which was checked when it was read."""
+        return tuple(variant_of(each, task.benchmark, task.task_id, task.prompt) for each in self.variants)
+
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
         """The declared rewards, or the only one of ``reward.txt``, for every step."""
@@ -365,7 +375,7 @@ def _check_names(folder: Path, steps: Sequence[StepTable]) -> None:
 def _check_variants(folder: Path, entries: Sequence[VariantEntry], task: Task) -> None:
     """Check that variants fit their task, and that the solution has what ``written`` says, or masking hides nothing."""
     place = folder / VARIANTS
-    variants_of(entries, task, str(place))
+    variants_of(entries, task, str(place), INSTRUCTION)
     spellings = {each.written.encode() for entry in entries for each in entry.segments if each.written}
     below = [folder / "solution", *folder.glob(f"{STEPS}/*/solution")]
     files = [path.read_bytes() for each in below for path in each.rglob("*") if path.is_file()]

@@ -136,7 +136,7 @@ def _supervisor(command: list[str], file_mb: int) -> bytes:
 
 _PREFIX = "lhaw-mcp-"
 _LOCK = "lock"
-_MOUNTED = re.compile(rf"(?<![\w./-]){re.escape(DATA_MOUNT)}(?![\w.-])")
+MOUNTED = re.compile(rf"(?<![\w./-]){re.escape(DATA_MOUNT)}(?![\w.-])")
 
 
 def data_digest(folder: Path) -> str:
@@ -205,11 +205,6 @@ def translated(value: Any, old: re.Pattern[str], new: str) -> Any:
     if isinstance(value, list):
         return [translated(item, old, new) for item in value]
     return value
-
-
-def mount_pattern() -> re.Pattern[str]:
-    """Return a pattern that matches ``/data`` as a whole path, not inside another path."""
-    return _MOUNTED
 
 
 def remove_tree(root: Path) -> None:

@@ -15,8 +15,8 @@ from lhaw_record.runners.base.errors import GraderError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import grade_claims, grade_of
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import (
     DATA_MOUNT,
+    MOUNTED,
     confined,
-    mount_pattern,
     translated,
     unconfined,
 )
@@ -115,7 +115,7 @@ class McpAtlasEnvironment(Environment):
         offered = self._offered.get(name)
         if offered is None:
             return ToolResult(text=f"There is no tool {name!r} here.", is_error=True)
-        sent = arguments if self._data_at is None else translated(arguments, mount_pattern(), self._data_at)
+        sent = arguments if self._data_at is None else translated(arguments, MOUNTED, self._data_at)
         answer = await offered.server.call(offered.tool, sent)
         text = answer.text
         if self._data_at is not None:

@@ -202,6 +202,7 @@ async def test_what_does_not_inherit_is_named(monkeypatch):
         ("why_no_program", "x", "it has 'why_no_program', which is never asked for; did you mean 'why_no_programs'?"),
         ("secret", lambda self: frozenset({"s"}), "did you mean 'secrets'?"),
         ("has_own_images", "yes", "has_own_images is 'yes'; it must be True or False"),
+        ("reference", None, "reference must be a method"),
         ("bounds_it_grading", True, "did you mean 'bounds_its_grading'?"),
     ],
 )

@@ -29,6 +29,7 @@ synonyms = ["word to write"]
 written = "hello"
 guesses = ["bye"]
 """
+NOWHERE = 'replacements = [{ text = "nowhere", by = "x" }]'
 BROKEN = [
     (VARIANT.replace("the word hello", "the word bye"), "'the word bye' is not in instruction.md"),
     (VARIANT.replace("Write a word", "Write the word hello"), "its prompt still has the value"),
@@ -36,6 +37,14 @@ BROKEN = [
     (VARIANT.replace("written", "spelt"), "unknown key 'variants[0].segments[0].spelt'"),
     (VARIANT.replace("written", 'checkpoint_refs = ["c9"]\nwritten'), "the task's checkpoints are reward"),
     (VARIANT.replace('written = "hello"', 'written = "hullo"'), "written = 'hullo' is in no file of solution/"),
+    (VARIANT.replace("written", 'revealed_after = "S9"\nwritten'), "revealed_after has 'S9'"),
+    (VARIANT.replace('severity = "delete"', 'severity = "delete"\nfollow_up = "Now."'), "which a task of files cannot"),
+    (VARIANT.replace('severity = "delete"', 'severity = "delete"\narguments = { a = "b" }'), "a task of files cannot"),
+    (
+        VARIANT.replace('severity = "delete"', 'severity = "delete"\nreplacements = [{ text = "nowhere", by = "x" }]'),
+        "is 0 times",
+    ),
+    (VARIANT + '[[segments]]\nvalue = "hello"\n', "unknown key 'segments'"),
     (VARIANT + VARIANT, "two have that name"),
 ]
 
