@@ -13,7 +13,7 @@ from lhaw_record.generators.prompts.occurrences import SearchablePrompt
 from lhaw_record.generators.protocol import Removal, Rewriting
 from lhaw_record.recorder.events import FailedCheck
 from lhaw_record.recorder.events.values import Segment, Severity, Variant
-from lhaw_record.runners.users.simulated_user.answers import asked_segments
+from lhaw_record.runners.users.simulated_user.matcher import asked_segments
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
 _EXACT = ("number", "month", "colour")

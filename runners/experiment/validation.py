@@ -2,7 +2,7 @@
 
 Types and defaults are in ``tables.py`` and ``program.py``. Checks that need prices, API keys, a benchmark or a sandbox
 are in ``runners/runs/preflight.py``. A benchmark checks its own keys in its
-``options.py``, desk in its ``benchmark.py``.
+``benchmark.py``.
 """
 
 import re

@@ -9,7 +9,7 @@ from lhaw_record.runners.models.costs import reported_usage, token_count, usage_
 from lhaw_record.runners.models.failures import check_choice, in_band_error
 from lhaw_record.runners.models.limits import finish_reason_of
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.streams.reading import malformed, object_in
+from lhaw_record.runners.models.streams.joining import malformed, object_in
 
 TEXT_TYPES = frozenset({"text", "input_text", "output_text", "summary_text"})
 UNSEEN_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})  # sent back to the provider, but not text

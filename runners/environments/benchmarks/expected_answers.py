@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from lhaw_record.recorder.events.values import Segment, Task, Variant
-from lhaw_record.runners.users.simulated_user.answers import asked_segments
-from lhaw_record.runners.users.simulated_user.matcher import matching_segments, words_of_segment
+from lhaw_record.runners.users.simulated_user.matcher import asked_segments, matching_segments, words_of_segment
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
 _DANGLING_END = re.compile(r"[,;:(\[{-]$|\b(?:a|an|and|as|at|by|for|from|in|of|on|or|than|that|the|to|with)$")

@@ -40,7 +40,7 @@ from lhaw_record.runners.models.gateway.equality import (
 from lhaw_record.runners.models.gateway.served_replies import ReplyOccurrence, ServedReply
 from lhaw_record.runners.models.gateway.threads import Thread, ThreadKind, Threads
 from lhaw_record.runners.models.gateway.wires.protocol import WireRequest
-from lhaw_record.runners.models.streams.reading import fields
+from lhaw_record.runners.models.streams.joining import fields
 
 _LENGTH_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _TAKEN_OVER = 3

@@ -7,7 +7,7 @@ from lhaw_record.runners.models.chat_completions import text_of
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.wires.common import listed
 from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTurn, WireRequest
-from lhaw_record.runners.models.streams.reading import fields
+from lhaw_record.runners.models.streams.joining import fields
 
 EMBEDDINGS = "embeddings"
 """The last part of OpenAI's URL path for embeddings, and the thread under which they are recorded."""

@@ -36,7 +36,7 @@ from lhaw_record.runners.models.litellm_library import (
 from lhaw_record.runners.models.litellm_model import LitellmModel, said_limits
 from lhaw_record.runners.models.protocol import ModelError
 from lhaw_record.runners.models.provider_state import read_state, with_reasoning
-from lhaw_record.runners.models.streams.reading import fields
+from lhaw_record.runners.models.streams.joining import fields
 
 _TAKES_ALL = frozenset({OPENAI_COMPATIBLE, "openai", "hosted_vllm"})  # their servers reject unknown parameters
 _NOT_SENT = frozenset({"model", "stream", "stream_options"})

@@ -21,7 +21,7 @@ from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, 
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 from lhaw_record.runners.models.provider_state import with_reasoning
-from lhaw_record.runners.models.streams.reading import (
+from lhaw_record.runners.models.streams.joining import (
     DONE,
     MOST_REPLY_BYTES,
     USAGE_OPTION,

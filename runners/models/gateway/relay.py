@@ -13,7 +13,7 @@ from typing import Protocol
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.models.gateway.wires.common import event as written_event
 from lhaw_record.runners.models.gateway.wires.protocol import WireFormat, WireRequest
-from lhaw_record.runners.models.streams.reading import ReplyStream, StreamedEvent, StreamStep, is_generating
+from lhaw_record.runners.models.streams.joining import ReplyStream, StreamedEvent, StreamStep, is_generating
 
 
 class Outlet(Protocol):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.reading import DONE, Body, StreamStep, fields, object_in
+from lhaw_record.runners.models.streams.joining import DONE, Body, StreamStep, fields, object_in
 
 _TEXTS = frozenset({"content", "refusal", "reasoning", "reasoning_content"})
 _PASS, _TOKEN = StreamStep(), StreamStep(has_token=True)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.reading import Body, StreamStep, fields, object_in
+from lhaw_record.runners.models.streams.joining import Body, StreamStep, fields, object_in
 
 
 class GeminiStream:

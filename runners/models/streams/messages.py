@@ -3,7 +3,7 @@
 import msgspec
 
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.reading import Body, StreamStep, fields, malformed, object_in
+from lhaw_record.runners.models.streams.joining import Body, StreamStep, fields, malformed, object_in
 
 _PASS, _TOKEN, _DECISIVE = StreamStep(), StreamStep(has_token=True), StreamStep(is_decisive=True)
 _APPENDED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}

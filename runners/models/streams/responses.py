@@ -1,7 +1,7 @@
 """Streams of OpenAI's Responses: events about items; the last event repeats the whole response."""
 
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.reading import Body, StreamStep, fields
+from lhaw_record.runners.models.streams.joining import Body, StreamStep, fields
 
 OWN_TOOLS = {  # calls of tools that the provider defines and the client runs
     "apply_patch_call": "operation",

@@ -16,8 +16,7 @@ from lhaw_record.runners.models.exchanges import Handle
 from lhaw_record.runners.models.protocol import ModelError
 from lhaw_record.runners.models.streams.chat import ChatStream
 from lhaw_record.runners.models.streams.gemini import GeminiStream
-from lhaw_record.runners.models.streams.messages import MessagesStream
-from lhaw_record.runners.models.streams.reading import (
+from lhaw_record.runners.models.streams.joining import (
     USAGE_OPTION,
     Body,
     ReplyStream,
@@ -27,6 +26,7 @@ from lhaw_record.runners.models.streams.reading import (
     is_generating,
     joined_reply,
 )
+from lhaw_record.runners.models.streams.messages import MessagesStream
 from lhaw_record.runners.models.streams.responses import ResponsesStream
 
 _STREAMS: dict[str, Callable[[], ReplyStream]] = {

@@ -1,7 +1,6 @@
 """Chooses the simulated user's answer: ``exact`` gives what was asked for, ``dump`` gives everything.
 
-Both are deterministic and need no model. The author of a variant lists which questions ask for which segment. A
-question that equals one of them, apart from politeness and articles, needs no guessing; all others go to the matcher.
+Both are deterministic and need no model. ``matcher.py`` says what a question asks for.
 
 The sentences are in ``data/user/answers.toml``: one per kind of segment, and a fixed deferral for a question that is
 about none of the removed segments. The ``llm`` simulator is in ``llm.py``.
@@ -17,18 +16,9 @@ from lhaw_record.recorder.events import RevealedSegment
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.text.normalization import normalize
-from lhaw_record.runners.users.simulated_user.lexicon import sentences, words
-from lhaw_record.runners.users.simulated_user.matcher import matching_segments
+from lhaw_record.runners.users.simulated_user.matcher import asked_segments
 from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKnowledge
 
-_FEWEST_WORDS = 3
-_POLITE = re.compile(
-    r"^(?:(?:and|so|also|ok|okay|hi|hello|thanks|sorry|just|please|kindly|quick question|one question)\b[\s,:-]*"
-    r"|(?:could|can|would|will) you (?:please |kindly )?(?:tell me|clarify|confirm|specify|let me know|say)\b[\s,:-]*"
-    r"|(?:please )?(?:tell me|clarify|let me know)\b[\s,:-]*"
-    r"|i (?:need|want|would like) to know\b[\s,:-]*)+"
-)
-_UNSAID = frozenset({"a", "an", "the", "please", "exactly"})
 _ARTICLE = re.compile(r"^(?:the|an?) ")
 
 
@@ -116,37 +106,3 @@ def _sentence(segment: Segment) -> str:
     filled = template.replace("{value}", segment.value)
     sentence = filled[:-1] if segment.value.endswith((".", "!", "?")) else filled
     return sentence if segment.decoy is None or is_about_authority(segment) else f"{templates['correction']} {sentence}"
-
-
-def asked_segments(question: str, context: str, knowledge: UserKnowledge) -> tuple[str, ...]:
-    """Return the ids of the removed segments that a question asks for, in the order of ``knowledge.removed``."""
-    asked = sentences(question)
-    normal = [_normal(sentence) for sentence in asked]
-    found: set[str] = set()
-    is_known = [False] * len(asked)
-    for expected in knowledge.expected:
-        for wanted in expected.questions:
-            for found_at in _positions(tuple(_normal(sentence) for sentence in sentences(wanted)), normal):
-                found.add(expected.segment_id)
-                is_known[found_at] = [True] * (found_at.stop - found_at.start)
-    rest = [sentence for sentence, known in zip(asked, is_known, strict=True) if not known]
-    if rest:
-        around = " ".join((context, *(sentence for sentence, known in zip(asked, is_known, strict=True) if known)))
-        found.update(matching_segments(" ".join(rest) if found else question, around, knowledge.removed))
-    return tuple(segment.segment_id for segment in knowledge.removed if segment.segment_id in found)
-
-
-def _positions(wanted: tuple[tuple[str, ...], ...], asked: list[tuple[str, ...]]) -> list[slice]:
-    """Return where an expected question's sentences occur consecutively.
-
-    An expected question of fewer than three words only matches if it is all that was asked.
-    """
-    length = len(wanted)
-    if sum(map(len, wanted)) < _FEWEST_WORDS and length != len(asked):
-        return []
-    return [slice(at, at + length) for at in range(len(asked) - length + 1) if tuple(asked[at : at + length]) == wanted]
-
-
-def _normal(sentence: str) -> tuple[str, ...]:
-    """Return the words of a sentence without case, punctuation, articles and polite phrases."""
-    return tuple(word for word in words(_POLITE.sub("", sentence.lower())) if word not in _UNSAID)

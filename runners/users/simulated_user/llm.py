@@ -21,11 +21,11 @@ from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema
 from lhaw_record.runners.users.simulated_user.answers import (
     DumpSimulator,
     ExactSimulator,
-    asked_segments,
     is_about_authority,
     reveals,
 )
 from lhaw_record.runners.users.simulated_user.lexicon import sentences
+from lhaw_record.runners.users.simulated_user.matcher import asked_segments
 from lhaw_record.runners.users.simulated_user.protocol import AskModel, UserAnswer, UserKnowledge, UserSimulator
 
 _WORD = re.compile(r"\w+")

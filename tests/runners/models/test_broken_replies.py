@@ -19,7 +19,7 @@ from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError, ModelRequest
 from lhaw_record.runners.models.streams.chat import ChatStream
-from lhaw_record.runners.models.streams.reading import EventReader, add_to, joined_reply
+from lhaw_record.runners.models.streams.joining import EventReader, add_to, joined_reply
 from tests.runners.models.gateway.rigs import Rig
 from tests.runners.models.gateway.shapes import TASK, chat, messages, responses, user
 from tests.runners.models.gateway.streams import BASES, PATHS, STREAMS
@@ -125,8 +125,8 @@ async def test_a_whole_reply_counts_however_its_connection_ends(wire, route, end
             server.may_end.set()
         return step
 
-    monkeypatch.setattr("lhaw_record.runners.models.streams.reading.LONGEST_REST_S", 0.05)
-    monkeypatch.setattr("lhaw_record.runners.models.streams.reading.add_to", read)
+    monkeypatch.setattr("lhaw_record.runners.models.streams.joining.LONGEST_REST_S", 0.05)
+    monkeypatch.setattr("lhaw_record.runners.models.streams.joining.add_to", read)
     async with server.serving() as address:
         server.body, server.ending = b"".join(events), ending
         server.may_end.clear()
@@ -138,8 +138,8 @@ async def test_a_whole_reply_counts_however_its_connection_ends(wire, route, end
 
 async def test_a_whole_reply_waits_no_longer_than_its_request_may_take(monkeypatch):
     """Where the time of a request ends before the wait for what may follow a whole reply, the reply is not lost."""
-    monkeypatch.setattr("lhaw_record.runners.models.streams.reading.LONGEST_REST_S", 3600.0)
-    monkeypatch.setattr("lhaw_record.runners.models.streams.reading.LEFT_S", 299.9)
+    monkeypatch.setattr("lhaw_record.runners.models.streams.joining.LONGEST_REST_S", 3600.0)
+    monkeypatch.setattr("lhaw_record.runners.models.streams.joining.LEFT_S", 299.9)
 
     async def pieces():
         for event in stream_of("chat"):

@@ -9,7 +9,7 @@ from lhaw_record.runners.models.chat_completions import read_chat, refusal_in
 from lhaw_record.runners.models.gateway.wires.common import event, input_of, openai_error
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.streams.reading import fields
+from lhaw_record.runners.models.streams.joining import fields
 
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier")
 DONE = b"data: [DONE]\n\n"

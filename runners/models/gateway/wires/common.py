@@ -9,7 +9,7 @@ from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.models.chat_completions import named
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.wires.protocol import Body, Memory, RequestTurn, TurnPosition, WireRequest
-from lhaw_record.runners.models.streams.reading import fields, malformed, object_in
+from lhaw_record.runners.models.streams.joining import fields, malformed, object_in
 
 _DICT = frozenset({dict})
 _ERROR_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}

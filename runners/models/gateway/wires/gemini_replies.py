@@ -10,7 +10,7 @@ from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
 from lhaw_record.runners.models.limits import finish_reason_of
 from lhaw_record.runners.models.protocol import ModelReply
 from lhaw_record.runners.models.streams.gemini import parts_of
-from lhaw_record.runners.models.streams.reading import fields, malformed, object_in
+from lhaw_record.runners.models.streams.joining import fields, malformed, object_in
 
 _OWN_REASONS = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "refusal": "SAFETY"}
 _STATUSES = {

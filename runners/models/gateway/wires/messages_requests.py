@@ -12,7 +12,7 @@ from lhaw_record.runners.models.gateway.wires.common import keep_nothing as keep
 from lhaw_record.runners.models.gateway.wires.common import whole_already as whole
 from lhaw_record.runners.models.gateway.wires.common import with_model as addressed
 from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, RequestTurn, TurnPosition, WireRequest
-from lhaw_record.runners.models.streams.reading import fields
+from lhaw_record.runners.models.streams.joining import fields
 
 __all__ = ["addressed", "from_openai", "inserted", "keep", "read", "to_openai", "whole"]
 

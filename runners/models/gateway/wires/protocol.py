@@ -11,7 +11,7 @@ import msgspec
 
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
 from lhaw_record.runners.models.protocol import ModelReply
-from lhaw_record.runners.models.streams.reading import ReplyStream
+from lhaw_record.runners.models.streams.joining import ReplyStream
 
 Body = dict[str, Any]
 ToolKind = Literal["function", "custom", "provider"]

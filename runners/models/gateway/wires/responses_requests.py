@@ -19,7 +19,7 @@ from lhaw_record.runners.models.gateway.wires.protocol import (
     TurnPosition,
     WireRequest,
 )
-from lhaw_record.runners.models.streams.reading import fields
+from lhaw_record.runners.models.streams.joining import fields
 from lhaw_record.runners.models.streams.responses import OWN_TOOLS
 
 __all__ = [

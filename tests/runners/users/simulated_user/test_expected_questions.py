@@ -8,7 +8,8 @@ from lhaw_record.recorder.events.values import ExpectedQuestions
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, environment_variants
 from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems
-from lhaw_record.runners.users.simulated_user.answers import ExactSimulator, asked_segments
+from lhaw_record.runners.users.simulated_user.answers import ExactSimulator
+from lhaw_record.runners.users.simulated_user.matcher import asked_segments
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 from tests.runners.users.simulated_user.people import BOUND, NAME, OTHER_QUESTION, knowing
 
