@@ -128,7 +128,7 @@ async def on_missing(request: Request, _: Exception) -> Response:
 
 
 async def on_wrong_method(request: Request, _: Exception) -> Response:
-    """RequestHandler a request with an unsupported HTTP method. The reply lists the supported methods."""
+    """Refuse a request with an unsupported HTTP method. The reply lists the supported methods."""
     message = f"{request.url.path} does not support {request.method}; /openapi.json lists the methods"
     reply = refused(DaemonRefusal(message, kind="wrong_method", status=405))
     here = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
