@@ -18,6 +18,7 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.base.text.fields import shallow_json
 from lhaw_record.runners.models.costs import is_understood, reported_usage, usage_in
 from lhaw_record.runners.models.protocol import ModelReply
 
@@ -100,7 +101,7 @@ def plain_call_id(call_id: str) -> str:
 
 def _decoded(body: bytes | None) -> Body:
     try:
-        reply = msgspec.json.decode(body or b"{}")
+        reply = msgspec.json.decode(shallow_json(body or b"{}"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     return reply if isinstance(reply, dict) else {}
