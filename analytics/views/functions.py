@@ -52,7 +52,7 @@ def trimmed_arguments(arguments_json: str) -> str:
     """
     try:
         value = msgspec.json.decode(arguments_json)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return arguments_json.strip()
     return canonical_json(_trim(value)).decode()
 

@@ -36,7 +36,7 @@ def _arguments(arguments_json: str) -> str:
     """Return the arguments of a call as ``name=value``, a single argument without its name, and invalid JSON as is."""
     try:
         arguments = json.loads(arguments_json)
-    except ValueError:
+    except (ValueError, RecursionError):
         return arguments_json
     if not isinstance(arguments, dict):
         return arguments_json

@@ -129,7 +129,7 @@ class _Style:
         plain = f"{call.call_id}: {call.name} {call.arguments_json}"
         try:
             arguments = json.loads(call.arguments_json)
-        except ValueError:
+        except (ValueError, RecursionError):
             return self(plain)
         if not isinstance(arguments, dict) or not takes_colours(self._out):
             return self(plain)

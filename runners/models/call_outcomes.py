@@ -18,15 +18,15 @@ import msgspec
 from lhaw_record.recorder.events import ModelFailed, ModelResponded, Reasoning, RepliedToolCall
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.model import Role
-from lhaw_record.runners.base.conversation.ending import CONTENT_FILTER, CONTEXT_WINDOW, ENDLESS_REPLY
+from lhaw_record.runners.base.conversation.ending import CONTENT_FILTER, CONTEXT_WINDOW, ENDLESS_REPLY, UNKNOWN_ENDING
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, tool_to_wire
 from lhaw_record.runners.models.exchanges import wire_facts
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 
-REFUSED_KINDS = frozenset({"bad_request", CONTEXT_WINDOW, CONTENT_FILTER, "cut_reply"})
+REFUSED_KINDS = frozenset({"bad_request", CONTEXT_WINDOW, CONTENT_FILTER, "cut_reply", UNKNOWN_ENDING})
 """Kinds for which the model rejects the trial's request or truncates its reply; a retry would end the same way.
 
-For the agent's model, all but ``bad_request`` end the trial and are graded.
+For the agent's model, the two limits and a cut reply end the trial and are graded.
 """
 FINAL_KINDS = REFUSED_KINDS | {"authentication", ENDLESS_REPLY}
 """Failures that the run itself cannot fix. A later run may have another API key."""

@@ -1,13 +1,14 @@
 """Parses chat completions of any provider or litellm: content texts, tool calls, and whole replies."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
+from lhaw_record.runners.models.endings import is_of_known_wire, refusal_in, with_ending
 from lhaw_record.runners.models.failures import check_choice, in_band_error
-from lhaw_record.runners.models.limits import finish_reason_of
 from lhaw_record.runners.models.protocol import ModelReply
 from lhaw_record.runners.models.streams.joining import malformed, object_in
 
@@ -16,8 +17,16 @@ UNSEEN_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})  # sent
 _VOLATILE = frozenset({"cache_control", "id", "status"})  # agents move, drop and rewrite these
 
 
-def read_chat(body: Mapping[str, Any], model: str = "the provider") -> ModelReply:
-    """Parse a provider's reply. Only the first choice counts."""
+def read_chat(
+    body: Mapping[str, Any], model: str = "the provider", own: Mapping[str, Any] = MappingProxyType({})
+) -> ModelReply:
+    """Parse a provider's reply, or litellm's form of it. Only the first choice counts.
+
+    Args:
+        body: The reply as a chat completion.
+        model: The model's name, for messages.
+        own: The provider's own body, which says why the reply ended. Empty if it is the same or not known.
+    """
     if body.get("error"):
         raise in_band_error(body["error"], model)
     choices = body.get("choices")
@@ -30,16 +39,14 @@ def read_chat(body: Mapping[str, Any], model: str = "the provider") -> ModelRepl
     if not all(call.name for call in calls):
         raise malformed("a tool call has no name")
     usage = usage_in(body)
-    extra = choice.get("provider_specific_fields") or {}
-    native = choice.get("native_finish_reason") or extra.get("native_finish_reason")  # set by a router or a library
     message = Message(
         role="assistant",
         content=text_of(wire.get("content"), "") or refusal_in(wire) or "",
         tool_calls=calls,
     )
-    return ModelReply(
+    reply = ModelReply(
         message=message,
-        finish_reason=finish_reason_of(choice.get("finish_reason"), native, has_refused=refusal_in(wire) is not None),
+        finish_reason="",
         usage=reported_usage(
             token_count(usage.get("prompt_tokens")),
             token_count(usage.get("completion_tokens")),
@@ -48,12 +55,7 @@ def read_chat(body: Mapping[str, Any], model: str = "the provider") -> ModelRepl
         ),
         served_model=body.get("model") or None,
     )
-
-
-def refusal_in(message: Mapping[str, Any]) -> str | None:
-    """Return the refusal text, which litellm moves out of its own field, or None."""
-    extra = message.get("provider_specific_fields") or {}
-    return message.get("refusal") or extra.get("refusal") or None
+    return with_ending(reply, own if is_of_known_wire(own) else body, model)
 
 
 def read_call(wire: Mapping[str, Any]) -> ToolCall:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from lhaw_record.runners.base.conversation.actions import decoded_arguments
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, to_wire
 from lhaw_record.runners.models.provider_state import replayed
 
@@ -100,8 +101,5 @@ def _wire_message(message: Message, *, is_marked: bool) -> dict[str, Any]:
 def _acceptable_arguments(arguments_json: str) -> str:
     if not arguments_json.strip():
         return "{}"  # some models write an empty string for a tool without parameters
-    try:
-        is_object = isinstance(json.loads(arguments_json), dict)
-    except ValueError:
-        is_object = False
+    is_object = decoded_arguments(arguments_json) is not None
     return arguments_json if is_object else json.dumps({"malformed_arguments": arguments_json})

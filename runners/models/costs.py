@@ -106,8 +106,13 @@ def cost_usd(price: Price, usage: Usage) -> float | None:
     return millionths / 1_000_000
 
 
-def failed_usage(error: ModelError, price: Price | None) -> Usage | None:
-    """Return the known usage of a failed request whose reply may be lost: a cost of 0 if the model is free."""
+def failed_usage(error: ModelError, price: Price | None, cost: float | None = None) -> Usage | None:
+    """Return the known usage of a failed request whose reply may be lost: a cost of 0 if the model is free.
+
+    A reply that ended for no reason of the agent's has reported its tokens, which may have a known cost in USD.
+    """
+    if error.usage is not None and error.usage.input_tokens is not None:
+        return error.usage if cost is None else msgspec.structs.replace(error.usage, cost_usd=cost)
     if price is None or error.exchange is None or error.http_status is not None:
         return None
     unreported = Usage(input_tokens=None, output_tokens=None, cached_input_tokens=None)

@@ -7,6 +7,7 @@ of the CPU time per call that httpx takes.
 
 import asyncio
 import hashlib
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,9 +22,12 @@ import msgspec
 
 from lhaw_record.recorder.events import ArtifactStored, Wire
 from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.runners.base.text.fields import MOST_LEVELS, most_nesting, shallow_json
 from lhaw_record.runners.experiment.values import WireMode
 
 _JSON = "application/json"
+_ARGUMENTS = re.compile(rb'("arguments"\s*:\s*)("(?:[^"\\]|\\.)*")', re.DOTALL)
+_OF_A_BODY = frozenset({"content-length", "content-encoding", "content-type", "transfer-encoding"})
 _RECORDED_ASIDE = frozenset({"headers", "added_parameters", "dropped_parameters", "dropped_tools", "deferred_tools"})
 _CONVERSATION = frozenset(
     {"model", "messages", "system", "input", "instructions", "contents", "system_instruction", "tools"}
@@ -182,9 +186,34 @@ def _reporting(handle: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, A
         exchange.received_media_type = _media_type(response.headers)
         response.stream = _reported_stream(response, exchange)
         response.extensions["exchange"] = exchange
-        return response
+        if exchange.received_media_type != _JSON:
+            return response
+        await response.aread()
+        body = exchange.received or b""
+        return response if most_nesting(body) <= MOST_LEVELS else whole_response(response, body)
 
     return handle_async_request
+
+
+def whole_response(response: Any, body: bytes) -> Any:
+    """Return a response with this JSON in place of its own body, so that litellm can read it however deep it nests."""
+    import httpx
+
+    body = shallow_json(_ARGUMENTS.sub(_quoted_if_deep, body) if most_nesting(body) > MOST_LEVELS else body)
+
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _OF_A_BODY]
+    headers.append(("content-type", _JSON))
+    return httpx.Response(response.status_code, headers=headers, content=body, extensions=response.extensions)
+
+
+def _quoted_if_deep(found: re.Match[bytes]) -> bytes:
+    """Quote arguments that nest too deep: litellm decodes them, and reads the text of malformed ones."""
+    try:
+        text = msgspec.json.decode(found[2], type=str)
+    except msgspec.DecodeError:
+        return found[0]
+    is_deep = shallow_json(text.encode(), MOST_LEVELS) != text.encode()
+    return found[1] + msgspec.json.encode(msgspec.json.encode(text).decode()) if is_deep else found[0]
 
 
 def _media_type(headers: Any) -> str:

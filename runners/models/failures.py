@@ -4,10 +4,9 @@ litellm reports a non-JSON body, a dropped connection and a real HTTP 500 as the
 of causes shows the actual failure: a provider response, a transport error, or neither.
 
 Errors can also arrive inside a reply: if a provider fails after it has sent HTTP 200, the error is in the body.
-OpenRouter writes a top-level ``error``, or one in the first choice, with ``finish_reason`` "error"
+OpenRouter writes a top-level ``error``, or one in the first choice
 (openrouter.ai/docs/api/reference/errors-and-debugging). Anthropic writes ``{"type": "error"}``, and the Responses API
-``"status": "failed"``. litellm turns that finish reason into "stop" with an empty text, which would be blamed on the
-agent.
+``"status": "failed"``.
 """
 
 import os
@@ -21,8 +20,8 @@ import msgspec
 
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.runners.base.conversation.ending import ENDLESS_REPLY
+from lhaw_record.runners.models.endings import limit_in, limit_in_error
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers, retry_after_s
-from lhaw_record.runners.models.limits import limit_in, limit_in_error
 from lhaw_record.runners.models.litellm_library import litellm_library
 from lhaw_record.runners.models.protocol import ModelError
 
@@ -253,9 +252,8 @@ def check_choice(choice: Mapping[str, Any], model: str = "the provider") -> None
     """Raise ModelError if a chat completion choice is an error, in the provider's form or litellm's."""
     extra = choice.get("provider_specific_fields") or {}
     error = choice.get("error") or extra.get("error")
-    reasons = (choice.get("finish_reason"), extra.get("native_finish_reason"))
-    if error or "error" in reasons:
-        raise in_band_error(error or {"message": 'its finish_reason is "error"'}, model)
+    if error:
+        raise in_band_error(error, model)
 
 
 def _status(word: Any) -> int | None:

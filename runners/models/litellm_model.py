@@ -21,6 +21,7 @@ from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.chat_completions import read_chat
 from lhaw_record.runners.models.chat_messages import agent_marks, wire_messages, with_pictures
 from lhaw_record.runners.models.costs import cost_usd, failed_usage, is_understood, listed_cost_usd, reported_usage
+from lhaw_record.runners.models.endings import finish_reason_in, is_of_known_wire
 from lhaw_record.runners.models.endpoints.door import Door, door_of
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
 from lhaw_record.runners.models.exchanges import Exchange, watching
@@ -127,6 +128,8 @@ class LitellmModel(HostedModel):
                 return stream.failure
             status = exchanges[-1].http_status if exchanges else None
             is_accepted = status is not None and status < 400
+            if is_accepted and (failed := _failed_ending(exchanges[-1], self.name)) is not None:
+                return failed
             return to_model_error(error, model=self.name, secrets=[self.api_key or ""], is_accepted=is_accepted)
 
         is_generating = stream.is_generating if stream is not None else lambda _: False
@@ -165,7 +168,8 @@ class LitellmModel(HostedModel):
                 if failed.kind == "timeout" and failed.http_status is None:
                     self._silent.add(conversation_digest(messages))
                 failed.exchange = exchanges[-1] if exchanges else None
-                failed.usage = failed_usage(failed, self.price)
+                cost = self.cost_usd(failed.usage, {}) if failed.usage else None
+                failed.usage = failed_usage(failed, self.price, cost)
                 raise failed from (error.__cause__ if failed is error else error)
             if self._silent:
                 self._silent.discard(conversation_digest(messages))
@@ -233,12 +237,24 @@ class LitellmModel(HostedModel):
         return arguments
 
 
+def _failed_ending(exchange: Exchange, model: str) -> ModelError | None:
+    """Return why a reply that litellm cannot read ended, if it ended for no reason of the agent's, or None."""
+    body = read_state(exchange.reply).body
+    try:
+        if is_of_known_wire(body):
+            finish_reason_in(body, model)
+    except ModelError as error:
+        return error
+    return None
+
+
 def to_reply(
     response: Any, *, model: str, conversation: Sequence[Message], exchange: Exchange | None = None
 ) -> ModelReply:
     """Convert litellm's response into a reply, without its cost."""
-    reply = read_chat(response.model_dump(exclude_none=True), model)
-    state = read_state(exchange.reply if exchange else None, response.choices[0].message)
+    parsed = response.choices[0].message if response.choices else None
+    state = read_state(exchange.reply if exchange else None, parsed)
+    reply = read_chat(response.model_dump(exclude_none=True), model, state.body)
     calls = [
         ToolCall(
             call_id=plain_call_id(call.call_id),

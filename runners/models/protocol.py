@@ -53,7 +53,7 @@ class ModelError(Exception):
     Args:
         message: What happened, without secrets.
         kind: One of rate_limit, timeout, server_error, malformed_reply, connection, authentication, context_window,
-            content_filter, endless_reply, bad_request, endpoint_down, interrupted or other.
+            content_filter, endless_reply, unknown_ending, bad_request, endpoint_down, interrupted or other.
         is_retryable: Whether the same request may succeed later.
         http_status: The HTTP status that the provider sent, if any.
         retry_after_s: The seconds that the provider asked us to wait, if it did.

@@ -18,6 +18,7 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.base.text.fields import shallow_json
 from lhaw_record.runners.models.costs import is_understood, reported_usage, usage_in
 from lhaw_record.runners.models.protocol import ModelReply
 
@@ -28,11 +29,12 @@ _SIGNATURE_IN_ID = "__thought__"  # litellm appends the signature of a Gemini ca
 
 
 class ReplyState(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider's reply beyond text and tool calls. ``usage`` is its usage object, or empty if not seen."""
+    """A provider's reply beyond text and tool calls. ``usage`` is its usage object, and ``body`` all of it, if seen."""
 
     reasoning_text: str | None = None
     provider_state_json: str | None = None
     usage: dict[str, Any] = msgspec.field(default_factory=dict)
+    body: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 def read_state(body: bytes | None, parsed: Any = None) -> ReplyState:
@@ -48,6 +50,7 @@ def read_state(body: bytes | None, parsed: Any = None) -> ReplyState:
         reasoning_text=text,
         provider_state_json=None if state is None else canonical_json(state).decode("utf-8", "replace"),
         usage=usage_in(reply),
+        body=reply,
     )
 
 
@@ -98,8 +101,8 @@ def plain_call_id(call_id: str) -> str:
 
 def _decoded(body: bytes | None) -> Body:
     try:
-        reply = msgspec.json.decode(body or b"{}")
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        reply = msgspec.json.decode(shallow_json(body or b"{}"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     return reply if isinstance(reply, dict) else {}
 

@@ -15,6 +15,7 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import CONDITIONS, Usage
+from lhaw_record.runners.base.conversation.actions import decoded_arguments
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, to_wire
 from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
 
@@ -234,7 +235,7 @@ def match_results(plan: Sequence[ReferenceCall], messages: Sequence[Message]) ->
     for message in messages:
         for call in message.tool_calls:
             if call.call_id in results:
-                key = (call.name, canonical_json(msgspec.json.decode(call.arguments_json)))
+                key = (call.name, canonical_json(decoded_arguments(call.arguments_json) or {}))
                 made.setdefault(key, []).append(results[call.call_id])
     used: Counter[tuple[str, bytes]] = Counter()
     found: list[str] = []

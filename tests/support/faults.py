@@ -126,6 +126,11 @@ IN_BAND = {
     # github.com/maximhq/bifrost/issues/5425: a half reply, and nothing but the finish reason tells it
     "finish_error": (in_band(finish_reason="error", message={"role": "assistant", "content": "half"}), "server_error"),
     "finish_error_native": (in_band(finish_reason="error", native_finish_reason="MALFORMED_CALL"), "server_error"),
+    # data/models/endings.toml: words that servers have for their own failures
+    "finish_network": (in_band(finish_reason="network_error"), "server_error"),
+    "finish_abort": (in_band(finish_reason="abort", message={"role": "assistant", "content": "half"}), "server_error"),
+    "finish_resource": (in_band(finish_reason="insufficient_system_resource"), "server_error"),
+    "finish_nothing": (in_band(finish_reason=None), "server_error"),
     # github.com/nodetool-ai/nodetool/pull/5755, github.com/UKGovernmentBEIS/inspect_ai/pull/1536
     "top_error": ({"error": {"code": 429, "message": "Rate limit exceeded"}}, "rate_limit"),
     "top_error_beside_choices": ({**in_band(), "error": {"code": 503, "message": "no provider"}}, "server_error"),

@@ -1,10 +1,10 @@
 """The conversation so far, read from the messages alone: what the user said, and what each call returned."""
 
-import json
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from lhaw_record.runners.base.conversation.actions import decoded_arguments
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 
 
@@ -78,8 +78,4 @@ def read_transcript(messages: Sequence[Message]) -> Transcript:
 
 def arguments_of(call: ToolCall) -> dict[str, object]:
     """Return the arguments of a call, or an empty dict if they are not a JSON object."""
-    try:
-        arguments = json.loads(call.arguments_json or "{}")
-    except ValueError:
-        return {}
-    return arguments if isinstance(arguments, dict) else {}
+    return decoded_arguments(call.arguments_json) or {}

@@ -16,6 +16,7 @@ from lhaw_record.recorder.events import ActionFinished, ActionStarted
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.interaction import ActionKind
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.base.text.fields import MOST_LEVELS, shallow_json
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,10 +70,14 @@ def tool_action(call: ToolCall) -> Action:
 
 
 def decoded_arguments(arguments_json: str) -> dict[str, Any] | None:
-    """Decode a call's arguments. Returns None if they are not a JSON object; an empty string means no arguments."""
+    """Decode a call's arguments. Returns None if they are not a JSON object, or one that nests too deep.
+
+    An empty string means no arguments.
+    """
     try:
-        arguments = msgspec.json.decode(arguments_json or "{}")
-    except (msgspec.DecodeError, UnicodeEncodeError):
+        raw = arguments_json.encode() or b"{}"
+        arguments = msgspec.json.decode(raw) if shallow_json(raw, MOST_LEVELS) is raw else None
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
     return arguments if isinstance(arguments, dict) else None
 

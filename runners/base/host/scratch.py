@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -39,13 +40,17 @@ def sweep_scratch_folders(now_s: float | None = None) -> int:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder and its content, including files that an agent made unreadable."""
-    for inner, folder_names, _ in os.walk(folder):
-        for name in folder_names:
-            path = Path(inner, name)
-            if not path.is_symlink():
-                path.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove a folder and its content, including what an agent made unreadable or too deep for Python to walk."""
+    with suppress(OSError, RecursionError):
+        for inner, folder_names, _ in os.walk(folder):
+            for name in folder_names:
+                path = Path(inner, name)
+                if not path.is_symlink():
+                    path.chmod(0o700)
+    with suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    for command in (("chmod", "-R", "u+rwx"), ("rm", "-rf")) if folder.exists() else ():
+        subprocess.run([*command, "--", folder], check=False, stderr=subprocess.DEVNULL)
 
 
 def _is_removed(root: Path) -> bool:

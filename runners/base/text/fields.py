@@ -6,10 +6,47 @@ Every ``ValueError`` includes the value. The caller adds the file and the locati
 import ast
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Any
 
+import msgspec
+
+MOST_LEVELS = 100
+"""How deep JSON from an agent, its model or its client may nest; how deep Python can read depends on the call stack.
+
+A choice: the arguments of real tools have a dozen levels.
+"""
+_LEVELS_OF_BODY = 2 * MOST_LEVELS  # arguments that are too deep stay so in a body that was cut
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEP = {byte: 1 if byte in b"[{" else -1 for byte in b"[]{}"}
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
+
+
+def most_nesting(raw: bytes) -> int:
+    """Return the number of levels of JSON, or more than that if its texts have brackets."""
+    return max(accumulate(map(_STEP.__getitem__, raw.translate(None, _NO_BRACKETS))), default=0)
+
+
+def shallow_json(raw: bytes, most_levels: int = _LEVELS_OF_BODY) -> bytes:
+    """Return JSON with each array or object below this many levels replaced by its text; unchanged if there is none."""
+    if most_nesting(raw) <= most_levels:
+        return raw
+    pieces: list[bytes] = []
+    level = begun = done = 0
+    for token in _TOKEN.finditer(raw):
+        if token[0] in b"[{":
+            level += 1
+            begun = token.start() if level == most_levels + 1 else begun
+        elif token[0] in b"]}":
+            if level == most_levels + 1:
+                cut = raw[begun : token.end()].decode("utf-8", "replace")
+                pieces += [raw[done:begun], msgspec.json.encode(cut)]
+                done = token.end()
+            level -= 1
+    return b"".join([*pieces, raw[done:]]) if pieces else raw
 
 
 def as_text(value: Any, name: str) -> str:

@@ -20,6 +20,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
+from lhaw_record.runners.base.text.fields import shallow_json
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.delivery import Patience, deliver, send_json, send_refusal
 from lhaw_record.runners.models.gateway.embeddings import EMBEDDINGS
@@ -188,6 +189,7 @@ def read(reader: Callable[[Body], WireRequest], raw: bytes) -> WireRequest:
 
 def decoded(raw: bytes) -> Body:
     """Decode a JSON object. A lone surrogate, which some clients send, becomes a question mark."""
+    raw = shallow_json(raw)
     try:
         body = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):

@@ -18,6 +18,7 @@ _STATUS_OF_KIND = {
     "timeout": 504,
     "server_error": 502,
     "malformed_reply": 502,
+    "unknown_ending": 502,
     "connection": 502,
     "endpoint_down": 503,
     "authentication": 401,

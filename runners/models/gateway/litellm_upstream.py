@@ -15,6 +15,7 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, conversation_digest, to_wire, tool_to_wire
+from lhaw_record.runners.models.chat_completions import read_chat
 from lhaw_record.runners.models.chat_messages import wire_messages
 from lhaw_record.runners.models.costs import cost_usd, failed_usage, listed_cost_usd
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
@@ -204,12 +205,12 @@ class LitellmUpstream:
     def _answer(self, wire: WireFormat, response: Any, received: bytes | None) -> UpstreamAnswer:
         """Parse a reply and add its price. ``received`` is the provider's own body."""
         body: Body = response if isinstance(response, dict) else response.model_dump(mode="json", exclude_none=True)
-        reply = with_reasoning(wire.replies.read(body), body, received)
+        state = read_state(received)
+        read = read_chat(body, self.name, state.body) if wire.name == "chat" else wire.replies.read(body)
+        reply = with_reasoning(read, body, received)
         if wire.name == "chat":
-            state = read_state(received).provider_state_json
-            reply = msgspec.structs.replace(
-                reply, message=msgspec.structs.replace(reply.message, provider_state_json=state)
-            )
+            turn = msgspec.structs.replace(reply.message, provider_state_json=state.provider_state_json)
+            reply = msgspec.structs.replace(reply, message=turn)
         cost = self._model.cost_usd(reply.usage, body, getattr(response, "_hidden_params", {}).get("response_cost"))
         usage = msgspec.structs.replace(reply.usage, cost_usd=cost)
         limits = said_limits(response)

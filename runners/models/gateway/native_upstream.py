@@ -249,8 +249,10 @@ def _read(wire: WireFormat, body: Body, priced: Priced) -> ModelReply:
 
 
 def _usage_so_far(wire: WireFormat, stream: ReplyStream, priced: Priced) -> Usage | None:
-    """Return the usage reported before a stream broke off."""
+    """Return the usage reported before a stream broke off, or by a reply that ended for no reason of the agent's."""
+    body: Body = {}
     try:
-        return _read(wire, body_of(stream), priced).usage
-    except ModelError:
-        return None
+        body = body_of(stream)
+        return _read(wire, body, priced).usage
+    except ModelError as error:
+        return priced(error.usage, body) if error.usage is not None else None

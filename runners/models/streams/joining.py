@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import anyio
 import msgspec
 
+from lhaw_record.runners.base.text.fields import shallow_json
 from lhaw_record.runners.models.failures import endless_reply
 from lhaw_record.runners.models.protocol import ModelError
 
@@ -26,7 +27,7 @@ def malformed(what: str) -> ModelError:
 def decoded(raw: bytes, what: str) -> Body:
     """Decode a JSON object from a provider."""
     try:
-        value = msgspec.json.decode(raw)
+        value = msgspec.json.decode(shallow_json(raw))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise malformed(f"{what} is not JSON ({error})") from error
     return object_in(value, what)

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from lhaw_record.runners.base.text.fields import shallow_json
 from lhaw_record.runners.models.failures import in_band_error
 from lhaw_record.runners.models.streams.joining import Body, StreamStep, fields, malformed, object_in
 
@@ -84,6 +85,6 @@ def _index(data: Body) -> int:
 def _input(written: str) -> object:
     """Return a call's input. Malformed JSON, as in a truncated reply, is kept as text."""
     try:
-        return msgspec.json.decode(written or "{}")
-    except (msgspec.DecodeError, RecursionError):
+        return msgspec.json.decode(shallow_json(written.encode()) or b"{}")
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return {"malformed_arguments": written}

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from lhaw_record.runners.models.exchanges import Handle
+from lhaw_record.runners.models.exchanges import Handle, whole_response
 from lhaw_record.runners.models.protocol import ModelError
 from lhaw_record.runners.models.streams.chat import ChatStream
 from lhaw_record.runners.models.streams.gemini import GeminiStream
@@ -36,7 +36,6 @@ _STREAMS: dict[str, Callable[[], ReplyStream]] = {
     ":generateContent": GeminiStream,
 }
 _REFUSED = frozenset({400, 404, 405, 415, 422, 501})  # the server may reject only streaming
-_OF_STREAMS = frozenset({"content-length", "content-encoding", "content-type", "transfer-encoding"})
 
 
 class StreamedCall:
@@ -80,7 +79,7 @@ class StreamedCall:
             raise
         joined = msgspec.json.encode(body)
         response.extensions["exchange"].joined = joined
-        return _whole(response, joined)
+        return whole_response(response, joined)
 
     async def _joined(self, response: Any, stream: ReplyStream) -> Body:
         try:
@@ -122,12 +121,3 @@ def _opened(request: Any, raw: bytes) -> tuple[Any, ReplyStream] | None:
 
 def _is_stream(response: Any) -> bool:
     return str(response.headers.get("content-type", "")).partition(";")[0].strip() == "text/event-stream"
-
-
-def _whole(response: Any, body: bytes) -> Any:
-    """Return a response with the whole reply in place of the stream."""
-    import httpx
-
-    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _OF_STREAMS]
-    headers.append(("content-type", "application/json"))
-    return httpx.Response(response.status_code, headers=headers, content=body, extensions=response.extensions)

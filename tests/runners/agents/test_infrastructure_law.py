@@ -64,7 +64,7 @@ from lhaw_record.runners.runs.planning.plan import make_plan
 from lhaw_record.runners.users.ask_user.serving import AskUserServer
 from tests.support.canned_model import CannedModel, MemoryRecording, text_reply, tool_reply
 from tests.support.chat_server import chat_server
-from tests.support.faults import IN_BAND, Fault
+from tests.support.faults import IN_BAND, Fault, in_band
 from tests.support.model_limits import FILTERED, OVERFLOWS, REPLIES
 from tests.support.toy_plan import ListedBenchmark, experiment
 
@@ -181,6 +181,9 @@ MODEL = {
     "the error of vLLM": Row(
         fault=answer(200, {"object": "error", "message": "dead", "type": "InternalServerError", "code": 500}),
         kind="malformed_reply",
+    ),
+    "a word from next year": Row(
+        fault=answer(200, in_band(finish_reason="from_next_year")), kind="unknown_ending", is_passing=False
     ),
     **{f"in band: {form}": Row(fault=answer(200, body), kind=kind) for form, (body, kind) in IN_BAND.items()},
 }
@@ -520,7 +523,7 @@ async def test_a_provider_that_stays_broken_leaves_missing_data(hands, name, kin
     ended = row.kind_in_the_end
     assert missing(events) == ("model", ended)
     assert {event.error_kind for event in events if isinstance(event, ModelFailed)} == {row.kind}
-    assert events[-1].is_retry_owed == (ended not in ("authentication", "bad_request"))
+    assert events[-1].is_retry_owed == (ended not in ("authentication", "bad_request", "unknown_ending"))
     assert events[-1].waited_ms >= HOURS_S * 1000
 
 

@@ -88,7 +88,7 @@ async def outcome(route, wire, address, *, is_streamed=True):
     assert rig.session.failure is None
     (reply,) = rig.of(ModelResponded)
     calls = [(call.name, json.loads(call.arguments_json)) for call in reply.tool_calls]
-    return reply.text, reply.reasoning.text, calls, reply.finish_reason
+    return reply.text, reply.reasoning and reply.reasoning.text, calls, reply.finish_reason
 
 
 SAID = ("Let me.", "hm", [("work", {"n": 1})], "tool_calls")

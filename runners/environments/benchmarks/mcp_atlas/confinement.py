@@ -8,7 +8,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import anyio.to_thread
 import msgspec
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.host.scratch import remove_folder
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import SYSTEM_FOLDERS
 from lhaw_record.runners.environments.sandboxes.driver_program import SERVER_MODULES, driver_command, driver_program
 from lhaw_record.runners.environments.sandboxes.local.bubblewrap import step_arguments
@@ -164,7 +165,7 @@ async def private_copy(folder: Path) -> AsyncIterator[Path]:
             yield copy
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(remove_tree, root)
+                await anyio.to_thread.run_sync(remove_folder, root)
 
 
 @lru_cache(maxsize=4)
@@ -177,7 +178,7 @@ def _sweep_once(parent: str) -> None:
         try:
             with (root / _LOCK).open("r+") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_tree(root)
+                remove_folder(root)
         except OSError:
             continue  # in use, somebody else's, or gone meanwhile
 
@@ -205,11 +206,3 @@ def translated(value: Any, old: re.Pattern[str], new: str) -> Any:
     if isinstance(value, list):
         return [translated(item, old, new) for item in value]
     return value
-
-
-def remove_tree(root: Path) -> None:
-    """Remove a folder tree, even if a server removed permissions from its folders."""
-    for folder, _, _ in os.walk(root):
-        with suppress(OSError):
-            Path(folder).chmod(stat.S_IRWXU)
-    shutil.rmtree(root, ignore_errors=True)

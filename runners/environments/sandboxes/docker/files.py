@@ -15,7 +15,7 @@ import msgspec
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.docker.engine import asked
-from lhaw_record.runners.environments.sandboxes.inside.files import FIXED_TIME_S
+from lhaw_record.runners.environments.sandboxes.inside.files import DEPTH_LIMIT, FIXED_TIME_S, PATH_LIMIT_BYTES
 
 if TYPE_CHECKING:
     from aiodocker.containers import DockerContainer
@@ -151,6 +151,7 @@ def _regular(entries: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
         parts = PurePosixPath(entry.name).parts
         below = parts[1:] or parts
         is_inside = not entry.name.startswith("/") and ".." not in parts and "\0" not in entry.name
+        is_inside &= len(entry.name) <= PATH_LIMIT_BYTES and len(parts) <= DEPTH_LIMIT
         yield ("/".join(below) if is_inside else "", content)
 
 

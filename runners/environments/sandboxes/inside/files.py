@@ -11,7 +11,8 @@ from lhaw_record.runners.environments.sandboxes.inside.pipes import CHUNK_BYTES
 FIXED_TIME_S = 946_684_800  # 2000-01-01 UTC: a listing of new files is the same in every trial
 LISTED_FILES_LIMIT = 20_000
 LISTED_NAMES_LIMIT_BYTES = 8 << 20
-_DEPTH_LIMIT = 64
+DEPTH_LIMIT = 64
+PATH_LIMIT_BYTES = 2048  # a choice: with the folder of a grader before it, below what Linux can open (PATH_MAX, 4096)
 
 
 class ExportTooLargeError(Exception):
@@ -93,8 +94,10 @@ def list_regular(work_dir: str, limit_bytes: int) -> list[bytes]:
 def _check_limits(path: bytes, count: int, names: int, total: int, limit_bytes: int) -> None:
     if count > LISTED_FILES_LIMIT or names > LISTED_NAMES_LIMIT_BYTES:
         raise ExportTooLargeError(f"more than {LISTED_FILES_LIMIT} files, or {LISTED_NAMES_LIMIT_BYTES} bytes of names")
-    if path.count(b"/") >= _DEPTH_LIMIT:
-        raise ExportTooLargeError(f"folders nested more than {_DEPTH_LIMIT} deep")
+    if path.count(b"/") >= DEPTH_LIMIT:
+        raise ExportTooLargeError(f"folders nested more than {DEPTH_LIMIT} deep")
+    if len(path) > PATH_LIMIT_BYTES:
+        raise ExportTooLargeError(f"a path of more than {PATH_LIMIT_BYTES} bytes")
     if total > limit_bytes:
         raise ExportTooLargeError(f"files of more than {limit_bytes} bytes in all")
 

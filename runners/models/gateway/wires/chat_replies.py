@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lhaw_record.runners.base.conversation.ending import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.base.conversation.messages import ToolCall
-from lhaw_record.runners.models.chat_completions import read_chat, refusal_in
+from lhaw_record.runners.models.chat_completions import read_chat
+from lhaw_record.runners.models.endings import refusal_in, word_of
 from lhaw_record.runners.models.gateway.wires.common import event, input_of, openai_error
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
 from lhaw_record.runners.models.protocol import ModelReply
@@ -13,7 +13,6 @@ from lhaw_record.runners.models.streams.joining import fields
 
 _HEAD = ("id", "created", "model", "system_fingerprint", "service_tier")
 DONE = b"data: [DONE]\n\n"
-_FINISH_REASONS = {REFUSAL: FILTERED, WINDOW_FULL: CUT}  # the wire's terms for other providers' reasons
 read, error = read_chat, openai_error
 
 
@@ -30,7 +29,7 @@ def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: i
     if reply.message.tool_calls:
         message["tool_calls"] = [_call(call, is_custom=call.name in custom) for call in reply.message.tool_calls]
     usage = reply.usage
-    reason = _FINISH_REASONS.get(reply.finish_reason, reply.finish_reason)
+    reason = word_of("chat", reply.finish_reason)
     return {
         "id": f"chatcmpl-{reply_id}",
         "object": "chat.completion",

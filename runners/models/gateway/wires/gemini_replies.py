@@ -3,16 +3,15 @@
 from collections.abc import Iterator, Sequence
 
 from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
+from lhaw_record.runners.models.endings import with_ending, word_of
 from lhaw_record.runners.models.failures import in_band_error
 from lhaw_record.runners.models.gateway.wires.common import event, object_of, said_in
 from lhaw_record.runners.models.gateway.wires.gemini_requests import assistant_message
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
-from lhaw_record.runners.models.limits import finish_reason_of
 from lhaw_record.runners.models.protocol import ModelReply
 from lhaw_record.runners.models.streams.gemini import parts_of
 from lhaw_record.runners.models.streams.joining import fields, malformed, object_in
 
-_OWN_REASONS = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "refusal": "SAFETY"}
 _STATUSES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -32,18 +31,18 @@ def read(body: Body) -> ModelReply:
     candidates = body.get("candidates") or ()
     if not candidates and not fields(body.get("promptFeedback")).get("blockReason"):
         raise malformed("it has no candidates")
-    first = object_in(candidates[0], "the first candidate") if candidates else {"finishReason": "SAFETY"}
+    first = object_in(candidates[0], "the first candidate") if candidates else {}
     message = said_in(parts_of(first), "content", assistant_message)
     usage = usage_in(body)
     written = [token_count(usage.get(name)) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
     output = sum(each or 0 for each in written) if any(each is not None for each in written) else None
-    reason = str(first.get("finishReason") or "STOP")
-    return ModelReply(
+    reply = ModelReply(
         message=message,
-        finish_reason="tool_calls" if message.tool_calls and reason == "STOP" else finish_reason_of(reason).lower(),
+        finish_reason="",
         usage=reported_usage(token_count(usage.get("promptTokenCount")), output, message, usage),
         served_model=body.get("modelVersion") or None,
     )
+    return with_ending(reply, body)
 
 
 def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
@@ -68,7 +67,7 @@ def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: i
         "candidates": [
             {
                 "content": {"role": "model", "parts": parts},
-                "finishReason": _OWN_REASONS.get(reply.finish_reason, "STOP"),
+                "finishReason": word_of("gemini", reply.finish_reason),
                 "index": 0,
             }
         ],

@@ -5,27 +5,14 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.runners.base.conversation.ending import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
+from lhaw_record.runners.models.endings import with_ending, word_of
 from lhaw_record.runners.models.failures import in_band_error
 from lhaw_record.runners.models.gateway.wires.common import event, object_of, said_in
 from lhaw_record.runners.models.gateway.wires.messages_requests import assistant_message
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
 from lhaw_record.runners.models.protocol import ModelReply
 
-_FINISH_REASONS = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-}
-_STOP_REASONS = {
-    "tool_calls": "tool_use",
-    CUT: "max_tokens",
-    FILTERED: REFUSAL,
-    REFUSAL: REFUSAL,
-    WINDOW_FULL: WINDOW_FULL,
-}
 _INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _ERROR_TYPES = {
     400: "invalid_request_error",
@@ -45,13 +32,13 @@ def read(body: Body) -> ModelReply:
     message = said_in(body.get("content"), "content", assistant_message)
     usage = usage_in(body)
     sent = sum(token_count(usage.get(name)) or 0 for name in _INPUT)
-    reason = str(body.get("stop_reason") or "end_turn")
-    return ModelReply(
+    reply = ModelReply(
         message=message,
-        finish_reason=_FINISH_REASONS.get(reason, reason),
+        finish_reason="",
         usage=reported_usage(sent, token_count(usage.get("output_tokens")), message, usage),
         served_model=body.get("model") or None,
     )
+    return with_ending(reply, body)
 
 
 def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
@@ -73,7 +60,7 @@ def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: i
         "role": "assistant",
         "model": request.model,
         "content": content,
-        "stop_reason": _STOP_REASONS.get(reply.finish_reason, "end_turn"),
+        "stop_reason": word_of("messages", reply.finish_reason),
         "stop_sequence": None,
         "usage": {
             "input_tokens": (usage.input_tokens or 0)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lhaw_record.runners.base.conversation.ending import CUT, FILTERED, REFUSAL, WINDOW_FULL
 from lhaw_record.runners.base.conversation.messages import ToolCall
 from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
+from lhaw_record.runners.models.endings import with_ending, word_of
 from lhaw_record.runners.models.failures import in_band_error
 from lhaw_record.runners.models.gateway.wires.common import event, input_of, openai_error, said_in
 from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, WireRequest
@@ -13,7 +13,6 @@ from lhaw_record.runners.models.gateway.wires.responses_requests import assistan
 from lhaw_record.runners.models.protocol import ModelReply
 
 _ECHOED = ("instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "reasoning", "store", "temperature")
-_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 error = openai_error
 
 
@@ -22,12 +21,9 @@ def read(body: Body) -> ModelReply:
         raise in_band_error(body.get("error") or {})
     message = said_in(body.get("output"), "output", assistant_message)
     usage = usage_in(body)
-    reason = str((body.get("incomplete_details") or {}).get("reason") or "")
-    if not reason and not message.tool_calls and _is_refusal(body["output"]):
-        reason = REFUSAL
-    return ModelReply(
+    reply = ModelReply(
         message=message,
-        finish_reason=_REASONS.get(reason, reason) or ("tool_calls" if message.tool_calls else "stop"),
+        finish_reason="",
         usage=reported_usage(
             token_count(usage.get("input_tokens")),
             token_count(usage.get("output_tokens")),
@@ -36,6 +32,7 @@ def read(body: Body) -> ModelReply:
         ),
         served_model=body.get("model") or None,
     )
+    return with_ending(reply, body)
 
 
 def with_call_ids(body: Body, ids: Sequence[str]) -> Body:
@@ -57,15 +54,14 @@ def written(reply: ModelReply, request: WireRequest, reply_id: str, created_s: i
     for number, call in enumerate(reply.message.tool_calls):
         output.append(_item(call, tools.get(call.name), f"{reply_id}_{number}"))
     usage = reply.usage
-    incomplete = {CUT: "max_output_tokens", WINDOW_FULL: "max_output_tokens", FILTERED: FILTERED, REFUSAL: FILTERED}
-    reason = incomplete.get(reply.finish_reason)
+    reason = word_of("responses", reply.finish_reason)
     return {
         "id": f"resp_{reply_id}",
         "object": "response",
         "created_at": created_s,
-        "status": "incomplete" if reason else "completed",
+        "status": "completed" if reason == "completed" else "incomplete",
         "error": None,
-        "incomplete_details": {"reason": reason} if reason else None,
+        "incomplete_details": None if reason == "completed" else {"reason": reason},
         "model": request.model,
         "output": output,
         "tool_choice": request.parameters.get("tool_choice", "auto"),
@@ -117,11 +113,6 @@ def error_event(status: int, kind: str, message: str) -> bytes:
     response: dict[str, Any] = {"object": "response", "status": "failed", "output": []}
     response["error"] = {"code": refusal["code"] or refusal["type"], "message": message}
     return event({"type": "response.failed", "sequence_number": 0, "response": response}, "response.failed")
-
-
-def _is_refusal(output: Sequence[Body]) -> bool:
-    parts = (part for item in output for part in item.get("content") or () if item.get("type") == "message")
-    return any(isinstance(part, dict) and part.get("type") == "refusal" for part in parts)
 
 
 def _item(call: ToolCall, tool: RequestTool | None, item_id: str) -> Body:

@@ -18,8 +18,12 @@ LIMITS = SandboxLimits(memory_mb=64, file_mb=64)
         ("for i in 1 2; do truncate -s 40M $i; done", "files of more than 33554432 bytes"),
         ("seq 20001 | xargs touch", "a folder of more than 20000 entries"),
         ("for i in $(seq 70); do mkdir d && cd d; done", "nested more than 64 deep"),
+        (
+            f"for i in $(seq 20); do mkdir {'d' * 250} && cd {'d' * 250}; done; echo 1 > f",
+            "a path of more than 2048 bytes",
+        ),
     ],
-    ids=["sparse", "wide", "deep"],
+    ids=["sparse", "wide", "deep", "long"],
 )
 async def test_a_work_directory_without_bounds_is_the_agents(tmp_path, command, reason):
     """Sparse files, too many files, too deep folders: none of it is read, and the error says whose doing it is."""
@@ -60,3 +64,12 @@ async def test_a_driver_without_memory_is_the_agents_doing():
         with pytest.raises(SandboxBoundaryError) as caught:
             await channel.ask(b"list", timeout_s=60)
         assert caught.value.is_abuse == is_abuse
+
+
+async def test_a_work_directory_of_any_depth_is_removed(monkeypatch, tmp_path):
+    """Folders deeper than Python can walk, in paths longer than Linux can open, end with the sandbox and break none."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    async with ProcessSandboxProvider().open(None, LIMITS) as sandbox:
+        code = "import os\nfor _ in range(3000): os.mkdir('dd'); os.chdir('dd')\nos.chmod('.', 0)"
+        assert (await sandbox.run_python(code)).exit_code == 0
+    assert list(tmp_path.iterdir()) == []

@@ -234,6 +234,8 @@ def test_nothing_in_an_archive_leads_out():
         ("folder/second", tarfile.LNKTYPE, "folder/a"),
         ("folder/away", tarfile.LNKTYPE, "/etc/shadow"),
         ("folder/device", tarfile.CHRTYPE, b""),
+        ("folder" + f"/{'d' * 250}" * 9, tarfile.REGTYPE, b"its path is too long for a host"),
+        ("folder" + "/d" * 900, tarfile.REGTYPE, b"its folders are too deep"),
     )
     assert regular_files(archive, FileLimits()) == {
         "a": b"1",
