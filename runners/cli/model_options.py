@@ -10,7 +10,7 @@ from lhaw_record.recorder.cli.arguments import positive_seconds
 from lhaw_record.recorder.cli.command import argument, repeatable
 from lhaw_record.recorder.cli.output import say
 from lhaw_record.runners.base.errors import UNKNOWN_COST, ExperimentError
-from lhaw_record.runners.models.costs import price_of
+from lhaw_record.runners.models.costs import price_of, reports_cost
 
 if TYPE_CHECKING:
     from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
@@ -72,7 +72,8 @@ def named_model(option: str, name: str, options: argparse.Namespace) -> "Model":
     price = None
     if options.price:
         price = Price(input_usd_per_million_tokens=options.price[0], output_usd_per_million_tokens=options.price[1])
-    if options.max_cost_usd is not None and price is None and price_of(name, options.api_base) is None:
+    is_priced = price or price_of(name, options.api_base) or reports_cost(name, options.api_base)
+    if options.max_cost_usd is not None and not is_priced:
         raise ExperimentError(
             f"--max-cost-usd limits the cost, but the price of {name} is unknown; add --price IN OUT, in USD "
             "for a million tokens (0 0 where it is free)"

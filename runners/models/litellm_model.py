@@ -9,7 +9,6 @@ import anyio
 import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json, digest
-from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import (
     Message,
     ToolCall,
@@ -20,7 +19,7 @@ from lhaw_record.runners.base.conversation.messages import (
 from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.chat_completions import read_chat
 from lhaw_record.runners.models.chat_messages import agent_marks, wire_messages, with_pictures
-from lhaw_record.runners.models.costs import cost_usd, failed_usage, is_understood, listed_cost_usd, reported_usage
+from lhaw_record.runners.models.costs import call_cost_usd, failed_usage, is_understood, reported_usage
 from lhaw_record.runners.models.endpoints.door import Door, door_of
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
 from lhaw_record.runners.models.exchanges import Exchange, watching
@@ -37,7 +36,7 @@ from lhaw_record.runners.models.litellm_library import (
     unsupported_parameters,
 )
 from lhaw_record.runners.models.protocol import FormSupport, HostedModel, ModelError, ModelReply, ModelRequest
-from lhaw_record.runners.models.provider_state import plain_call_id, read_state
+from lhaw_record.runners.models.provider_state import decoded, plain_call_id, read_state
 from lhaw_record.runners.models.streams.transport import StreamedCall
 
 # litellm would send OPENAI_API_KEY to any address; a self-hosted server must get it only if configured.
@@ -106,9 +105,7 @@ class LitellmModel(HostedModel):
             response = await litellm.acompletion(**arguments)
             exchange = exchanges[-1] if exchanges else None
             reply = to_reply(response, model=self.name, conversation=request.messages, exchange=exchange)
-            from_litellm = response._hidden_params.get("response_cost")  # litellm's documented place for it
-            cost = self.cost_usd(reply.usage, None, from_litellm)
-            return msgspec.structs.replace(reply, usage=msgspec.structs.replace(reply.usage, cost_usd=cost))
+            return self.priced(reply, decoded(exchange.reply if exchange else None))
 
     def was_silent(self, messages: Sequence[Message]) -> bool:
         """Return whether the conversation's last request timed out without a response.
@@ -175,11 +172,10 @@ class LitellmModel(HostedModel):
         """The model's name with its provider, as litellm expects it."""
         return qualified_name(self.name, self.api_base)
 
-    def cost_usd(self, usage: Usage, body: Mapping[str, Any] | None, from_litellm: float | None = None) -> float | None:
-        """Return a reply's cost in USD at the user's or litellm's price, or None if unknown."""
-        if self.price is not None:
-            return cost_usd(self.price, usage)
-        return listed_cost_usd(usage, self.name, self.api_base, body, from_litellm=from_litellm)
+    def priced(self, reply: ModelReply, body: Mapping[str, Any]) -> ModelReply:
+        """Return a reply with its cost. ``body`` is the provider's own."""
+        cost = call_cost_usd(reply, self.name, self.api_base, self.price, body)
+        return msgspec.structs.replace(reply, usage=msgspec.structs.replace(reply.usage, cost_usd=cost))
 
     def access(self, timeout_s: float) -> dict[str, Any]:
         """Return litellm's arguments for the model, address, key and timeout."""

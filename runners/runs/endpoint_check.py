@@ -219,13 +219,16 @@ class _Check:
             self._note("warning", "it did not call a tool when it was asked to", "expect trials without actions")
 
     def _check_tokens(self, reply: ModelReply, *, has_output: bool = True) -> None:
-        if reply.usage.input_tokens is None or (has_output and reply.usage.output_tokens is None):
+        are_counted = reply.usage.input_tokens is not None and not (has_output and reply.usage.output_tokens is None)
+        if not are_counted:
             level: Level = "problem" if self._has_limit else "warning"
             step = "a cost limit cannot be kept; remove it" if self._has_limit else "tokens and cost will be unknown"
             self._note(level, "its replies have no token counts", step)
-        if list_prices(self._spec) is None:
+        is_listed = list_prices(self._spec) is not None
+        if reply.usage.cost_usd is None and (are_counted or not is_listed):
+            finding = f"{reply.served_model} answers, whose price is unknown" if is_listed else "its price is unknown"
             step = f"set {self.key}.price (0 where it is free), or its cost stays unknown"
-            self._note("problem" if self._has_limit else "warning", "its price is unknown", step)
+            self._note("problem" if self._has_limit else "warning", finding, step)
 
     def _check_context(self) -> None:
         context = self._listed.context

@@ -19,6 +19,7 @@ from lhaw_record.runners.environments.sandboxes.harbor_machine import harbor_pro
 from lhaw_record.runners.environments.sandboxes.kinds import install_command, isolation_problem, provider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxProvider
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSpec
+from lhaw_record.runners.models.costs import reports_cost
 from lhaw_record.runners.models.litellm_library import missing_credentials
 from lhaw_record.runners.models.replay import REPLAY_MODELS
 from lhaw_record.runners.runs.planning.plan import Plan
@@ -44,9 +45,11 @@ def missing_keys(experiment: Experiment) -> list[str]:
 
 
 def unpriced_models(experiment: Experiment) -> list[tuple[str, str]]:
-    """Return the real models of the experiment that have no known price, each with its key in the file."""
+    """Return the real models of the experiment whose replies have no known cost, each with its key in the file."""
     return [
-        (key, spec.model) for key, spec in experiment.models() if not spec.is_scripted and list_prices(spec) is None
+        (key, spec.model)
+        for key, spec in experiment.models()
+        if not spec.is_scripted and list_prices(spec) is None and not reports_cost(spec.model, spec.api_base)
     ]
 
 

@@ -35,7 +35,7 @@ from lhaw_record.runners.models.litellm_library import (
 )
 from lhaw_record.runners.models.litellm_model import LitellmModel, said_limits
 from lhaw_record.runners.models.protocol import ModelError
-from lhaw_record.runners.models.provider_state import read_state, with_reasoning
+from lhaw_record.runners.models.provider_state import decoded, read_state, with_reasoning
 from lhaw_record.runners.models.streams.joining import fields
 
 _TAKES_ALL = frozenset({OPENAI_COMPATIBLE, "openai", "hosted_vllm"})  # their servers reject unknown parameters
@@ -114,7 +114,7 @@ class LitellmUpstream:
         if isinstance(outgoing.payload, native_upstream.NativePayload):
             async with self._model.door.passage(lambda: conversation_digest(outgoing.messages)) as passage:
                 answer = await native_upstream.asked(
-                    self._model, outgoing, relay, timeout_s=self._timeout_s, priced=self._priced
+                    self._model, outgoing, relay, timeout_s=self._timeout_s, priced=self._model.priced
                 )
                 reply = msgspec.structs.replace(answer.reply, rate_limits=rate_limit_headers(answer.headers))
                 return msgspec.structs.replace(answer, reply=passage.answered(reply))
@@ -204,16 +204,15 @@ class LitellmUpstream:
     def _answer(self, wire: WireFormat, response: Any, received: bytes | None) -> UpstreamAnswer:
         """Parse a reply and add its price. ``received`` is the provider's own body."""
         body: Body = response if isinstance(response, dict) else response.model_dump(mode="json", exclude_none=True)
-        reply = with_reasoning(wire.replies.read(body), body, received)
+        said = decoded(received) or body
+        reply = with_reasoning(wire.replies.read(body), said)
         if wire.name == "chat":
             state = read_state(received).provider_state_json
             reply = msgspec.structs.replace(
                 reply, message=msgspec.structs.replace(reply.message, provider_state_json=state)
             )
-        cost = self._model.cost_usd(reply.usage, body, getattr(response, "_hidden_params", {}).get("response_cost"))
-        usage = msgspec.structs.replace(reply.usage, cost_usd=cost)
-        limits = said_limits(response)
-        return UpstreamAnswer(reply=msgspec.structs.replace(reply, usage=usage, rate_limits=limits), body=body)
+        reply = msgspec.structs.replace(self._model.priced(reply, said), rate_limits=said_limits(response))
+        return UpstreamAnswer(reply=reply, body=body)
 
     def _in_words_of(self, wire: WireFormat, model: str) -> tuple[Body, Body]:
         """Return the experiment file's parameters translated to a wire, and those that the wire lacks."""
@@ -239,15 +238,12 @@ class LitellmUpstream:
             return cost_usd(self._model.price, usage)
         provider = (provider_of(qualified) or ("",))[0]
         listed = asked if asked.startswith(f"{provider}/") else f"{provider}/{asked}"
-        return listed_cost_usd(usage, listed, self._model.api_base, {})
+        return listed_cost_usd(usage, listed, self._model.api_base, None, {})
 
     def _is_own(self, asked: str) -> bool:
         """Return whether a name is that of the entry's own model, to which the entry's price applies."""
         qualified = self._model.qualified_name
         return asked in {self.name, qualified, qualified.partition("/")[2]}
-
-    def _priced(self, usage: Usage, body: Body) -> Usage:
-        return msgspec.structs.replace(usage, cost_usd=self._model.cost_usd(usage, body))
 
 
 def _speaks(wire: WireFormat, provider: str, model: str) -> bool:

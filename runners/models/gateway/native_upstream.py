@@ -40,8 +40,8 @@ _SHOWN_HEADERS = ("x-ratelimit-", "anthropic-ratelimit-", "retry-after", "x-shou
 _GROUPS = frozenset({"generationConfig", "output_config", "reasoning"})
 _REFUSED_BESIDE_THINKING = frozenset({"temperature", "top_k"})
 
-Priced = Callable[[Usage, Body], Usage]
-"""Adds the price to a usage; the body is the reply's."""
+Priced = Callable[[ModelReply, Body], ModelReply]
+"""Adds the cost to a reply; the body is the provider's."""
 
 
 class NativePayload(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,8 +244,7 @@ def _is_only_usage(data: Body) -> bool:
 
 
 def _read(wire: WireFormat, body: Body, priced: Priced) -> ModelReply:
-    reply = with_reasoning(wire.replies.read(body), body)
-    return msgspec.structs.replace(reply, usage=priced(reply.usage, body))
+    return priced(with_reasoning(wire.replies.read(body), body), body)
 
 
 def _usage_so_far(wire: WireFormat, stream: ReplyStream, priced: Priced) -> Usage | None:
