@@ -42,12 +42,12 @@ def request_limits(options: argparse.Namespace) -> dict[str, Any]:
     return {"request_timeout_s": options.request_timeout, "retry": RetryPolicy(max_attempts=_ATTEMPTS)}
 
 
-def model_parameters(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the generation parameters: the model's defaults, overridden by the ones given as NAME=VALUE."""
+def model_parameters(options: argparse.Namespace, name: str = "") -> dict[str, Any]:
+    """Return the generation parameters: the named model's defaults, overridden by the ones given as NAME=VALUE."""
     from lhaw_record.runners.experiment.tables import ModelSpec
 
     parameters = json_values("--parameter", options.parameter)
-    return ModelSpec(model="", api_base=options.api_base, parameters=parameters).generation_parameters
+    return ModelSpec(model=name, api_base=options.api_base, parameters=parameters).generation_parameters
 
 
 def json_values(option: str, texts: Sequence[str]) -> dict[str, Any]:
@@ -78,7 +78,8 @@ def named_model(option: str, name: str, options: argparse.Namespace) -> "Model":
             f"--max-cost-usd limits the cost, but the price of {name} is unknown; add --price IN OUT, in USD "
             "for a million tokens (0 0 where it is free)"
         )
-    return LitellmModel(name, api_base=options.api_base, api_key=key, price=price)
+    given = json_values("--parameter", options.parameter)
+    return LitellmModel(name, api_base=options.api_base, api_key=key, price=price, given=given)
 
 
 def model_key(option: str, name: str, options: argparse.Namespace) -> str | None:

@@ -12,7 +12,7 @@ agent.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -231,6 +231,36 @@ def _words(model: str, kind: str, details: str, secrets: Iterable[str], status: 
     text = text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
     http = f" (HTTP {status})" if status is not None else ""
     return f"{model}: {_WORDS[kind]}{http}" + (f": {text}" if text else "")
+
+
+def refused_parameters(error: ModelError, names: Collection[str]) -> dict[str, str | None]:
+    """Return the parameters that a server refuses by name, each with the name that it wants instead, or None.
+
+    Only what the server says counts, not what its error repeats of the request or of a reply.
+    """
+    if error.kind != "bad_request" or error.exchange is None:
+        return {}
+    try:
+        body = msgspec.json.decode(error.exchange.received or b"")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    texts = []
+    for part in (body, body.get("error") if isinstance(body, Mapping) else None):
+        fields = part if isinstance(part, Mapping) else {"message": part}
+        texts += [fields.get("message"), fields.get("param"), fields.get("detail")]
+        for each in fields["detail"] if isinstance(fields.get("detail"), list) else ():  # FastAPI's form
+            texts += [(each.get("loc"), each.get("msg"))] if isinstance(each, Mapping) else []
+    said = " ".join(str(text) for text in texts if not isinstance(text, list))
+    refused: dict[str, str | None] = {name: None for name in names if re.search(rf"(?<![\w-]){name}(?![\w-])", said)}
+    if "max_tokens" in refused and "max_completion_tokens" in said:
+        refused["max_tokens"] = "max_completion_tokens"
+    return refused
+
+
+def without_refused(parameters: Mapping[str, Any], refused: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the parameters without the refused ones, or with these under the names that the server wants."""
+    named = {refused.get(name, name): value for name, value in parameters.items()}
+    return {name: value for name, value in named.items() if name is not None}
 
 
 def kind_of_status(status: int) -> str:

@@ -1,9 +1,10 @@
 """A model called through litellm: a hosted one by name, or one behind an OpenAI-compatible address."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import anyio
 import msgspec
@@ -23,7 +24,7 @@ from lhaw_record.runners.models.costs import call_cost_usd, failed_usage, is_und
 from lhaw_record.runners.models.endpoints.door import Door, door_of
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
 from lhaw_record.runners.models.exchanges import Exchange, watching
-from lhaw_record.runners.models.failures import endless_reply, to_model_error
+from lhaw_record.runners.models.failures import endless_reply, refused_parameters, to_model_error, without_refused
 from lhaw_record.runners.models.litellm_library import (
     OPENAI_COMPATIBLE,
     answers_with_responses,
@@ -39,6 +40,7 @@ from lhaw_record.runners.models.protocol import FormSupport, HostedModel, ModelE
 from lhaw_record.runners.models.provider_state import decoded, plain_call_id, read_state
 from lhaw_record.runners.models.streams.transport import StreamedCall
 
+Answer = TypeVar("Answer")
 # litellm would send OPENAI_API_KEY to any address; a self-hosted server must get it only if configured.
 _NO_KEY = "no-key"
 # Responses keeps reasoning on its server unless asked to return it encrypted; returning it makes requests stateless.
@@ -56,6 +58,7 @@ class LitellmModel(HostedModel):
         api_base: The server's address, including ``/v1`` if it has that.
         api_key: The API key. None to use the provider's environment variable.
         price: The token price. None to use litellm's list price.
+        given: The names of the parameters that the user sets. The others may be left out where they are refused.
         is_prompt_marked: Whether to add cache marks to an agent's requests, for providers that cache only marked
             prompts.
     """
@@ -67,9 +70,13 @@ class LitellmModel(HostedModel):
         api_key: str | None = None,
         price: Price | None = None,
         *,
+        given: Collection[str] = (),
         is_prompt_marked: bool = False,
     ) -> None:
         self.name = name
+        self.given = frozenset(given)
+        self.refused: dict[str, str | None] = {}
+        """The parameters of ours that the server refuses, each with the name that it wants instead, or None."""
         self._is_prompt_marked = is_prompt_marked
         self.price = price
         self.api_base = api_base
@@ -96,11 +103,36 @@ class LitellmModel(HostedModel):
         """Return the reply to one request, without retrying, after waiting at the endpoint's request gate."""
         await load_litellm()  # before the request gate, because it may take seconds
         async with self.door.passage(lambda: conversation_digest(request.messages)) as passage:
-            return passage.answered(await self._sent(request))
+            added = request.parameters.keys() - self.given - request.program_parameters
+            return passage.answered(await self.unless_refused(added, partial(self._sent, request)))
 
-    async def _sent(self, request: ModelRequest) -> ModelReply:
+    async def unless_refused(
+        self, added: Collection[str], send: Callable[[Mapping[str, str | None]], Awaitable[Answer]]
+    ) -> Answer:
+        """Send a request, and again without those of our own parameters that the server refuses by name.
+
+        What nobody asked for never decides whether an agent works. What helped is remembered.
+
+        Args:
+            added: The names of the parameters that we add.
+            send: Sends the request without these parameters, or with them under these names.
+        """
+        refused = {name: self.refused[name] for name in added if name in self.refused}
+        while True:
+            try:
+                answer = await send(refused)
+            except ModelError as error:
+                named = refused_parameters(error, [name for name in added if name not in refused])
+                if not named:
+                    raise
+                refused |= named
+            else:
+                self.refused |= refused
+                return answer
+
+    async def _sent(self, request: ModelRequest, refused: Mapping[str, str | None]) -> ModelReply:
         litellm: Any = await load_litellm()
-        arguments = await self._arguments(request)
+        arguments = await self._arguments(request, refused)
         with self.calling_litellm(request.messages, request.timeout_s) as exchanges:
             response = await litellm.acompletion(**arguments)
             exchange = exchanges[-1] if exchanges else None
@@ -211,9 +243,10 @@ class LitellmModel(HostedModel):
             self._forms = self._forms or FormSupport(takes_json_schema(self.qualified_name))
         return self._forms
 
-    async def _arguments(self, request: ModelRequest) -> dict[str, Any]:
+    async def _arguments(self, request: ModelRequest, refused: Mapping[str, str | None]) -> dict[str, Any]:
         dropped = await self.dropped_parameters(request.parameters)
         sent = {name: value for name, value in request.parameters.items() if name not in dropped}
+        sent = without_refused(sent, refused)
         parameters, body = split_parameters(self.qualified_name, sent)
         arguments: dict[str, Any] = {
             **parameters,

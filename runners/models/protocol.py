@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a model.
 
-    ``parameters`` holds generation parameters by their OpenAI names (temperature, max_tokens, seed). ``cache_marks``
+    ``parameters`` holds generation parameters by their OpenAI names (temperature, max_tokens, seed), and
+    ``program_parameters`` the names of those that a program behind the gateway asked for. ``cache_marks``
     are the indices of messages that end with a mark for the provider's cache. ``pictures`` maps placeholder names in
     the texts of user messages and results to chat completions content parts.
     """
@@ -23,6 +24,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...] = ()
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
+    program_parameters: frozenset[str] = frozenset()
     timeout_s: float = 600.0
     cache_marks: tuple[int, ...] = ()
     pictures: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)

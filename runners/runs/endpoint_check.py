@@ -15,7 +15,7 @@ import msgspec
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
 from lhaw_record.runners.base.errors import EndpointDown, ExperimentError, ModelsOutOfReach
-from lhaw_record.runners.experiment.tables import DEFAULT_PARAMETERS, AgentSpec, BudgetSpec, Experiment, ModelSpec
+from lhaw_record.runners.experiment.tables import LIMITS, AgentSpec, BudgetSpec, Experiment, ModelSpec, asks_to_reason
 from lhaw_record.runners.models.costs import add_usage, spent_words
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
@@ -32,7 +32,6 @@ SMALL_CONTEXT = 16_384
 """A model with fewer tokens of context ends most trials early."""
 _TIMEOUT_S = 60.0
 _MOST_TOKENS = 256
-_THINKING = frozenset({"thinking", "reasoning_effort", "reasoning", "effort"})
 _TOOL = ToolDefinition(
     name="ready",
     description="Say that you are ready.",
@@ -124,14 +123,17 @@ class _Check:
         # What a program asks of its further models is its own affair: perhaps titles and summaries, without tools.
         self._tool_level: Level = "warning" if is_routed else "problem"
         self._key = os.environ.get(spec.api_key_env) if spec.api_key_env else None
-        self._model = LitellmModel(spec.model, api_base=spec.api_base, api_key=self._key, price=spec.price)
+        self._model = LitellmModel(
+            spec.model, api_base=spec.api_base, api_key=self._key, price=spec.price, given=spec.given_parameters
+        )
         self._listed = ListedModel()
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """The key under which equal models are checked only once."""
         spec = self._spec
-        return spec.model, spec.api_base, spec.api_key_env, repr(spec.parameters), self._has_tools, self._tool_level
+        parameters = repr(spec.generation_parameters)
+        return spec.model, spec.api_base, spec.api_key_env, parameters, self._has_tools, self._tool_level
 
     @property
     def _address(self) -> str:
@@ -153,12 +155,15 @@ class _Check:
         self._check_context()
         if not self.findings:
             context = f", {self._listed.context:,} tokens of context" if self._listed.context else ""
-            self._note("ok", f"answers{' and calls tools' if self._has_tools else ''}{context}")
+            refused = (
+                f"; left out, because it is refused: {', '.join(self._model.refused)}" if self._model.refused else ""
+            )
+            self._note("ok", f"answers{' and calls tools' if self._has_tools else ''}{context}{refused}")
 
     async def _ask(self, tools: tuple[ToolDefinition, ...]) -> ModelReply:
-        parameters = {**DEFAULT_PARAMETERS, "seed": 0, **self._spec.parameters}
-        if not _THINKING & parameters.keys():
-            for name in ("max_tokens", "max_completion_tokens"):
+        parameters = await self._model.completed_parameters({"seed": 0, **self._spec.generation_parameters})
+        if not asks_to_reason(parameters):
+            for name in LIMITS:
                 if isinstance(parameters.get(name), int):
                     parameters[name] = min(parameters[name], _MOST_TOKENS)
         self.requests += 1

@@ -19,11 +19,18 @@ from lhaw_record.runners.models.chat_messages import wire_messages
 from lhaw_record.runners.models.costs import cost_usd, failed_usage, listed_cost_usd
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
 from lhaw_record.runners.models.exchanges import changed_parameters, watching
+from lhaw_record.runners.models.failures import without_refused
 from lhaw_record.runners.models.gateway import native_upstream
 from lhaw_record.runners.models.gateway.embeddings import addressed
 from lhaw_record.runners.models.gateway.endpoints import ProviderEndpoint, endpoint_of
 from lhaw_record.runners.models.gateway.relay import StreamRelay
-from lhaw_record.runners.models.gateway.upstream import ModelUpstream, OutgoingRequest, UpstreamAnswer, tools_left_out
+from lhaw_record.runners.models.gateway.upstream import (
+    ModelUpstream,
+    OutgoingRequest,
+    UpstreamAnswer,
+    merged_parameters,
+    tools_left_out,
+)
 from lhaw_record.runners.models.gateway.wires import GEMINI
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, WireRequest
 from lhaw_record.runners.models.litellm_library import (
@@ -79,14 +86,13 @@ class LitellmUpstream:
         endpoint = self._endpoint(wire)
         if endpoint is not None:
             own, left_out = self._in_words_of(wire, endpoint.model)
-            was_silent = self._model.was_silent(messages)
-            return native_upstream.prepared(endpoint, wire, request, messages, own, left_out, was_silent=was_silent)
+            return native_upstream.prepared(self._model, endpoint, wire, request, messages, own, left_out)
         qualified = self._model.qualified_name
         provider, model = provider_of(qualified) or ("", qualified)
         if not _speaks(wire, provider, model):
             return await self._canonical.prepare(wire, request, messages)
         own, homeless = self._in_words_of(wire, model)
-        parameters = native_upstream.merged_parameters(request.parameters, own)
+        parameters = merged_parameters(request.parameters, own)
         known = _known_parameters(wire, qualified, provider, parameters)
         left_out = {name: value for name, value in parameters.items() if name not in known}
         left_out |= homeless
@@ -142,9 +148,17 @@ class LitellmUpstream:
             "responses": litellm.aresponses,
             "messages": litellm.anthropic.messages.acreate,
         }[outgoing.wire.name]
-        with self._model.calling_litellm(outgoing.messages, self._timeout_s) as exchanges:
-            response = await ask(**call.arguments)
-            return self._answer(outgoing.wire, response, exchanges[-1].reply if exchanges else None)
+
+        async def send(refused: Mapping[str, str | None]) -> UpstreamAnswer:
+            arguments = without_refused(call.arguments, refused)
+            if "extra_body" in arguments:
+                arguments["extra_body"] = without_refused(arguments["extra_body"], refused)
+            with self._model.calling_litellm(outgoing.messages, self._timeout_s) as exchanges:
+                response = await ask(**arguments)
+                return self._answer(outgoing.wire, response, exchanges[-1].reply if exchanges else None)
+
+        added = {"seed"} - self._model.given - outgoing.request.parameters.keys()
+        return await self._model.unless_refused(added, send)
 
     async def embedding(
         self, wire: WireFormat, request: WireRequest, *, is_routed: bool
@@ -219,7 +233,7 @@ class LitellmUpstream:
         own, homeless = wire.requests.from_openai(self._parameters)
         words, said = reasoning_words(wire.name, model, self._parameters)
         left_out = {name: self._parameters[name] for name in homeless if name not in said}
-        return native_upstream.merged_parameters(own, words), left_out
+        return merged_parameters(own, words), left_out
 
     def _endpoint(self, wire: WireFormat) -> ProviderEndpoint | None:
         if wire.name not in self._endpoints:

@@ -166,6 +166,25 @@ async def test_an_unknown_price_warns_and_stops_only_a_limited_run():
     assert "price" in free.finding
 
 
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ({}, {"temperature": 0, "max_tokens": 256, "seed": 0}),
+        ({"effort": "low"}, {"temperature": 0, "reasoning_effort": "low", "seed": 0}),
+        ({"parameters": {"max_tokens": 20, "seed": 7}}, {"temperature": 0, "max_tokens": 20, "seed": 7}),
+        ({"parameters": {"max_completion_tokens": 900}}, {"temperature": 0, "max_completion_tokens": 256, "seed": 0}),
+        ({"model": "kimi-k2.6"}, {"temperature": 1, "max_tokens": 256, "seed": 0}),
+    ],
+)
+async def test_the_check_sends_what_trials_send(given, sent):
+    """Effort and the default temperature included; only a limit of the reply is lower."""
+    async with ChatServer(CannedModel([READY])) as server:
+        agent = AgentSpec(**{"name": "a", "model": "local-model", "api_base": server.url, "price": FREE, **given})
+        await check_models(experiment(agents=(agent,)))
+        body = server.requests[0]
+    assert {name: value for name, value in body.items() if name not in ("model", "messages", "tools")} == sent
+
+
 async def test_scripted_models_are_not_asked():
     """They cost nothing, and nothing is sent."""
     report = await check_models(experiment())
