@@ -85,13 +85,13 @@ def named_model(option: str, name: str, options: argparse.Namespace) -> "Model":
 def model_key(option: str, name: str, options: argparse.Namespace) -> str | None:
     """Return the API key from the variable that ``--api-key-env`` names, or None to use the provider's own variable."""
     from lhaw_record.runners.experiment.tables import SCRIPTED
-    from lhaw_record.runners.models.litellm_library import missing_credentials
+    from lhaw_record.runners.models.litellm_library import key_problem, missing_credentials
 
     if name.startswith(SCRIPTED):
         raise ExperimentError(f"{option} {name}: scripted models can only be agents; name a real model")
     if options.api_key_env:
-        if not os.environ.get(options.api_key_env):
-            raise ExperimentError(f"--api-key-env: the environment variable {options.api_key_env} is not set")
+        if problem := key_problem(os.environ.get(options.api_key_env)):
+            raise ExperimentError(f"--api-key-env: the environment variable {options.api_key_env} {problem}")
         return os.environ[options.api_key_env]
     missing = missing_credentials(name, options.api_base)
     if missing:

@@ -64,15 +64,17 @@ _WITHOUT_CODE = 422  # litellm's status for an in-band error without a code
 
 
 def to_model_error(
-    error: Exception, *, model: str, secrets: Iterable[str] = (), is_accepted: bool = False
+    error: Exception, *, model: str, secrets: Iterable[str] = (), is_accepted: bool = False, is_sent: bool = True
 ) -> ModelError:
-    """Return the ModelError for a failed call."""
+    """Return the ModelError for a failed call. What failed here before anything was sent is not the server's."""
     chain = list(_chain(error))
     status = _provider_status(chain)
     kind = _kind(chain, status, is_accepted=is_accepted)
+    is_local = kind in ("malformed_reply", "other") and not is_sent
+    kind = "other" if is_local else kind
     limits = _rate_limits(chain)
     return ModelError(
-        _words(model, kind, str(error), secrets, status),
+        _words(model, kind, f"not sent: {chain[-1]}" if is_local else str(error), secrets, status),
         kind=kind,
         is_retryable=kind in RETRYABLE and not _is_out_of_credit(chain),
         http_status=status,

@@ -22,7 +22,7 @@ import anyio.to_thread
 
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.tables import LIMITS, asks_to_reason
-from lhaw_record.runners.models.exchanges import close_http_session, watch_transports
+from lhaw_record.runners.models.exchanges import close_http_session, leave_to_itself, watch_transports
 
 OPENAI_COMPATIBLE = "custom_openai"
 _LOADING = threading.Lock()
@@ -47,6 +47,7 @@ def litellm_library() -> ModuleType:
     """Return litellm, configured. The first call takes about two seconds."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    leave_to_itself("localhost", "127.0.0.1", "::1")
     import litellm
 
     litellm.suppress_debug_info = True  # else it prints requests for feedback on standard output
@@ -174,6 +175,15 @@ def missing_credentials(name: str, api_base: str | None = None, api_key: str | N
         )
     report = litellm_library().validate_environment(model=qualified, api_key=api_key, api_base=api_base)
     return [variable for variable in report["missing_keys"] if variable not in _HAS_DEFAULT]
+
+
+def key_problem(key: str | None) -> str | None:
+    """Return what is wrong with an API key, as the rest of a sentence about its environment variable, or None."""
+    if not key:
+        return "is not set"
+    if not re.fullmatch(r"[!-~]+", key):
+        return "has a line break, a space or another character that no key has (set it without)"
+    return None
 
 
 def answers_with_responses(arguments: Mapping[str, Any]) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import anyio
 import msgspec
@@ -23,7 +24,7 @@ from lhaw_record.runners.models.chat_messages import agent_marks, wire_messages,
 from lhaw_record.runners.models.costs import call_cost_usd, failed_usage, is_understood, reported_usage
 from lhaw_record.runners.models.endpoints.door import Door, door_of
 from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
-from lhaw_record.runners.models.exchanges import Exchange, watching
+from lhaw_record.runners.models.exchanges import Exchange, leave_to_itself, watching
 from lhaw_record.runners.models.failures import endless_reply, refused_parameters, to_model_error, without_refused
 from lhaw_record.runners.models.litellm_library import (
     OPENAI_COMPATIBLE,
@@ -75,6 +76,7 @@ class LitellmModel(HostedModel):
     ) -> None:
         self.name = name
         self.given = frozenset(given)
+        leave_to_itself(urlsplit(api_base or "").hostname or "")
         self.refused: dict[str, str | None] = {}
         """The parameters of ours that the server refuses, each with the name that it wants instead, or None."""
         self._is_prompt_marked = is_prompt_marked
@@ -156,7 +158,10 @@ class LitellmModel(HostedModel):
                 return stream.failure
             status = exchanges[-1].http_status if exchanges else None
             is_accepted = status is not None and status < 400
-            return to_model_error(error, model=self.name, secrets=[self.api_key or ""], is_accepted=is_accepted)
+            secrets = [self.api_key or ""]
+            return to_model_error(
+                error, model=self.name, secrets=secrets, is_accepted=is_accepted, is_sent=bool(exchanges)
+            )
 
         is_generating = stream.is_generating if stream is not None else lambda _: False
         sender = stream.send if stream is not None else None

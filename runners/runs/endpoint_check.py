@@ -8,6 +8,7 @@ The requests go through the same door as the run's, but they are in no store: th
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import anyio
 import msgspec
@@ -17,6 +18,7 @@ from lhaw_record.runners.base.conversation.messages import Message, ToolDefiniti
 from lhaw_record.runners.base.errors import EndpointDown, ExperimentError, ModelsOutOfReach
 from lhaw_record.runners.experiment.tables import LIMITS, AgentSpec, BudgetSpec, Experiment, ModelSpec, asks_to_reason
 from lhaw_record.runners.models.costs import add_usage, spent_words
+from lhaw_record.runners.models.exchanges import proxy_of
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
@@ -246,26 +248,38 @@ class _Check:
         known = f"the server has {', '.join(names[:5])}" if names else "look it up in the provider's list"
         is_unlisted = bool(names) and self._spec.model.split("/", 1)[-1] not in names and self._spec.model not in names
         variable = self._spec.api_key_env or "the provider's key"
-        if error.http_status == 404 or (error.kind == "bad_request" and is_unlisted):
-            step = f"correct {self.key}.model: {known}"
-            self._note("problem", f"there is no such model or path ({error})", step, may_pass=True)
+        through = self._proxy_words
+        said, first = f"({error}{through})", "look at the proxy, or set NO_PROXY; else " if through else ""
+        if error.http_status == 407:
+            self._note("problem", f"the proxy wants another key {said}", "correct the proxy's address", may_pass=True)
+        elif error.http_status == 404 or (error.kind == "bad_request" and is_unlisted):
+            step = f"{first}correct {self.key}.model: {known}"
+            self._note("problem", f"there is no such model or path {said}", step, may_pass=True)
         elif error.kind == "authentication":
-            self._note("problem", f"the key is refused ({error})", f"set another one in {variable}", may_pass=True)
+            self._note("problem", f"the key is refused {said}", f"{first}set another one in {variable}", may_pass=True)
         elif error.kind == EndpointDown.KIND:
             self._note("problem", str(error), "it is tried again by the next run", may_pass=True)
         elif error.kind == "connection":
             step = f"correct {self.key}.api_base, or start the server" if self._spec.api_base else "look at the network"
-            self._note("problem", f"nothing answers at {self._address} ({error})", step, may_pass=True)
+            self._note("problem", f"nothing answers at {self._address} {said}", first + step, may_pass=True)
         elif error.kind == "malformed_reply":
-            step = f"correct {self.key}.api_base (most servers want /v1 at its end)"
-            self._note("problem", f"what answers at {self._address} is not a model server ({error})", step)
+            step = f"{first}correct {self.key}.api_base (most servers want /v1 at its end)"
+            self._note("problem", f"what answers at {self._address} is not a model server {said}", step)
         elif error.http_status == 402 or (error.kind == "rate_limit" and not error.is_retryable):
-            self._note("problem", f"the account is empty ({error})", "add credit", may_pass=True)
+            self._note("problem", f"the account is empty {said}", "add credit", may_pass=True)
         elif error.is_retryable:
-            self._note("warning", f"it does not answer yet ({error})", "the run will wait for it")
+            self._note("warning", f"it does not answer yet {said}", "the run will wait for it")
+        elif error.kind == "other" and error.exchange is None:
+            self._note("problem", f"no request could be sent ({error})", "mend what it says on this machine")
         else:
             step = f"correct {self.key}.parameters or {self.key}.model"
-            self._note("problem", f"the request is refused ({error})", step)
+            self._note("problem", f"the request is refused {said}", step)
+
+    @property
+    def _proxy_words(self) -> str:
+        """Name the proxy of the environment that stands between us and the server, without its password."""
+        proxy = urlsplit(proxy_of(self._spec.api_base or "https://provider") or "")
+        return f"; through the proxy {proxy.hostname}:{proxy.port} of HTTP(S)_PROXY" if proxy.hostname else ""
 
     def _note(self, level: Level, finding: str, next_step: str = "", *, may_pass: bool = False) -> None:
         self.findings.append(

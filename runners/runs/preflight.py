@@ -20,7 +20,7 @@ from lhaw_record.runners.environments.sandboxes.kinds import install_command, is
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxProvider
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSpec
 from lhaw_record.runners.models.costs import reports_cost
-from lhaw_record.runners.models.litellm_library import missing_credentials
+from lhaw_record.runners.models.litellm_library import key_problem, missing_credentials, provider_of, qualified_name
 from lhaw_record.runners.models.replay import REPLAY_MODELS
 from lhaw_record.runners.runs.planning.plan import Plan
 from lhaw_record.runners.runs.planning.plan_table import list_prices
@@ -57,12 +57,16 @@ def _missing(key: str, spec: AgentSpec | ModelSpec) -> list[str]:
     if spec.is_scripted:
         return []
     if spec.api_key_env:
-        is_there = bool(os.environ.get(spec.api_key_env))
-        return [] if is_there else [f"key '{key}.api_key_env': the environment variable {spec.api_key_env} is not set"]
-    return [
+        problem = key_problem(os.environ.get(spec.api_key_env))
+        return [f"key '{key}.api_key_env': the environment variable {spec.api_key_env} {problem}"] if problem else []
+    problems = [
         f"key '{key}.model': {spec.model} needs the environment variable {name}"
         for name in missing_credentials(spec.model, spec.api_base)
     ]
+    variable = f"{(provider_of(qualified_name(spec.model, spec.api_base)) or ('',))[0].upper()}_API_KEY"
+    if (own := os.environ.get(variable)) and (problem := key_problem(own)):
+        problems.append(f"key '{key}.model': the environment variable {variable} {problem}")
+    return problems
 
 
 def check_prices(experiment: Experiment) -> None:

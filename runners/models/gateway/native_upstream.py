@@ -14,7 +14,7 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.models.costs import token_count
 from lhaw_record.runners.models.exchanges import Exchange, http_session, proxy_of
-from lhaw_record.runners.models.failures import response_error, transport_error, without_refused
+from lhaw_record.runners.models.failures import response_error, to_model_error, transport_error, without_refused
 from lhaw_record.runners.models.gateway.endpoints import ProviderEndpoint
 from lhaw_record.runners.models.gateway.relay import StreamRelay
 from lhaw_record.runners.models.gateway.upstream import OutgoingRequest, UpstreamAnswer, merged_parameters
@@ -135,8 +135,11 @@ def _reader_of_errors(
     import aiohttp
 
     def readable(error: Exception, exchanges: list[Exchange]) -> ModelError | None:
-        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        is_unwritable = isinstance(error, ValueError) and exchange.received is None  # a header with a line break
+        if is_unwritable or isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
             exchanges.remove(exchange)
+        if is_unwritable:
+            return to_model_error(error, model=model.name, secrets=[endpoint.key or ""], is_sent=False)
         if not isinstance(error, OSError | aiohttp.ClientError):
             return None
         return transport_error(error, model=model.name, secrets=[endpoint.key or ""])
