@@ -21,7 +21,7 @@ import msgspec
 
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.runners.base.conversation.ending import ENDLESS_REPLY
-from lhaw_record.runners.models.endpoints.hints import rate_limit_headers, retry_after_s
+from lhaw_record.runners.models.endpoints.hints import retry_after_s, retry_headers
 from lhaw_record.runners.models.limits import limit_in, limit_in_error
 from lhaw_record.runners.models.litellm_library import litellm_library
 from lhaw_record.runners.models.protocol import ModelError
@@ -72,14 +72,12 @@ def to_model_error(
     kind = _kind(chain, status, is_accepted=is_accepted)
     is_local = kind in ("malformed_reply", "other") and not is_sent
     kind = "other" if is_local else kind
-    limits = _rate_limits(chain)
     return ModelError(
         _words(model, kind, f"not sent: {chain[-1]}" if is_local else str(error), secrets, status),
         kind=kind,
         is_retryable=kind in RETRYABLE and not _is_out_of_credit(chain),
         http_status=status,
-        retry_after_s=retry_after_s(limits, str(error)),
-        rate_limits=limits,
+        retry_after_s=retry_after_s(_rate_limits(chain), str(error)),
     )
 
 
@@ -104,14 +102,12 @@ def response_error(
     error = body.get("error") if isinstance(body, dict) else None
     found = error if isinstance(error, Mapping) else {}
     kind = limit_in([text], status) or kind_of_status(status)
-    limits = rate_limit_headers(headers)
     failed = ProviderError(
         _words(model, kind, str(found.get("message") or error or text), secrets, status),
         kind=kind,
         is_retryable=kind in RETRYABLE and found.get("code") != "insufficient_quota",
         http_status=status,
-        retry_after_s=retry_after_s(limits, text),
-        rate_limits=limits,
+        retry_after_s=retry_after_s(retry_headers(headers), text),
     )
     failed.body, failed.headers = (body if isinstance(body, dict) else None), dict(shown)
     return failed
@@ -215,7 +211,7 @@ def _rate_limits(chain: list[BaseException]) -> dict[str, str]:
     for cause in chain:
         headers = getattr(cause, "litellm_response_headers", None)
         if headers:
-            return rate_limit_headers(dict(headers))
+            return retry_headers(dict(headers))
     return {}
 
 

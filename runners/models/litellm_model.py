@@ -23,7 +23,6 @@ from lhaw_record.runners.models.chat_completions import read_chat
 from lhaw_record.runners.models.chat_messages import agent_marks, wire_messages, with_pictures
 from lhaw_record.runners.models.costs import call_cost_usd, failed_usage, is_understood, reported_usage
 from lhaw_record.runners.models.endpoints.door import Door, door_of
-from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
 from lhaw_record.runners.models.exchanges import Exchange, leave_to_itself, watching
 from lhaw_record.runners.models.failures import endless_reply, refused_parameters, to_model_error, without_refused
 from lhaw_record.runners.models.litellm_library import (
@@ -296,13 +295,7 @@ def to_reply(
         usage=usage,
         reasoning_text=None if state.reasoning_text is None else _unicode(state.reasoning_text),
         exchange=exchange,
-        rate_limits=said_limits(response),
     )
-
-
-def said_limits(response: Any) -> dict[str, str]:
-    """Return the provider's rate-limit headers that litellm attached to a response."""
-    return rate_limit_headers((getattr(response, "_hidden_params", None) or {}).get("additional_headers") or {})
 
 
 def with_distinct_ids(calls: Sequence[ToolCall], conversation: Sequence[Message]) -> tuple[ToolCall, ...]:

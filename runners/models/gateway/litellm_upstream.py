@@ -17,7 +17,6 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, conversation_digest, to_wire, tool_to_wire
 from lhaw_record.runners.models.chat_messages import wire_messages
 from lhaw_record.runners.models.costs import cost_usd, failed_usage, listed_cost_usd
-from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
 from lhaw_record.runners.models.exchanges import changed_parameters, watching
 from lhaw_record.runners.models.failures import without_refused
 from lhaw_record.runners.models.gateway import native_upstream
@@ -40,7 +39,7 @@ from lhaw_record.runners.models.litellm_library import (
     reasoning_words,
     unsupported_parameters,
 )
-from lhaw_record.runners.models.litellm_model import LitellmModel, said_limits
+from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError
 from lhaw_record.runners.models.provider_state import decoded, read_state, with_reasoning
 from lhaw_record.runners.models.streams.joining import fields
@@ -122,8 +121,7 @@ class LitellmUpstream:
                 answer = await native_upstream.asked(
                     self._model, outgoing, relay, timeout_s=self._timeout_s, priced=self._model.priced
                 )
-                reply = msgspec.structs.replace(answer.reply, rate_limits=rate_limit_headers(answer.headers))
-                return msgspec.structs.replace(answer, reply=passage.answered(reply))
+                return msgspec.structs.replace(answer, reply=passage.answered(answer.reply))
         with watching() as exchanges:
             answer = await self._translated(outgoing)
         if not exchanges:
@@ -191,7 +189,6 @@ class LitellmUpstream:
                 reply = msgspec.structs.replace(
                     answer.reply,
                     usage=msgspec.structs.replace(answer.reply.usage, cost_usd=cost),
-                    rate_limits=rate_limit_headers(answer.headers),
                 )
                 shown = {**fields(answer.body), "model": shown_as} if "model" in fields(answer.body) else answer.body
                 return msgspec.structs.replace(
@@ -225,8 +222,7 @@ class LitellmUpstream:
             reply = msgspec.structs.replace(
                 reply, message=msgspec.structs.replace(reply.message, provider_state_json=state)
             )
-        reply = msgspec.structs.replace(self._model.priced(reply, said), rate_limits=said_limits(response))
-        return UpstreamAnswer(reply=reply, body=body)
+        return UpstreamAnswer(reply=self._model.priced(reply, said), body=body)
 
     def _in_words_of(self, wire: WireFormat, model: str) -> tuple[Body, Body]:
         """Return the experiment file's parameters translated to a wire, and those that the wire lacks."""
