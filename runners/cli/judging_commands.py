@@ -185,7 +185,7 @@ COMMANDS = (
         help="have a model judge stored trials: how they asked, or whether a variant is a new task",
         description="Let a model judge stored trials. Trials that the same judge has judged with the same prompt "
         "are skipped.",
-        example="judge stores/demo --kind failure-modes --model anthropic/claude-sonnet-4-5",
+        example="judge stores/demo --kind failure-modes --model anthropic/claude-sonnet-5-5",
         arguments=(
             STORE,
             argument(

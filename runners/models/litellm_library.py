@@ -171,7 +171,7 @@ def missing_credentials(name: str, api_base: str | None = None, api_key: str | N
     if provider_of(qualified) is None:
         raise ExperimentError(
             f"model {name!r} names no provider known to litellm; write provider/model (for example "
-            "anthropic/claude-sonnet-4-5), or give the api_base of an OpenAI-compatible server"
+            "anthropic/claude-sonnet-5-5), or give the api_base of an OpenAI-compatible server"
         )
     report = litellm_library().validate_environment(model=qualified, api_key=api_key, api_base=api_base)
     return [variable for variable in report["missing_keys"] if variable not in _HAS_DEFAULT]

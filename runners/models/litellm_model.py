@@ -53,7 +53,7 @@ class LitellmModel(HostedModel):
     """A model called through litellm. Each call sends one request, without litellm's own retries.
 
     Args:
-        name: A litellm name such as ``anthropic/claude-sonnet-4-5``. With ``api_base``, the model's bare name also
+        name: A litellm name such as ``anthropic/claude-sonnet-5-5``. With ``api_base``, the model's bare name also
             works.
         api_base: The server's address, including ``/v1`` if it has that.
         api_key: The API key. None to use the provider's environment variable.

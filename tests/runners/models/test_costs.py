@@ -97,7 +97,7 @@ PUBLISHED = {
     "openai/gpt-4o": (2.5, 10.0),
     "openai/gpt-4o-mini": (0.15, 0.6),
     "openai/responses/gpt-5": (1.25, 10.0),
-    "anthropic/claude-sonnet-4-5": (3.0, 15.0),
+    "anthropic/claude-sonnet-4-6": (3.0, 15.0),
     "gemini/gemini-2.5-pro": (1.25, 10.0),
     "deepseek/deepseek-chat": (0.28, 0.42),
 }

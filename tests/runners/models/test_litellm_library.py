@@ -28,7 +28,7 @@ DEFAULTS = {"temperature": 0, "max_tokens": 4096, "seed": 1}
     ("name", "api_base", "qualified"),
     [
         ("gpt-4.1", None, "gpt-4.1"),
-        ("anthropic/claude-sonnet-4-5", None, "anthropic/claude-sonnet-4-5"),
+        ("anthropic/claude-sonnet-4-6", None, "anthropic/claude-sonnet-4-6"),
         ("llama", SERVER, "custom_openai/llama"),
         ("Qwen/Qwen3-8B", SERVER, "custom_openai/Qwen/Qwen3-8B"),
         ("hosted_vllm/Qwen/Qwen3-8B", SERVER, "hosted_vllm/Qwen/Qwen3-8B"),
@@ -42,16 +42,16 @@ def test_server_by_address_is_openai_compatible(name, api_base, qualified):
 def test_missing_key_is_named_before_anything_runs(monkeypatch):
     """The variable that has to be set is named; set, nothing is missing; a server of one's own needs none."""
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    assert missing_credentials("anthropic/claude-sonnet-4-5") == ["ANTHROPIC_API_KEY"]
+    assert missing_credentials("anthropic/claude-sonnet-4-6") == ["ANTHROPIC_API_KEY"]
     monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
-    assert missing_credentials("anthropic/claude-sonnet-4-5") == []
+    assert missing_credentials("anthropic/claude-sonnet-4-6") == []
     assert missing_credentials("local-model", api_base=SERVER) == []
 
 
 def test_key_in_the_experiment_counts(monkeypatch):
     """A key that is given directly is not missing."""
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    assert missing_credentials("anthropic/claude-sonnet-4-5", api_key="x") == []
+    assert missing_credentials("anthropic/claude-sonnet-4-6", api_key="x") == []
 
 
 def test_name_without_provider_is_an_error_with_its_remedy():
@@ -63,7 +63,7 @@ def test_name_without_provider_is_an_error_with_its_remedy():
 @pytest.mark.parametrize(
     ("qualified", "unsupported"),
     [
-        ("anthropic/claude-sonnet-4-5", ("seed",)),
+        ("anthropic/claude-sonnet-4-6", ("seed",)),
         ("openai/gpt-5", ("temperature",)),
         ("openai/gpt-4.1", ()),
         ("custom_openai/anything", ()),
@@ -76,14 +76,14 @@ def test_unsupported_parameters_are_known_beforehand(qualified, unsupported):
 
 async def test_model_says_what_it_drops():
     """The model itself tells which parameters it will not send."""
-    assert await LitellmModel("anthropic/claude-sonnet-4-5").dropped_parameters(DEFAULTS) == ("seed",)
+    assert await LitellmModel("anthropic/claude-sonnet-4-6").dropped_parameters(DEFAULTS) == ("seed",)
 
 
 def test_own_names_of_parameters_go_into_the_body():
     """For a compatible server unknown names go into the body; for a provider litellm translates them."""
     parameters = {"temperature": 0, "top_k": 5}
     assert split_parameters("custom_openai/x", parameters) == ({"temperature": 0}, {"top_k": 5})
-    assert split_parameters("anthropic/claude-sonnet-4-5", parameters) == (parameters, {})
+    assert split_parameters("anthropic/claude-sonnet-4-6", parameters) == (parameters, {})
 
 
 def test_prices_are_per_million_tokens_or_unknown():
