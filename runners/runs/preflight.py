@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from lhaw_record.runners.agents.scripted import ARCHETYPES
-from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.base.errors import BoundaryError, ExperimentError
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
@@ -24,6 +24,25 @@ from lhaw_record.runners.models.litellm_library import key_problem, missing_cred
 from lhaw_record.runners.models.replay import REPLAY_MODELS
 from lhaw_record.runners.runs.planning.plan import Plan
 from lhaw_record.runners.runs.planning.plan_table import list_prices
+
+
+class Refusals:
+    """Collects what would stop a run, so that it is told at once. Each check runs in a ``with`` block of its own."""
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        is_refusal = isinstance(error, ExperimentError | BoundaryError)
+        self._found += [str(error)] if is_refusal else []
+        return is_refusal
+
+    def raise_all(self) -> None:
+        if self._found:
+            raise ExperimentError("\n  ".join(self._found))
 
 
 def check_scripted_names(experiment: Experiment) -> None:
@@ -42,6 +61,11 @@ def check_scripted_names(experiment: Experiment) -> None:
 
 def missing_keys(experiment: Experiment) -> list[str]:
     return [sentence for key, spec in experiment.models() for sentence in _missing(key, spec)]
+
+
+def check_keys(experiment: Experiment) -> None:
+    if lacking := missing_keys(experiment):
+        raise ExperimentError("\n  ".join(lacking) + "; set it, then run the same command again")
 
 
 def unpriced_models(experiment: Experiment) -> list[tuple[str, str]]:
