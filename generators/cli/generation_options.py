@@ -137,7 +137,9 @@ def judge_of(options: argparse.Namespace) -> "ModelJudge | None":
     from lhaw_record.generators.gate import ModelJudge
     from lhaw_record.generators.llm import PromptTemplates
 
-    return ModelJudge(options.judge, model_parameters(options), PromptTemplates(options.wordings), options.guesses)
+    return ModelJudge(
+        options.judge, model_parameters(options, options.judge), PromptTemplates(options.wordings), options.guesses
+    )
 
 
 def _callers(models: Mapping[str, "Model"], options: argparse.Namespace, recorded: "RecordedReplies") -> "CallerOf":

@@ -162,6 +162,7 @@ class Services:
                 api_base=spec.api_base,
                 api_key=os.environ.get(spec.api_key_env) if spec.api_key_env else None,
                 price=spec.price,
+                given=spec.given_parameters,
                 is_prompt_marked=is_prompt_marked,
             )
         return self._shared[owner]

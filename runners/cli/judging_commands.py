@@ -37,7 +37,7 @@ def judge_command(options: argparse.Namespace) -> int:
     from lhaw_record.runners.runs.run_record import experiments_of
 
     store = Store(options.store)
-    parameters = model_parameters(options)
+    parameters = model_parameters(options, options.model or "")
     judging = _judging(options, store, parameters)
     if options.dry_run:
         experiments_of(store, options.experiment)
@@ -127,7 +127,7 @@ def _claim_judging(options: argparse.Namespace, store: Store, progress: Progress
     from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
     from lhaw_record.runners.judging.stored_claims import JudgedRegrading
 
-    parameters = model_parameters(options)
+    parameters = model_parameters(options, options.model or "")
     judge = ClaimJudge(options.claim_judge, options.judge_model, parameters)
     config = {"graders": [judge.name]}
     settings = _judge_settings(options, ("--judge-model", options.judge_model), "grade", parameters, config)
@@ -185,7 +185,7 @@ COMMANDS = (
         help="have a model judge stored trials: how they asked, or whether a variant is a new task",
         description="Let a model judge stored trials. Trials that the same judge has judged with the same prompt "
         "are skipped.",
-        example="judge stores/demo --kind failure-modes --model anthropic/claude-sonnet-4-5",
+        example="judge stores/demo --kind failure-modes --model anthropic/claude-sonnet-5-5",
         arguments=(
             STORE,
             argument(

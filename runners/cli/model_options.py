@@ -10,7 +10,7 @@ from lhaw_record.recorder.cli.arguments import positive_seconds
 from lhaw_record.recorder.cli.command import argument, repeatable
 from lhaw_record.recorder.cli.output import say
 from lhaw_record.runners.base.errors import UNKNOWN_COST, ExperimentError
-from lhaw_record.runners.models.costs import price_of
+from lhaw_record.runners.models.costs import price_of, reports_cost
 
 if TYPE_CHECKING:
     from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
@@ -42,12 +42,12 @@ def request_limits(options: argparse.Namespace) -> dict[str, Any]:
     return {"request_timeout_s": options.request_timeout, "retry": RetryPolicy(max_attempts=_ATTEMPTS)}
 
 
-def model_parameters(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the generation parameters: the model's defaults, overridden by the ones given as NAME=VALUE."""
+def model_parameters(options: argparse.Namespace, name: str = "") -> dict[str, Any]:
+    """Return the generation parameters: the named model's defaults, overridden by the ones given as NAME=VALUE."""
     from lhaw_record.runners.experiment.tables import ModelSpec
 
     parameters = json_values("--parameter", options.parameter)
-    return ModelSpec(model="", api_base=options.api_base, parameters=parameters).generation_parameters
+    return ModelSpec(model=name, api_base=options.api_base, parameters=parameters).generation_parameters
 
 
 def json_values(option: str, texts: Sequence[str]) -> dict[str, Any]:
@@ -72,24 +72,26 @@ def named_model(option: str, name: str, options: argparse.Namespace) -> "Model":
     price = None
     if options.price:
         price = Price(input_usd_per_million_tokens=options.price[0], output_usd_per_million_tokens=options.price[1])
-    if options.max_cost_usd is not None and price is None and price_of(name, options.api_base) is None:
+    is_priced = price or price_of(name, options.api_base) or reports_cost(name, options.api_base)
+    if options.max_cost_usd is not None and not is_priced:
         raise ExperimentError(
             f"--max-cost-usd limits the cost, but the price of {name} is unknown; add --price IN OUT, in USD "
             "for a million tokens (0 0 where it is free)"
         )
-    return LitellmModel(name, api_base=options.api_base, api_key=key, price=price)
+    given = json_values("--parameter", options.parameter)
+    return LitellmModel(name, api_base=options.api_base, api_key=key, price=price, given=given)
 
 
 def model_key(option: str, name: str, options: argparse.Namespace) -> str | None:
     """Return the API key from the variable that ``--api-key-env`` names, or None to use the provider's own variable."""
     from lhaw_record.runners.experiment.tables import SCRIPTED
-    from lhaw_record.runners.models.litellm_library import missing_credentials
+    from lhaw_record.runners.models.litellm_library import key_problem, missing_credentials
 
     if name.startswith(SCRIPTED):
         raise ExperimentError(f"{option} {name}: scripted models can only be agents; name a real model")
     if options.api_key_env:
-        if not os.environ.get(options.api_key_env):
-            raise ExperimentError(f"--api-key-env: the environment variable {options.api_key_env} is not set")
+        if problem := key_problem(os.environ.get(options.api_key_env)):
+            raise ExperimentError(f"--api-key-env: the environment variable {options.api_key_env} {problem}")
         return os.environ[options.api_key_env]
     missing = missing_credentials(name, options.api_base)
     if missing:

@@ -27,10 +27,10 @@ _CAUTION_CHARACTERS = 500  # of a line that may end with what a program printed;
 
 def run_command(options: argparse.Namespace) -> int:
     """Plan and run an experiment. The exit code is 1 if some trials are unfinished, 130 if interrupted."""
-    from lhaw_record.runners.runs.live_progress import RunProgress
+    from lhaw_record.runners.runs.live_progress import Reporter, RunProgress
     from lhaw_record.runners.runs.planning.plan_table import plan_columns, plan_notes, plan_rows
     from lhaw_record.runners.runs.preparation import check_runnable, prepare, stored_index
-    from lhaw_record.runners.runs.run import run_experiment
+    from lhaw_record.runners.runs.run import refuse_run, run_experiment
     from lhaw_record.runners.runs.scheduler import is_refused
 
     executor = _executor(options.executor, options.workers)
@@ -49,10 +49,11 @@ def run_command(options: argparse.Namespace) -> int:
     rows = plan_rows(prepared.experiment, prepared.plan, index, left_alone)
     out = sys.stdout if options.dry_run else sys.stderr
     print_rows([msgspec.to_builtins(row) for row in rows], plan_columns(rows), options.format, out)
-    if options.dry_run:
-        return 0
     if all(trial.trial_id in index.finished for trial in prepared.plan.trials):
         say(f"{store_name(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
+        return 0
+    if options.dry_run:
+        anyio.run(refuse_run, prepared, root, Reporter(), executor)
         return 0
     with RunProgress(sys.stderr) as progress:
         run = partial(run_experiment, retries_refused=options.retry_refused, has_preflight=not options.no_preflight)
@@ -201,7 +202,7 @@ COMMANDS = (
         arguments=(
             argument("experiment", type=Path, help="the experiment file (TOML)"),
             store_option("where events go: a directory or a shared address (default: stores/NAME)", required=False),
-            flag("--dry-run", "only show the plan"),
+            flag("--dry-run", "show the plan and what the run would refuse, with its exit code, and ask no model"),
             argument("--concurrency", type=positive, help="trials at a time; overrides the file"),
             argument(
                 "--executor",

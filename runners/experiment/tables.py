@@ -1,6 +1,7 @@
 """The tables of an experiment file as structs, with every key and its default."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -9,8 +10,29 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.values import Price, WireMode
 
-DEFAULT_PARAMETERS = {"temperature": 0, "max_tokens": 4096}
-"""The generation parameters of a model whose replies are limited, unless the experiment file sets others."""
+LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
+"""The names of the limit of a reply, in tokens."""
+DEFAULT_MAX_TOKENS = 4096
+"""The limit of a reply of a model whose replies are limited, unless the experiment file sets another."""
+_TEMPERATURES: tuple[tuple[re.Pattern[str], int | None, int | None], ...] = tuple(
+    (re.compile(rf"(?<![a-z0-9]){name}"), plain, reasoning)
+    for name, plain, reasoning in (
+        # 0 is accepted without reasoning: developers.openai.com/api/docs/guides/latest-model, "parameter compatibility"
+        (r"gpt-5\.[124](?!\d|-(?:chat|codex|pro))", 0, None),
+        (r"(?:gpt-[5-9](?!-chat)|o[134](?![a-z0-9]))", None, None),  # platform.openai.com/docs/guides/reasoning
+        # platform.claude.com/docs/en/about-claude/models/migration-guide; .../build-with-claude/extended-thinking
+        (r"claude-(?:opus-4[-.][7-9]|(?:opus|sonnet|haiku)-(?:[5-9]|\d\d)(?![a-z0-9])|fable|mythos)", None, None),
+        (r"claude", 0, None),
+        # "only 1 is allowed for this model": platform.kimi.ai/docs/api/models-overview
+        (r"kimi-(?:k2[.p][5-9]|k[3-9])", 1, 1),
+        (r"minimax-m\d", 1, 1),  # (0, 1], 1.0 recommended: platform.minimax.io/docs/api-reference/text-openai-api
+        # "keep at 1.0", else loops: docs.cloud.google.com/vertex-ai/generative-ai/docs/start/gemini-3-prompting-guide
+        (r"gemini-3(?!\.[2-9])(?!\d)", 1, 1),
+        # litellm's table: supports_sampling_params is false; ai.google.dev/gemini-api/docs/whats-new-gemini-3.6
+        (r"gemini-(?:[3-9]|\d\d)(?!\d)", None, None),
+    )
+)
+"""The temperature that a model gets by its name, and while it reasons, where that is not 0. None: it takes none."""
 ApiWire = Literal["chat", "responses", "messages", "gemini"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 SCRIPTED = "scripted/"
@@ -78,12 +100,31 @@ class ModelSpec(_Table, frozen=True):
     def generation_parameters(self) -> dict[str, Any]:
         """The generation parameters of the model in any role: the defaults, and those that the file sets.
 
-        A reply has no length limit by default if the model is hosted or asked to reason, because hidden reasoning would
-        use it up. A server of the user's own would generate without end, so its replies are limited.
+        The temperature is 0 where the model takes that. A reply has no length limit by default if the model is hosted
+        or asked to reason, because hidden reasoning would use it up. A server of the user's own would generate without
+        end, so its replies are limited.
         """
         given = self.given_parameters
         is_limited = self.is_scripted or (self.api_base is not None and not given.keys() & _REASONING)
-        return {**(DEFAULT_PARAMETERS if is_limited else {"temperature": 0}), **given}
+        own = {"temperature": default_temperature(self.model, is_reasoning=asks_to_reason(given))}
+        if is_limited and not given.keys() & LIMITS:
+            own["max_tokens"] = DEFAULT_MAX_TOKENS
+        return {**{name: value for name, value in own.items() if value is not None}, **given}
+
+
+def default_temperature(model: str, *, is_reasoning: bool) -> int | None:
+    """Return the temperature to send to a model by default, or None to send none."""
+    name = model.rpartition("/")[2].lower()
+    found = ((plain, reasoning) for pattern, plain, reasoning in _TEMPERATURES if pattern.search(name))
+    plain, reasoning = next(found, (0, 0))
+    return reasoning if is_reasoning else plain
+
+
+def asks_to_reason(parameters: Mapping[str, Any]) -> bool:
+    """Return whether the parameters ask a model to think before it replies."""
+    thinking = parameters.get("thinking")
+    kind = thinking.get("type") if isinstance(thinking, dict) else None
+    return kind in ("enabled", "adaptive") or parameters.get("reasoning_effort") not in (None, "none")
 
 
 class RoutedSpec(ModelSpec, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ from lhaw_record.runners.base.conversation.ending import CUT, ENDLESS_REPLY
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, new_messages_json
 from lhaw_record.runners.base.errors import EndpointDown, ModelBoundaryError
 from lhaw_record.runners.base.recording import Recording
+from lhaw_record.runners.experiment.tables import LIMITS
 from lhaw_record.runners.models.call_outcomes import (
     FINAL_KINDS,
     RetryPolicy,
@@ -32,8 +33,6 @@ from lhaw_record.runners.models.costs import NO_USAGE, add_usage
 from lhaw_record.runners.models.exchanges import WireRecord, changed_parameters
 from lhaw_record.runners.models.protocol import HostedModel, Model, ModelError, ModelReply, ModelRequest
 from lhaw_record.runners.models.recorded_replies import RecordedReplies, ThreadMemory
-
-_ROOM = ("max_tokens", "max_completion_tokens")
 
 
 class ModelCaller:
@@ -75,7 +74,7 @@ class ModelCaller:
         self.role: Role = role
         self._thread_id = thread_id
         self._parameters = dict(parameters)
-        self._limited = [name for name in _ROOM if isinstance(parameters.get(name), int)]
+        self._limited = [name for name in LIMITS if isinstance(parameters.get(name), int)]
         self._retry = retry or RetryPolicy()
         self._request_timeout_s = request_timeout_s
         self._memory = ThreadMemory(recorded or {}, role, thread_id, model.name)
@@ -139,14 +138,14 @@ class ModelCaller:
 
         Some servers end a truncated reply with "stop".
         """
-        limits = [self._parameters[name] for name in _ROOM if isinstance(self._parameters.get(name), int)]
+        limits = [self._parameters[name] for name in LIMITS if isinstance(self._parameters.get(name), int)]
         used = reply.usage.output_tokens
         return reply.finish_reason == CUT or (used is not None and bool(limits) and used >= min(limits))
 
     @property
     def cut_words(self) -> str:
         """Describe the problem of a truncated reply and its remedy."""
-        limits = [f"{name} = {self._parameters[name]}" for name in _ROOM if name in self._parameters]
+        limits = [f"{name} = {self._parameters[name]}" for name in LIMITS if name in self._parameters]
         return f"the reply was cut at {' and '.join(limits) or 'its limit'}; allow more in the model's parameters"
 
     async def recall(self, messages: Sequence[Message]) -> ModelReply | None:

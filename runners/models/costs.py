@@ -1,8 +1,10 @@
 """Reads and sums reported usage, and prices it at the user's price or litellm's list price."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -21,6 +23,8 @@ _WRITTEN = ("cache_creation_input_tokens", "cache_write_tokens")
 _REASONING = ("reasoning_tokens", "thinking_tokens", "thoughtsTokenCount")
 _KNOWN = ("prompt_tokens", "input_tokens", "promptTokenCount")
 _MOST_TOKENS = 1 << 53  # JSON numbers above this are inexact
+_SNAPSHOT = re.compile(r"(?:[-:](?:latest|preview|exp|v\d+|0|\d{4}-\d\d-\d\d|\d\d-\d\d(?:\d\d)?|\d{3,8}))*")
+"""What providers append to a model's name: gpt-5.1-2025-11-13, gemini-2.5-flash-preview-09-2025, claude-…-v1:0."""
 
 
 def token_count(value: Any) -> int | None:
@@ -48,15 +52,21 @@ def reported_usage(
     libraries between the server and us write zeros if a server reports nothing.
     """
     is_output_known = bool(output_tokens) or bool(input_tokens and not message.content and not message.tool_calls)
-    cost = usage.get("cost")
+    charged = _usd(usage.get("cost"))
+    if usage.get("is_byok") is True:  # OpenRouter's fee, beside what the provider of the user's own key charges
+        charged = _sum(charged, _usd(_object(usage, "cost_details").get("upstream_inference_cost")))
     return Usage(
         input_tokens=input_tokens or None,
         output_tokens=output_tokens if is_output_known else None,
         cached_input_tokens=_first(usage, _CACHED, _DETAILS_OF_INPUT) if input_tokens else None,
         reasoning_tokens=_first(usage, _REASONING, _DETAILS_OF_OUTPUT),
         cache_write_tokens=_first(usage, _WRITTEN, _DETAILS_OF_INPUT),
-        provider_cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
+        provider_cost_usd=charged,
     )
+
+
+def _usd(cost: Any) -> float | None:
+    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None
 
 
 def _first(usage: Mapping[str, Any], names: Sequence[str], groups: Sequence[str]) -> int | None:
@@ -106,18 +116,40 @@ def cost_usd(price: Price, usage: Usage) -> float | None:
     return millionths / 1_000_000
 
 
-def failed_usage(error: ModelError, price: Price | None, cost: float | None = None) -> Usage | None:
+def failed_usage(error: ModelError, price: Price | None) -> Usage | None:
     """Return the known usage of a failed request whose reply may be lost: a cost of 0 if the model is free.
 
-    A reply that ended for no reason of the agent's has reported its tokens, which may have a known cost in USD.
+    A reply that ended for no reason of the agent's has reported its tokens.
     """
     if error.usage is not None and error.usage.input_tokens is not None:
-        return error.usage if cost is None else msgspec.structs.replace(error.usage, cost_usd=cost)
+        return error.usage
     if price is None or error.exchange is None or error.http_status is not None:
         return None
     unreported = Usage(input_tokens=None, output_tokens=None, cached_input_tokens=None)
     cost = cost_usd(price, unreported)
     return None if cost is None else msgspec.structs.replace(unreported, cost_usd=cost)
+
+
+def call_cost_usd(
+    usage: Usage, served: str | None, name: str, api_base: str | None, price: Price | None, body: Mapping[str, Any]
+) -> float | None:
+    """Return a reply's cost in USD, or None if unknown: at the user's price, as reported, or at litellm's list price.
+
+    A reported cost of 0 is not believed. ``body`` is the provider's own.
+    """
+    if price is not None:
+        return cost_usd(price, usage)
+    if reports_cost(name, api_base) and usage.provider_cost_usd:
+        return usage.provider_cost_usd
+    return listed_cost_usd(usage, name, api_base, served, body)
+
+
+def reports_cost(name: str, api_base: str | None) -> bool:
+    """Return whether the provider reports in each reply what it charged, in USD.
+
+    OpenRouter does, without being asked to (openrouter.ai/docs/use-cases/usage-accounting).
+    """
+    return name.startswith("openrouter/") or urlsplit(api_base or "").hostname == "openrouter.ai"
 
 
 @cache
@@ -146,25 +178,41 @@ def price_of(name: str, api_base: str | None = None) -> tuple[float, float] | No
     return round(input_usd * 1_000_000, 9), round((output_usd or 0.0) * 1_000_000, 9)
 
 
-def listed_cost_usd(
-    usage: Usage,
-    name: str,
-    api_base: str | None,
-    body: Mapping[str, Any] | None = None,
-    *,
-    from_litellm: float | None = None,
-) -> float | None:
-    """Return the reply's cost in USD by litellm's table, or None if it has no tokens or no price.
+@cache
+def listed_name(name: str, served: str | None) -> str | None:
+    """Return the name under which a reply of a hosted model is priced, or None if no price is known to hold for it.
 
-    litellm prices most replies itself. ``body`` is a Messages reply, which litellm does not price: cache writes with a
-    one-hour lifetime have a separate price.
+    A served model has its own price if that is listed. The requested model's price holds for a served snapshot of it,
+    which the provider may have released after the table. Another model that answers in its place has no known price.
+    """
+    if served:
+        own = f"{name.rpartition('/')[0]}/{_bare(served)}".lstrip("/")
+        if price_of(own) is not None:
+            return own
+        asked, answering = (_bare(each).lower().replace("@", "-").removesuffix("-latest") for each in (name, served))
+        if not (answering.startswith(asked) and _SNAPSHOT.fullmatch(answering.removeprefix(asked))):
+            return None
+    return name if price_of(name) is not None else None
+
+
+def _bare(name: str) -> str:
+    """Return a model's name without its provider."""
+    return name.rpartition("/")[2]
+
+
+def listed_cost_usd(
+    usage: Usage, name: str, api_base: str | None, served: str | None, body: Mapping[str, Any]
+) -> float | None:
+    """Return a reply's cost in USD by litellm's table, or None if it has no tokens or no price.
+
+    ``body`` is the provider's own, because cache writes with a one-hour lifetime and service tiers have prices of
+    their own.
     """
     if usage.input_tokens is None or usage.output_tokens is None or price_of(name, api_base) is None:
         return None
-    return _bundled_cost_usd(usage, name, body) if from_litellm is None and body is not None else from_litellm
-
-
-def _bundled_cost_usd(usage: Usage, name: str, body: Mapping[str, Any]) -> float | None:
+    listed = listed_name(name, served)
+    if listed is None:
+        return None
     from litellm.types.utils import CacheCreationTokenDetails, PromptTokensDetailsWrapper
 
     from lhaw_record.runners.models.litellm_library import litellm_library, providers_own_name  # imports asyncio
@@ -177,20 +225,23 @@ def _bundled_cost_usd(usage: Usage, name: str, body: Mapping[str, Any]) -> float
         cache_creation_tokens=written,
         cache_creation_token_details=CacheCreationTokenDetails(**lifetimes) if lifetimes else None,
     )
+    tier = body.get("service_tier")
     try:
         costs = library.cost_per_token(
-            model=providers_own_name(name),
+            model=providers_own_name(listed),
             usage_object=library.Usage(
-                prompt_tokens=usage.input_tokens or 0,
-                completion_tokens=usage.output_tokens or 0,
+                prompt_tokens=usage.input_tokens,
+                completion_tokens=usage.output_tokens,
                 cache_read_input_tokens=cached,
                 cache_creation_input_tokens=written,
                 prompt_tokens_details=details,
+                reasoning_tokens=usage.reasoning_tokens,
             ),
+            service_tier=tier if isinstance(tier, str) else None,
         )
     except Exception:  # noqa: BLE001  litellm raises many classes for an unknown name
         return None
-    return float(sum(costs))
+    return float(sum(costs)) or None  # tokens of a model with a price are never free
 
 
 def spent_words(spent_usd: float, unpriced: int) -> str:

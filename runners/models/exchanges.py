@@ -7,6 +7,8 @@ of the CPU time per call that httpx takes.
 
 import asyncio
 import hashlib
+import ipaddress
+import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -182,6 +184,9 @@ def _reporting(handle: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, A
             if isinstance(error.__cause__, unsent):
                 exchanges.remove(exchange)
             raise
+        except ValueError:  # a header that cannot be written, such as a key with a line break
+            exchanges.remove(exchange)
+            raise
         exchange.http_status = response.status_code
         exchange.received_media_type = _media_type(response.headers)
         response.stream = _reported_stream(response, exchange)
@@ -255,6 +260,7 @@ def _decoded(body: bytes, headers: Any) -> bytes:
         return body
 
 
+_EXCEPTIONS = ("NO_PROXY", "no_proxy")
 _SESSIONS: "WeakKeyDictionary[asyncio.AbstractEventLoop, Any]" = WeakKeyDictionary()
 _IDLE_S = 60.0  # a choice; providers close idle connections, and a call on a closing one would fail
 _CONNECT_S = 30.0  # a choice: several times the SYN retransmission delays (1, 2 and 4 s, RFC 6298)
@@ -279,12 +285,34 @@ def http_session() -> Any:
 
 @cache
 def proxy_of(base: str) -> str | None:
-    """Return the proxy configured in the environment for an address, or None.
+    """Return the proxy configured in the environment for an address, or None; litellm decides in the same way.
 
     aiohttp's ``trust_env`` would look it up in a thread, and read ~/.netrc in another, before every request.
     """
-    parts = urlsplit(base)
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    parts, proxies = urlsplit(base), getproxies()
+    leave_to_itself(parts.hostname or "")
+    proxy = None if proxy_bypass(parts.hostname or "") else proxies.get(parts.scheme) or proxies.get("all")
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
+
+
+def leave_to_itself(*hosts: str) -> None:
+    """Except this machine's own addresses from the environment's proxies, for every library in this process.
+
+    A proxy would look for them on its own machine.
+    """
+    own = [host for host in hosts if host == "localhost" or host.endswith(".localhost") or _is_loopback(host)]
+    before = [os.environ.get(name, "") for name in _EXCEPTIONS]
+    listed = {host.strip() for value in before for host in value.split(",")} - {""}
+    if "*" not in listed and not listed.issuperset(own):
+        for name in _EXCEPTIONS:  # where both are set, libraries read only one
+            os.environ[name] = ",".join(sorted({*listed, *own}))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 async def close_http_session() -> None:

@@ -11,7 +11,7 @@ OpenRouter writes a top-level ``error``, or one in the first choice
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +21,7 @@ import msgspec
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.runners.base.conversation.ending import ENDLESS_REPLY
 from lhaw_record.runners.models.endings import limit_in, limit_in_error
-from lhaw_record.runners.models.endpoints.hints import rate_limit_headers, retry_after_s
+from lhaw_record.runners.models.endpoints.hints import retry_after_s, retry_headers
 from lhaw_record.runners.models.litellm_library import litellm_library
 from lhaw_record.runners.models.protocol import ModelError
 
@@ -63,20 +63,20 @@ _WITHOUT_CODE = 422  # litellm's status for an in-band error without a code
 
 
 def to_model_error(
-    error: Exception, *, model: str, secrets: Iterable[str] = (), is_accepted: bool = False
+    error: Exception, *, model: str, secrets: Iterable[str] = (), is_accepted: bool = False, is_sent: bool = True
 ) -> ModelError:
-    """Return the ModelError for a failed call."""
+    """Return the ModelError for a failed call. What failed here before anything was sent is not the server's."""
     chain = list(_chain(error))
     status = _provider_status(chain)
     kind = _kind(chain, status, is_accepted=is_accepted)
-    limits = _rate_limits(chain)
+    is_local = kind in ("malformed_reply", "other") and not is_sent
+    kind = "other" if is_local else kind
     return ModelError(
-        _words(model, kind, str(error), secrets, status),
+        _words(model, kind, f"not sent: {chain[-1]}" if is_local else str(error), secrets, status),
         kind=kind,
         is_retryable=kind in RETRYABLE and not _is_out_of_credit(chain),
         http_status=status,
-        retry_after_s=retry_after_s(limits, str(error)),
-        rate_limits=limits,
+        retry_after_s=retry_after_s(_rate_limits(chain), str(error)),
     )
 
 
@@ -101,14 +101,12 @@ def response_error(
     error = body.get("error") if isinstance(body, dict) else None
     found = error if isinstance(error, Mapping) else {}
     kind = limit_in([text], status) or kind_of_status(status)
-    limits = rate_limit_headers(headers)
     failed = ProviderError(
         _words(model, kind, str(found.get("message") or error or text), secrets, status),
         kind=kind,
         is_retryable=kind in RETRYABLE and found.get("code") != "insufficient_quota",
         http_status=status,
-        retry_after_s=retry_after_s(limits, text),
-        rate_limits=limits,
+        retry_after_s=retry_after_s(retry_headers(headers), text),
     )
     failed.body, failed.headers = (body if isinstance(body, dict) else None), dict(shown)
     return failed
@@ -212,7 +210,7 @@ def _rate_limits(chain: list[BaseException]) -> dict[str, str]:
     for cause in chain:
         headers = getattr(cause, "litellm_response_headers", None)
         if headers:
-            return rate_limit_headers(dict(headers))
+            return retry_headers(dict(headers))
     return {}
 
 
@@ -230,6 +228,36 @@ def _words(model: str, kind: str, details: str, secrets: Iterable[str], status: 
     text = text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
     http = f" (HTTP {status})" if status is not None else ""
     return f"{model}: {_WORDS[kind]}{http}" + (f": {text}" if text else "")
+
+
+def refused_parameters(error: ModelError, names: Collection[str]) -> dict[str, str | None]:
+    """Return the parameters that a server refuses by name, each with the name that it wants instead, or None.
+
+    Only what the server says counts, not what its error repeats of the request or of a reply.
+    """
+    if error.kind != "bad_request" or error.exchange is None:
+        return {}
+    try:
+        body = msgspec.json.decode(error.exchange.received or b"")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    texts = []
+    for part in (body, body.get("error") if isinstance(body, Mapping) else None):
+        fields = part if isinstance(part, Mapping) else {"message": part}
+        texts += [fields.get("message"), fields.get("param"), fields.get("detail")]
+        for each in fields["detail"] if isinstance(fields.get("detail"), list) else ():  # FastAPI's form
+            texts += [(each.get("loc"), each.get("msg"))] if isinstance(each, Mapping) else []
+    said = " ".join(str(text) for text in texts if not isinstance(text, list))
+    refused: dict[str, str | None] = {name: None for name in names if re.search(rf"(?<![\w-]){name}(?![\w-])", said)}
+    if "max_tokens" in refused and "max_completion_tokens" in said:
+        refused["max_tokens"] = "max_completion_tokens"
+    return refused
+
+
+def without_refused(parameters: Mapping[str, Any], refused: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the parameters without the refused ones, or with these under the names that the server wants."""
+    named = {refused.get(name, name): value for name, value in parameters.items()}
+    return {name: value for name, value in named.items() if name is not None}
 
 
 def kind_of_status(status: int) -> str:

@@ -21,7 +21,8 @@ from typing import Any
 import anyio.to_thread
 
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.models.exchanges import close_http_session, watch_transports
+from lhaw_record.runners.experiment.tables import LIMITS, asks_to_reason
+from lhaw_record.runners.models.exchanges import close_http_session, leave_to_itself, watch_transports
 
 OPENAI_COMPATIBLE = "custom_openai"
 _LOADING = threading.Lock()
@@ -46,6 +47,7 @@ def litellm_library() -> ModuleType:
     """Return litellm, configured. The first call takes about two seconds."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    leave_to_itself("localhost", "127.0.0.1", "::1")
     import litellm
 
     litellm.suppress_debug_info = True  # else it prints requests for feedback on standard output
@@ -169,10 +171,19 @@ def missing_credentials(name: str, api_base: str | None = None, api_key: str | N
     if provider_of(qualified) is None:
         raise ExperimentError(
             f"model {name!r} names no provider known to litellm; write provider/model (for example "
-            "anthropic/claude-sonnet-4-5), or give the api_base of an OpenAI-compatible server"
+            "anthropic/claude-sonnet-5-5), or give the api_base of an OpenAI-compatible server"
         )
     report = litellm_library().validate_environment(model=qualified, api_key=api_key, api_base=api_base)
     return [variable for variable in report["missing_keys"] if variable not in _HAS_DEFAULT]
+
+
+def key_problem(key: str | None) -> str | None:
+    """Return what is wrong with an API key, as the rest of a sentence about its environment variable, or None."""
+    if not key:
+        return "is not set"
+    if not re.fullmatch(r"[!-~]+", key):
+        return "has a line break, a space or another character that no key has (set it without)"
+    return None
 
 
 def answers_with_responses(arguments: Mapping[str, Any]) -> bool:
@@ -194,39 +205,38 @@ def answers_with_responses(arguments: Mapping[str, Any]) -> bool:
 
 
 def unsupported_parameters(qualified: str, parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the parameters that the provider rejects at these values, as far as litellm knows.
+    """Return the parameters that the provider rejects at these values and together, as far as litellm knows.
 
-    Claude rejects sampling parameters while thinking. Parameters that OpenAI does not have are always sent, and so are
-    all parameters for an OpenAI-compatible server, because litellm does not know what it accepts.
+    Models reject sampling parameters while they think, so these are looked at last. Parameters that OpenAI does not
+    have are always sent, and so are all parameters for an OpenAI-compatible server, because litellm does not know what
+    it accepts.
     """
     known = provider_of(qualified)
     if known is None or known[0] == OPENAI_COMPATIBLE:
         return ()
     provider, model = known
     litellm: Any = litellm_library()
-    unsupported = [name for name in _SAMPLING if name in parameters and parameters[name] != 1]
-    if not is_claude(model) or not is_thinking(parameters):
-        unsupported = []
-    for parameter, value in parameters.items():
-        if parameter in unsupported or parameter not in litellm.constants.OPENAI_CHAT_COMPLETION_PARAMS:
-            continue
-        try:
-            litellm.utils.get_optional_params(model=model, custom_llm_provider=provider, **{parameter: value})
-        except litellm.UnsupportedParamsError:
-            unsupported.append(parameter)
+    unsupported: list[str] = []
+    is_thinking_claude = is_claude(model) and asks_to_reason(parameters)
+    accepted: dict[str, Any] = {}
+    for name in sorted(parameters, key=lambda name: name in _SAMPLING):
+        is_refused = is_thinking_claude and name in _SAMPLING and parameters[name] != 1
+        if not is_refused and name in litellm.constants.OPENAI_CHAT_COMPLETION_PARAMS:
+            together = {**accepted, name: parameters[name]}
+            try:
+                litellm.utils.get_optional_params(model=model, custom_llm_provider=provider, **together)
+            except litellm.UnsupportedParamsError:
+                is_refused = True
+            else:
+                accepted = together
+        if is_refused:
+            unsupported.append(name)
     return tuple(unsupported)
 
 
 def is_claude(model: str) -> bool:
     """Return whether a provider's model name is a Claude model."""
     return "claude" in model.lower()
-
-
-def is_thinking(parameters: Mapping[str, Any]) -> bool:
-    """Return whether the parameters ask the model to think before it replies."""
-    thinking = parameters.get("thinking")
-    kind = thinking.get("type") if isinstance(thinking, dict) else None
-    return kind in ("enabled", "adaptive") or parameters.get("reasoning_effort") not in (None, "none")
 
 
 def length_limit(qualified: str, parameters: Mapping[str, Any]) -> dict[str, int]:
@@ -236,7 +246,7 @@ def length_limit(qualified: str, parameters: Mapping[str, Any]) -> dict[str, int
     own limit themselves.
     """
     known = provider_of(qualified)
-    if known is None or not is_claude(known[1]) or parameters.keys() & {"max_tokens", "max_completion_tokens"}:
+    if known is None or not is_claude(known[1]) or parameters.keys() & LIMITS:
         return {}
     litellm: Any = litellm_library()
     try:
@@ -270,12 +280,14 @@ def takes_json_schema(qualified: str) -> bool | None:
 def split_parameters(qualified: str, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split parameters into litellm arguments and fields added unchanged to the request's body.
 
-    For an OpenAI-compatible server, litellm fails on unknown arguments (``top_k``, ``reasoning_effort``), so these go
-    into the body. For other providers litellm translates all parameters.
+    For an OpenAI-compatible server, litellm fails on unknown arguments (``top_k``, ``reasoning_effort``) and would send
+    ``max_completion_tokens`` as ``max_tokens``, so these go into the body. For other providers litellm translates all
+    parameters.
     """
     known = provider_of(qualified)
     if known is None or known[0] != OPENAI_COMPATIBLE:
         return dict(parameters), {}
     supported = set(litellm_library().get_supported_openai_params(known[1], custom_llm_provider=known[0]))
+    supported.discard("max_completion_tokens")
     arguments = {name: value for name, value in parameters.items() if name in supported}
     return arguments, {name: value for name, value in parameters.items() if name not in supported}

@@ -1,9 +1,11 @@
 """A model called through litellm: a hosted one by name, or one behind an OpenAI-compatible address."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import anyio
 import msgspec
@@ -20,12 +22,11 @@ from lhaw_record.runners.base.conversation.messages import (
 from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.chat_completions import read_chat
 from lhaw_record.runners.models.chat_messages import agent_marks, wire_messages, with_pictures
-from lhaw_record.runners.models.costs import cost_usd, failed_usage, is_understood, listed_cost_usd, reported_usage
+from lhaw_record.runners.models.costs import call_cost_usd, failed_usage, is_understood, reported_usage
 from lhaw_record.runners.models.endings import finish_reason_in, is_of_known_wire
 from lhaw_record.runners.models.endpoints.door import Door, door_of
-from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
-from lhaw_record.runners.models.exchanges import Exchange, watching
-from lhaw_record.runners.models.failures import endless_reply, to_model_error
+from lhaw_record.runners.models.exchanges import Exchange, leave_to_itself, watching
+from lhaw_record.runners.models.failures import endless_reply, refused_parameters, to_model_error, without_refused
 from lhaw_record.runners.models.litellm_library import (
     OPENAI_COMPATIBLE,
     answers_with_responses,
@@ -38,9 +39,10 @@ from lhaw_record.runners.models.litellm_library import (
     unsupported_parameters,
 )
 from lhaw_record.runners.models.protocol import FormSupport, HostedModel, ModelError, ModelReply, ModelRequest
-from lhaw_record.runners.models.provider_state import plain_call_id, read_state
+from lhaw_record.runners.models.provider_state import decoded, plain_call_id, read_state
 from lhaw_record.runners.models.streams.transport import StreamedCall
 
+Answer = TypeVar("Answer")
 # litellm would send OPENAI_API_KEY to any address; a self-hosted server must get it only if configured.
 _NO_KEY = "no-key"
 # Responses keeps reasoning on its server unless asked to return it encrypted; returning it makes requests stateless.
@@ -53,11 +55,12 @@ class LitellmModel(HostedModel):
     """A model called through litellm. Each call sends one request, without litellm's own retries.
 
     Args:
-        name: A litellm name such as ``anthropic/claude-sonnet-4-5``. With ``api_base``, the model's bare name also
+        name: A litellm name such as ``anthropic/claude-sonnet-5-5``. With ``api_base``, the model's bare name also
             works.
         api_base: The server's address, including ``/v1`` if it has that.
         api_key: The API key. None to use the provider's environment variable.
         price: The token price. None to use litellm's list price.
+        given: The names of the parameters that the user sets. The others may be left out where they are refused.
         is_prompt_marked: Whether to add cache marks to an agent's requests, for providers that cache only marked
             prompts.
     """
@@ -69,9 +72,14 @@ class LitellmModel(HostedModel):
         api_key: str | None = None,
         price: Price | None = None,
         *,
+        given: Collection[str] = (),
         is_prompt_marked: bool = False,
     ) -> None:
         self.name = name
+        self.given = frozenset(given)
+        leave_to_itself(urlsplit(api_base or "").hostname or "")
+        self.refused: dict[str, str | None] = {}
+        """The parameters of ours that the server refuses, each with the name that it wants instead, or None."""
         self._is_prompt_marked = is_prompt_marked
         self.price = price
         self.api_base = api_base
@@ -98,18 +106,42 @@ class LitellmModel(HostedModel):
         """Return the reply to one request, without retrying, after waiting at the endpoint's request gate."""
         await load_litellm()  # before the request gate, because it may take seconds
         async with self.door.passage(lambda: conversation_digest(request.messages)) as passage:
-            return passage.answered(await self._sent(request))
+            added = request.parameters.keys() - self.given - request.program_parameters
+            return passage.answered(await self.unless_refused(added, partial(self._sent, request)))
 
-    async def _sent(self, request: ModelRequest) -> ModelReply:
+    async def unless_refused(
+        self, added: Collection[str], send: Callable[[Mapping[str, str | None]], Awaitable[Answer]]
+    ) -> Answer:
+        """Send a request, and again without those of our own parameters that the server refuses by name.
+
+        What nobody asked for never decides whether an agent works. What helped is remembered.
+
+        Args:
+            added: The names of the parameters that we add.
+            send: Sends the request without these parameters, or with them under these names.
+        """
+        refused = {name: self.refused[name] for name in added if name in self.refused}
+        while True:
+            try:
+                answer = await send(refused)
+            except ModelError as error:
+                named = refused_parameters(error, [name for name in added if name not in refused])
+                if not named:
+                    raise
+                refused |= named
+            else:
+                self.refused |= refused
+                return answer
+
+    async def _sent(self, request: ModelRequest, refused: Mapping[str, str | None]) -> ModelReply:
         litellm: Any = await load_litellm()
-        arguments = await self._arguments(request)
+        arguments = await self._arguments(request, refused)
         with self.calling_litellm(request.messages, request.timeout_s) as exchanges:
             response = await litellm.acompletion(**arguments)
             exchange = exchanges[-1] if exchanges else None
             reply = to_reply(response, model=self.name, conversation=request.messages, exchange=exchange)
-            from_litellm = response._hidden_params.get("response_cost")  # litellm's documented place for it
-            cost = self.cost_usd(reply.usage, None, from_litellm)
-            return msgspec.structs.replace(reply, usage=msgspec.structs.replace(reply.usage, cost_usd=cost))
+            body = decoded(exchange.reply if exchange else None)
+            return msgspec.structs.replace(reply, usage=self.priced(reply.usage, body, reply.served_model))
 
     def was_silent(self, messages: Sequence[Message]) -> bool:
         """Return whether the conversation's last request timed out without a response.
@@ -130,7 +162,10 @@ class LitellmModel(HostedModel):
             is_accepted = status is not None and status < 400
             if is_accepted and (failed := _failed_ending(exchanges[-1], self.name)) is not None:
                 return failed
-            return to_model_error(error, model=self.name, secrets=[self.api_key or ""], is_accepted=is_accepted)
+            secrets = [self.api_key or ""]
+            return to_model_error(
+                error, model=self.name, secrets=secrets, is_accepted=is_accepted, is_sent=bool(exchanges)
+            )
 
         is_generating = stream.is_generating if stream is not None else lambda _: False
         sender = stream.send if stream is not None else None
@@ -168,8 +203,9 @@ class LitellmModel(HostedModel):
                 if failed.kind == "timeout" and failed.http_status is None:
                     self._silent.add(conversation_digest(messages))
                 failed.exchange = exchanges[-1] if exchanges else None
-                cost = self.cost_usd(failed.usage, {}) if failed.usage else None
-                failed.usage = failed_usage(failed, self.price, cost)
+                failed.usage = failed_usage(failed, self.price)
+                if failed.usage is not None and failed.usage.cost_usd is None:
+                    failed.usage = self.priced(failed.usage, {}, None)
                 raise failed from (error.__cause__ if failed is error else error)
             if self._silent:
                 self._silent.discard(conversation_digest(messages))
@@ -179,11 +215,10 @@ class LitellmModel(HostedModel):
         """The model's name with its provider, as litellm expects it."""
         return qualified_name(self.name, self.api_base)
 
-    def cost_usd(self, usage: Usage, body: Mapping[str, Any] | None, from_litellm: float | None = None) -> float | None:
-        """Return a reply's cost in USD at the user's or litellm's price, or None if unknown."""
-        if self.price is not None:
-            return cost_usd(self.price, usage)
-        return listed_cost_usd(usage, self.name, self.api_base, body, from_litellm=from_litellm)
+    def priced(self, usage: Usage, body: Mapping[str, Any], served_model: str | None) -> Usage:
+        """Return a reply's usage with its cost. ``body`` is the provider's own."""
+        cost = call_cost_usd(usage, served_model, self.name, self.api_base, self.price, body)
+        return msgspec.structs.replace(usage, cost_usd=cost)
 
     def access(self, timeout_s: float) -> dict[str, Any]:
         """Return litellm's arguments for the model, address, key and timeout."""
@@ -219,9 +254,10 @@ class LitellmModel(HostedModel):
             self._forms = self._forms or FormSupport(takes_json_schema(self.qualified_name))
         return self._forms
 
-    async def _arguments(self, request: ModelRequest) -> dict[str, Any]:
+    async def _arguments(self, request: ModelRequest, refused: Mapping[str, str | None]) -> dict[str, Any]:
         dropped = await self.dropped_parameters(request.parameters)
         sent = {name: value for name, value in request.parameters.items() if name not in dropped}
+        sent = without_refused(sent, refused)
         parameters, body = split_parameters(self.qualified_name, sent)
         arguments: dict[str, Any] = {
             **parameters,
@@ -278,13 +314,7 @@ def to_reply(
         usage=usage,
         reasoning_text=None if state.reasoning_text is None else _unicode(state.reasoning_text),
         exchange=exchange,
-        rate_limits=said_limits(response),
     )
-
-
-def said_limits(response: Any) -> dict[str, str]:
-    """Return the provider's rate-limit headers that litellm attached to a response."""
-    return rate_limit_headers((getattr(response, "_hidden_params", None) or {}).get("additional_headers") or {})
 
 
 def with_distinct_ids(calls: Sequence[ToolCall], conversation: Sequence[Message]) -> tuple[ToolCall, ...]:

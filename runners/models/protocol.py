@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a model.
 
-    ``parameters`` holds generation parameters by their OpenAI names (temperature, max_tokens, seed). ``cache_marks``
+    ``parameters`` holds generation parameters by their OpenAI names (temperature, max_tokens, seed), and
+    ``program_parameters`` the names of those that a program behind the gateway asked for. ``cache_marks``
     are the indices of messages that end with a mark for the provider's cache. ``pictures`` maps placeholder names in
     the texts of user messages and results to chat completions content parts.
     """
@@ -23,6 +24,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...] = ()
     parameters: dict[str, Any] = msgspec.field(default_factory=dict)
+    program_parameters: frozenset[str] = frozenset()
     timeout_s: float = 600.0
     cache_marks: tuple[int, ...] = ()
     pictures: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
@@ -33,8 +35,8 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
 
     ``message`` is the assistant turn, and ``finish_reason`` says why it ended (stop, length, tool_calls,
     content_filter). ``reasoning_text`` is the reasoning shown by the provider, if any. ``exchange`` has the captured
-    bodies of request and reply, if any. ``rate_limits`` holds the provider's rate-limit headers. ``held_s`` is the time
-    in seconds for which the request waited before it was sent.
+    bodies of request and reply, if any. ``held_s`` is the time in seconds for which the request waited
+    before it was sent.
     """
 
     message: Message
@@ -43,7 +45,6 @@ class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     served_model: str | None = None
     reasoning_text: str | None = None
     exchange: "Exchange | None" = None
-    rate_limits: dict[str, str] = msgspec.field(default_factory=dict)
     held_s: float = 0.0
 
 
@@ -57,7 +58,6 @@ class ModelError(Exception):
         is_retryable: Whether the same request may succeed later.
         http_status: The HTTP status that the provider sent, if any.
         retry_after_s: The seconds that the provider asked us to wait, if it did.
-        rate_limits: The provider's headers about limits.
         outlook: The endpoint's state according to its request gate (runners/models/endpoints). ``held``: the gate
             delays all requests, so retry through it at once. ``down``: waiting does not help, and the run pauses.
             Empty for an ordinary failure.
@@ -76,7 +76,6 @@ class ModelError(Exception):
         is_retryable: bool,
         http_status: int | None = None,
         retry_after_s: float | None = None,
-        rate_limits: Mapping[str, str] | None = None,
         outlook: Literal["", "held", "down"] = "",
     ) -> None:
         super().__init__(message)
@@ -84,7 +83,6 @@ class ModelError(Exception):
         self.is_retryable = is_retryable
         self.http_status = http_status
         self.retry_after_s = retry_after_s
-        self.rate_limits = dict(rate_limits or {})
         self.outlook = outlook
         self.held_s = 0.0
         """The time in seconds for which the request waited before it was sent."""

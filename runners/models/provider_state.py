@@ -39,7 +39,7 @@ class ReplyState(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_state(body: bytes | None, parsed: Any = None) -> ReplyState:
     """Parse a reply's reasoning, opaque state and usage."""
-    reply = _decoded(body)
+    reply = decoded(body)
     text, state = _read(reply)
     if text is None:
         text = getattr(parsed, "reasoning_content", None) or None
@@ -54,12 +54,11 @@ def read_state(body: bytes | None, parsed: Any = None) -> ReplyState:
     )
 
 
-def with_reasoning(reply: ModelReply, body: Body, received: bytes | None = None) -> ModelReply:
-    """Add reasoning and detailed usage to a reply that is passed to an agent unchanged.
+def with_reasoning(reply: ModelReply, body: Body) -> ModelReply:
+    """Add reasoning and detailed usage from the provider's body to a reply that is passed to an agent unchanged.
 
     The opaque state is not included: the agent decides whether to send it back.
     """
-    body = _decoded(received) or body
     text, _ = _read(body)
     usage, said = reply.usage, usage_in(body)
     if is_understood(said):
@@ -99,7 +98,8 @@ def plain_call_id(call_id: str) -> str:
     return call_id.partition(_SIGNATURE_IN_ID)[0]
 
 
-def _decoded(body: bytes | None) -> Body:
+def decoded(body: bytes | None) -> Body:
+    """Return a provider's body as an object, which is empty if it is none."""
     try:
         reply = msgspec.json.decode(shallow_json(body or b"{}"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -8,6 +8,7 @@ The requests go through the same door as the run's, but they are in no store: th
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import anyio
 import msgspec
@@ -15,8 +16,9 @@ import msgspec
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
 from lhaw_record.runners.base.errors import EndpointDown, ExperimentError, ModelsOutOfReach
-from lhaw_record.runners.experiment.tables import DEFAULT_PARAMETERS, AgentSpec, BudgetSpec, Experiment, ModelSpec
+from lhaw_record.runners.experiment.tables import LIMITS, AgentSpec, BudgetSpec, Experiment, ModelSpec, asks_to_reason
 from lhaw_record.runners.models.costs import add_usage, spent_words
+from lhaw_record.runners.models.exchanges import proxy_of
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
@@ -32,7 +34,6 @@ SMALL_CONTEXT = 16_384
 """A model with fewer tokens of context ends most trials early."""
 _TIMEOUT_S = 60.0
 _MOST_TOKENS = 256
-_THINKING = frozenset({"thinking", "reasoning_effort", "reasoning", "effort"})
 _TOOL = ToolDefinition(
     name="ready",
     description="Say that you are ready.",
@@ -124,14 +125,17 @@ class _Check:
         # What a program asks of its further models is its own affair: perhaps titles and summaries, without tools.
         self._tool_level: Level = "warning" if is_routed else "problem"
         self._key = os.environ.get(spec.api_key_env) if spec.api_key_env else None
-        self._model = LitellmModel(spec.model, api_base=spec.api_base, api_key=self._key, price=spec.price)
+        self._model = LitellmModel(
+            spec.model, api_base=spec.api_base, api_key=self._key, price=spec.price, given=spec.given_parameters
+        )
         self._listed = ListedModel()
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """The key under which equal models are checked only once."""
         spec = self._spec
-        return spec.model, spec.api_base, spec.api_key_env, repr(spec.parameters), self._has_tools, self._tool_level
+        parameters = repr(spec.generation_parameters)
+        return spec.model, spec.api_base, spec.api_key_env, parameters, self._has_tools, self._tool_level
 
     @property
     def _address(self) -> str:
@@ -153,12 +157,15 @@ class _Check:
         self._check_context()
         if not self.findings:
             context = f", {self._listed.context:,} tokens of context" if self._listed.context else ""
-            self._note("ok", f"answers{' and calls tools' if self._has_tools else ''}{context}")
+            refused = (
+                f"; left out, because it is refused: {', '.join(self._model.refused)}" if self._model.refused else ""
+            )
+            self._note("ok", f"answers{' and calls tools' if self._has_tools else ''}{context}{refused}")
 
     async def _ask(self, tools: tuple[ToolDefinition, ...]) -> ModelReply:
-        parameters = {**DEFAULT_PARAMETERS, "seed": 0, **self._spec.parameters}
-        if not _THINKING & parameters.keys():
-            for name in ("max_tokens", "max_completion_tokens"):
+        parameters = await self._model.completed_parameters({"seed": 0, **self._spec.generation_parameters})
+        if not asks_to_reason(parameters):
+            for name in LIMITS:
                 if isinstance(parameters.get(name), int):
                     parameters[name] = min(parameters[name], _MOST_TOKENS)
         self.requests += 1
@@ -219,13 +226,16 @@ class _Check:
             self._note("warning", "it did not call a tool when it was asked to", "expect trials without actions")
 
     def _check_tokens(self, reply: ModelReply, *, has_output: bool = True) -> None:
-        if reply.usage.input_tokens is None or (has_output and reply.usage.output_tokens is None):
+        are_counted = reply.usage.input_tokens is not None and not (has_output and reply.usage.output_tokens is None)
+        if not are_counted:
             level: Level = "problem" if self._has_limit else "warning"
             step = "a cost limit cannot be kept; remove it" if self._has_limit else "tokens and cost will be unknown"
             self._note(level, "its replies have no token counts", step)
-        if list_prices(self._spec) is None:
+        is_listed = list_prices(self._spec) is not None
+        if reply.usage.cost_usd is None and (are_counted or not is_listed):
+            finding = f"{reply.served_model} answers, whose price is unknown" if is_listed else "its price is unknown"
             step = f"set {self.key}.price (0 where it is free), or its cost stays unknown"
-            self._note("problem" if self._has_limit else "warning", "its price is unknown", step)
+            self._note("problem" if self._has_limit else "warning", finding, step)
 
     def _check_context(self) -> None:
         context = self._listed.context
@@ -238,26 +248,38 @@ class _Check:
         known = f"the server has {', '.join(names[:5])}" if names else "look it up in the provider's list"
         is_unlisted = bool(names) and self._spec.model.split("/", 1)[-1] not in names and self._spec.model not in names
         variable = self._spec.api_key_env or "the provider's key"
-        if error.http_status == 404 or (error.kind == "bad_request" and is_unlisted):
-            step = f"correct {self.key}.model: {known}"
-            self._note("problem", f"there is no such model or path ({error})", step, may_pass=True)
+        through = self._proxy_words
+        said, first = f"({error}{through})", "look at the proxy, or set NO_PROXY; else " if through else ""
+        if error.http_status == 407:
+            self._note("problem", f"the proxy wants another key {said}", "correct the proxy's address", may_pass=True)
+        elif error.http_status == 404 or (error.kind == "bad_request" and is_unlisted):
+            step = f"{first}correct {self.key}.model: {known}"
+            self._note("problem", f"there is no such model or path {said}", step, may_pass=True)
         elif error.kind == "authentication":
-            self._note("problem", f"the key is refused ({error})", f"set another one in {variable}", may_pass=True)
+            self._note("problem", f"the key is refused {said}", f"{first}set another one in {variable}", may_pass=True)
         elif error.kind == EndpointDown.KIND:
             self._note("problem", str(error), "it is tried again by the next run", may_pass=True)
         elif error.kind == "connection":
             step = f"correct {self.key}.api_base, or start the server" if self._spec.api_base else "look at the network"
-            self._note("problem", f"nothing answers at {self._address} ({error})", step, may_pass=True)
+            self._note("problem", f"nothing answers at {self._address} {said}", first + step, may_pass=True)
         elif error.kind == "malformed_reply":
-            step = f"correct {self.key}.api_base (most servers want /v1 at its end)"
-            self._note("problem", f"what answers at {self._address} is not a model server ({error})", step)
+            step = f"{first}correct {self.key}.api_base (most servers want /v1 at its end)"
+            self._note("problem", f"what answers at {self._address} is not a model server {said}", step)
         elif error.http_status == 402 or (error.kind == "rate_limit" and not error.is_retryable):
-            self._note("problem", f"the account is empty ({error})", "add credit", may_pass=True)
+            self._note("problem", f"the account is empty {said}", "add credit", may_pass=True)
         elif error.is_retryable:
-            self._note("warning", f"it does not answer yet ({error})", "the run will wait for it")
+            self._note("warning", f"it does not answer yet {said}", "the run will wait for it")
+        elif error.kind == "other" and error.exchange is None:
+            self._note("problem", f"no request could be sent ({error})", "mend what it says on this machine")
         else:
             step = f"correct {self.key}.parameters or {self.key}.model"
-            self._note("problem", f"the request is refused ({error})", step)
+            self._note("problem", f"the request is refused {said}", step)
+
+    @property
+    def _proxy_words(self) -> str:
+        """Name the proxy of the environment that stands between us and the server, without its password."""
+        proxy = urlsplit(proxy_of(self._spec.api_base or "https://provider") or "")
+        return f"; through the proxy {proxy.hostname}:{proxy.port} of HTTP(S)_PROXY" if proxy.hostname else ""
 
     def _note(self, level: Level, finding: str, next_step: str = "", *, may_pass: bool = False) -> None:
         self.findings.append(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from lhaw_record.runners.agents.scripted import ARCHETYPES
-from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.base.errors import BoundaryError, ExperimentError
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
@@ -19,10 +19,30 @@ from lhaw_record.runners.environments.sandboxes.harbor_machine import harbor_pro
 from lhaw_record.runners.environments.sandboxes.kinds import install_command, isolation_problem, provider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxProvider
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSpec
-from lhaw_record.runners.models.litellm_library import missing_credentials
+from lhaw_record.runners.models.costs import reports_cost
+from lhaw_record.runners.models.litellm_library import key_problem, missing_credentials, provider_of, qualified_name
 from lhaw_record.runners.models.replay import REPLAY_MODELS
 from lhaw_record.runners.runs.planning.plan import Plan
 from lhaw_record.runners.runs.planning.plan_table import list_prices
+
+
+class Refusals:
+    """Collects what would stop a run, so that it is told at once. Each check runs in a ``with`` block of its own."""
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        is_refusal = isinstance(error, ExperimentError | BoundaryError)
+        self._found += [str(error)] if is_refusal else []
+        return is_refusal
+
+    def raise_all(self) -> None:
+        if self._found:
+            raise ExperimentError("\n  ".join(self._found))
 
 
 def check_scripted_names(experiment: Experiment) -> None:
@@ -43,10 +63,17 @@ def missing_keys(experiment: Experiment) -> list[str]:
     return [sentence for key, spec in experiment.models() for sentence in _missing(key, spec)]
 
 
+def check_keys(experiment: Experiment) -> None:
+    if lacking := missing_keys(experiment):
+        raise ExperimentError("\n  ".join(lacking) + "; set it, then run the same command again")
+
+
 def unpriced_models(experiment: Experiment) -> list[tuple[str, str]]:
-    """Return the real models of the experiment that have no known price, each with its key in the file."""
+    """Return the real models of the experiment whose replies have no known cost, each with its key in the file."""
     return [
-        (key, spec.model) for key, spec in experiment.models() if not spec.is_scripted and list_prices(spec) is None
+        (key, spec.model)
+        for key, spec in experiment.models()
+        if not spec.is_scripted and list_prices(spec) is None and not reports_cost(spec.model, spec.api_base)
     ]
 
 
@@ -54,12 +81,16 @@ def _missing(key: str, spec: AgentSpec | ModelSpec) -> list[str]:
     if spec.is_scripted:
         return []
     if spec.api_key_env:
-        is_there = bool(os.environ.get(spec.api_key_env))
-        return [] if is_there else [f"key '{key}.api_key_env': the environment variable {spec.api_key_env} is not set"]
-    return [
+        problem = key_problem(os.environ.get(spec.api_key_env))
+        return [f"key '{key}.api_key_env': the environment variable {spec.api_key_env} {problem}"] if problem else []
+    problems = [
         f"key '{key}.model': {spec.model} needs the environment variable {name}"
         for name in missing_credentials(spec.model, spec.api_base)
     ]
+    variable = f"{(provider_of(qualified_name(spec.model, spec.api_base)) or ('',))[0].upper()}_API_KEY"
+    if (own := os.environ.get(variable)) and (problem := key_problem(own)):
+        problems.append(f"key '{key}.model': the environment variable {variable} {problem}")
+    return problems
 
 
 def check_prices(experiment: Experiment) -> None:

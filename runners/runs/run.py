@@ -27,6 +27,7 @@ from lhaw_record.runners.models.endpoints.door import try_doors_now
 from lhaw_record.runners.models.litellm_library import close_clients
 from lhaw_record.runners.runs.executors.local import LocalExecutor
 from lhaw_record.runners.runs.live_progress import Reporter
+from lhaw_record.runners.runs.preflight import Refusals
 from lhaw_record.runners.runs.preparation import (
     PreparedExperiment,
     check_runnable,
@@ -129,6 +130,16 @@ async def run_experiment(
         return await run_controlled(prepared, root, reporter, control, executor or LocalExecutor())
     finally:
         await close_clients()
+
+
+async def refuse_run(prepared: PreparedExperiment, root: Path, reporter: Reporter, executor: Executor) -> None:
+    """Refuse what a run would refuse before it asks its models, all of it at once."""
+    refusals = Refusals()
+    with refusals:
+        check_runnable(prepared)
+    with refusals, naming_file(prepared.path):
+        await executor.check(prepared, root, reporter)
+    refusals.raise_all()
 
 
 async def _keep_reporting(reporter: Reporter, scheduler: Scheduler) -> None:

@@ -28,7 +28,7 @@ from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
 from lhaw_record.runners.models.call_outcomes import REFUSED_KINDS
 from lhaw_record.runners.runs.outcome_warnings import RepeatedFailures, run_cautions
 from lhaw_record.runners.runs.planning.plan import Plan, budgets_of, settle_budget
-from lhaw_record.runners.runs.planning.plan_table import expected_per_trial_usd
+from lhaw_record.runners.runs.planning.plan_table import expected_costs_usd
 
 Lent = TypeVar("Lent")
 
@@ -135,11 +135,10 @@ class Scheduler:
         self._wake = anyio.Event()
         known = [found.cost_usd for found in index.finished.values() if found.cost_usd is not None]
         self._largest_cost_usd = max(known, default=None)
-        self._guessed_cost_usd = max(
-            (expected_per_trial_usd(agent, plan, index) or 0.0 for agent in experiment.agents), default=0.0
-        )
+        expected = expected_costs_usd(experiment, plan, index)
+        self._cost_usd = {name: usd or 0.0 for name, usd in expected.items()}
+        self._guessed_cost_usd = max(self._cost_usd.values(), default=0.0)
         self._spent_on = Counter(spent_on or {})
-        self._cost_usd = {agent.name: expected_per_trial_usd(agent, plan, index) or 0.0 for agent in experiment.agents}
         self._has_cost: set[str] = set()  # agents whose cost is known, so that the figure above is known
         for trial in plan.trials:
             found = index.finished.get(trial.trial_id)

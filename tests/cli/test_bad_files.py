@@ -6,7 +6,7 @@ from lhaw_record.command_line import main
 from tests.cli.experiments import BALANCED, write_experiment
 from tests.cli.program import called
 
-SONNET = {"name": "sonnet", "model": "anthropic/claude-sonnet-4-5"}
+SONNET = {"name": "sonnet", "model": "anthropic/claude-sonnet-4-6"}
 LOCAL = {"name": "local", "model": "local-model", "api_base": "http://127.0.0.1:9/v1"}
 
 MISTAKES = {
@@ -54,11 +54,17 @@ MISTAKES = {
 
 
 def refused(capsys, path, store):
-    """Run a file that must be refused with exit 2 before a store is made; return what was said on one line."""
-    assert main(["run", str(path), "--store", str(store)]) == 2
-    assert not store.exists()
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("lhaw-record: ")]
-    return line
+    """Run a file that must be refused with exit 2 before a store is made; return what was said on one line.
+
+    A dry run refuses it in the same words.
+    """
+    said = []
+    for more in ([], ["--dry-run"]):
+        assert main(["run", str(path), "--store", str(store), *more]) == 2
+        assert not store.exists()
+        said.append(capsys.readouterr().err.partition("lhaw-record: ")[2])
+    assert said[0] == said[1]
+    return said[0].splitlines()[0]
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -105,6 +111,18 @@ def test_a_missing_key_is_reported_before_anything_runs(tmp_path):
     assert "ANTHROPIC_API_KEY" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "store").exists()
+
+
+def test_everything_that_stops_a_run_is_told_at_once(capsys, tmp_path):
+    """A key, a price and the sandbox: one refusal names them all, and the dry run shows its plan before it."""
+    agents = [SONNET, {**LOCAL, "model": "unpriced"}]
+    sandbox = 'kind = "process"\n'
+    path = write_experiment(tmp_path / "a.toml", agents=agents, sandbox=sandbox, more="[budget]\nmax_cost_usd = 1.0")
+    assert main(["run", str(path), "--dry-run"]) == 2
+    shown = capsys.readouterr()
+    assert "underspecified" in shown.out
+    for word in ("ANTHROPIC_API_KEY", "agents.local.price", "sandbox.allow_unisolated"):
+        assert word in shown.err
 
 
 def test_a_real_model_may_not_work_without_a_sandbox(capsys, tmp_path):

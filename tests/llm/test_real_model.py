@@ -75,7 +75,7 @@ def experiment_of_readme(api_base):
     """The first experiment of the README's section, cut to one variant and short replies, with the model behind it."""
     section = README.read_text(encoding="utf-8").partition("## With a real model")[2]
     text = re.search(r"```toml\n(.*?)```", section, re.DOTALL)[1]
-    text = text.replace('model = "anthropic/claude-sonnet-4-5"\n', model(api_base, CALLS))
+    text = text.replace('model = "anthropic/claude-sonnet-5-5"\n', model(api_base, CALLS))
     text = re.sub(r"variants = \[.*\]", 'variants = ["log-triage/window"]', text)
     text = text.replace("trials = 3", "trials = 1").replace("concurrency = 8", "concurrency = 2")
     text = text.replace('"inject_90"]', '"inject_90", "full_ask_user"]')

@@ -19,7 +19,6 @@ import msgspec
 from lhaw_record.runners.base.clock import held
 from lhaw_record.runners.base.errors import EndpointDown
 from lhaw_record.runners.models.endpoints.breaker import Breaker
-from lhaw_record.runners.models.endpoints.hints import allowances, tokens_used
 from lhaw_record.runners.models.endpoints.pace import Pace
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 
@@ -62,7 +61,7 @@ class Passage:
     def answered(self, reply: ModelReply) -> ModelReply:
         """Update the gate from a reply, and return the reply with its ``held_s``."""
         self.has_ended = True
-        self._door._answered(reply, self.sent_s)
+        self._door._answered(self.sent_s)
         return msgspec.structs.replace(reply, held_s=self.held_s)
 
 
@@ -167,9 +166,9 @@ class Door:
             )
         return max(breaker_s, self._pace.delay_s(now_s))
 
-    def _answered(self, reply: ModelReply, sent_s: float) -> None:
+    def _answered(self, sent_s: float) -> None:
         now_s = self._clock()
-        self._pace.answered(now_s, sent_s, allowances(reply.rate_limits), tokens_used(reply.usage))
+        self._pace.answered(now_s, sent_s)
         self._breaker.answered()
         self._counts["answered"] += 1
         self._answered_at_s.append(now_s)
@@ -180,7 +179,7 @@ class Door:
         now_s = self._clock()
         is_refusal = error.kind == "rate_limit" and error.is_retryable
         if is_refusal:
-            self._pace.refused(now_s, passage.sent_s, error.retry_after_s, allowances(error.rate_limits))
+            self._pace.refused(now_s, passage.sent_s, error.retry_after_s)
         else:
             self._pace.ended()
         self._counts["refused" if is_refusal else "failed"] += 1

@@ -1,21 +1,18 @@
-"""Adaptive rate limiting of one endpoint, learned from its 429 responses and headers. Callers pass in the time.
+"""Adaptive rate limiting of one endpoint, learned from its 429 responses. Callers pass in the time.
 
-Three limits apply at once, because providers have all three and document them poorly:
+Two limits apply at once, because providers have both and document them poorly. What headers say is left was read as
+well; it spared some 10 of 200 requests a refusal, which is free, and no time (tests/runners/models/endpoints):
 
     concurrency   requests under way: doubles every round trip until the first 429, then grows by 5 % per round trip
                   and shrinks by a fifth at each 429 (slow start, then additive increase, multiplicative decrease)
     rate          requests per second: unlimited until the first 429, then the rate accepted since the previous 429.
                   It recovers quickly to just below the rate that was refused, and grows slowly from there
-    buckets       requests or tokens remaining according to the provider's headers, and when they refill
 
 A 429 holds back every request until the time given by the provider. Several requests that were sent together and
 refused together count as one refusal.
 """
 
-from collections.abc import Mapping, Sequence
 from math import inf
-
-from lhaw_record.runners.models.endpoints.hints import Allowance
 
 # Unless a source is given, a value is a trade-off between 429 responses and total time on the simulated servers of
 # tests/runners/models/endpoints/test_pace.py, which assert bounds for rates from 0.2 to 20/s, bursts, latencies up to
@@ -24,7 +21,6 @@ _FIRST_CONCURRENCY = 4.0  # the first window of TCP's slow start (RFC 3390: up t
 _GROWTH = 0.05  # additive increase of the window per round trip, as a fraction
 _SHRINKING = 0.8  # multiplicative decrease; CUBIC's is 0.7 (RFC 9438, 4.6), but packet loss costs more than a 429
 _ROOM = 1.25  # factor of concurrency over rate times latency (Little's law), because latencies vary
-_MARGIN = 1.1  # factor over the mean request's tokens, because requests grow with the conversation
 _BELOW_MEASURED = 0.95  # fraction of an accepted rate, so that jitter does not make requests arrive too early
 _SEARCH_GROWTH = 0.2  # of the rate per round trip, until a rate is refused
 _SLOWEST_AT_ONCE = 0.7  # largest cut by one 429, else processes sharing a limit starve one of them
@@ -36,36 +32,6 @@ _LONGEST_BACKOFF_S = 60.0  # providers' limits are per minute (see hints.py), so
 _SLOWEST_PER_S = 1.0 / _LONGEST_BACKOFF_S
 _SHORTEST_S = 0.001  # lower bound of measured times, to avoid division by zero; the unit of retry-after-ms
 _WEIGHT_OF_LATEST = 0.1  # in a running mean over about the last ten requests
-
-
-class _Bucket:
-    """A token bucket that refills steadily, as last described by the provider."""
-
-    def __init__(self) -> None:
-        self._capacity = inf
-        self._level = inf
-        self._per_s = 0.0
-        self._at_s = 0.0
-
-    def described(self, said: Allowance, now_s: float, sent_s: float, under_way: float) -> None:
-        """Update the bucket from a reply's headers, which describe its level when the provider received the request."""
-        if said.reset_s and said.remaining < said.limit:
-            self._per_s = (said.limit - said.remaining) / said.reset_s
-        told = said.remaining + (now_s - sent_s) * self._per_s
-        own = self._refilled(now_s)
-        self._level = min(own if under_way and own < inf else told - under_way, told, said.limit)
-        self._capacity, self._at_s = said.limit, now_s
-
-    def take(self, amount: float, now_s: float) -> None:
-        self._level, self._at_s = self._refilled(now_s) - min(amount, self._capacity), now_s
-
-    def delay_s(self, amount: float, now_s: float) -> float:
-        """Return the seconds until the bucket holds enough for a request."""
-        missing = min(_MARGIN * amount, self._capacity) - self._refilled(now_s)
-        return missing / self._per_s if missing > 0 and self._per_s > 0 else 0.0
-
-    def _refilled(self, now_s: float) -> float:
-        return min(self._capacity, self._level + (now_s - self._at_s) * self._per_s)
 
 
 class Pace:
@@ -84,15 +50,12 @@ class Pace:
         self._refused_at_s = -inf
         self._backoff_s = _FIRST_BACKOFF_S
         self._latency_s: float | None = None
-        self._buckets: dict[str, _Bucket] = {}
-        self._costs: dict[str, float] = {}
 
     def delay_s(self, now_s: float) -> float:
         """Return the seconds until the next request may go out; infinite until a request under way ends."""
         if self.in_flight >= int(self.concurrency):
             return inf
-        empty = (bucket.delay_s(self._cost(name), now_s) for name, bucket in self._buckets.items())
-        return max(0.0, self.cooldown_until_s - now_s, self._next_s - now_s, *empty)
+        return max(0.0, self.cooldown_until_s - now_s, self._next_s - now_s)
 
     def sent(self, now_s: float) -> None:
         self.in_flight += 1
@@ -102,16 +65,12 @@ class Pace:
             spacing_s = 1.0 / self.rate_per_s
             self._is_rate_bound = now_s - self._next_s < 0.5 * spacing_s  # closer to its slot than to the next one
             self._next_s = max(now_s, self._next_s) + spacing_s
-        for name, bucket in self._buckets.items():
-            bucket.take(self._cost(name), now_s)
 
     def ended(self) -> None:
         """Count a request that ended without information about the pace."""
         self.in_flight -= 1
 
-    def answered(
-        self, now_s: float, sent_s: float, said: Sequence[Allowance] = (), used: Mapping[str, int] | None = None
-    ) -> None:
+    def answered(self, now_s: float, sent_s: float) -> None:
         is_filled = self.in_flight >= 0.5 * self.concurrency  # less says nothing about the window (RFC 9438, 5.8)
         self.in_flight -= 1
         self._accepted += 1
@@ -123,16 +82,9 @@ class Pace:
             self.concurrency += 1.0 if has_slow_start else max(1.0, _GROWTH * self.concurrency) / self.concurrency
         if self.rate_per_s is not None and self._is_rate_bound:
             self.rate_per_s = self._grown(self.rate_per_s)
-        for name, count in (used or {}).items():
-            self._costs[name] = _mixed(self._costs.get(name, float(count)), count)
-        self._describe(said, now_s, sent_s)
 
-    def refused(
-        self, now_s: float, sent_s: float, retry_after_s: float | None = None, said: Sequence[Allowance] = ()
-    ) -> None:
-        self._describe(said, now_s, sent_s)
-        empty_s = max((bucket.delay_s(self._cost(name), now_s) for name, bucket in self._buckets.items()), default=0.0)
-        wait_s = retry_after_s if retry_after_s is not None else empty_s or self._backoff_s
+    def refused(self, now_s: float, sent_s: float, retry_after_s: float | None = None) -> None:
+        wait_s = retry_after_s if retry_after_s is not None else self._backoff_s
         if sent_s >= self._refused_at_s:
             self._slow_down(now_s, wait_s)
             self._backoff_s = min(_LONGEST_BACKOFF_S, 2.0 * self._backoff_s)
@@ -171,15 +123,6 @@ class Pace:
         self.concurrency = max(1.0, _SHRINKING * used, min(used, needed))
         self._next_s = now_s + wait_s
         self._epoch_began_s, self._accepted, self._refused_at_s = now_s, 0, now_s
-
-    def _describe(self, said: Sequence[Allowance], now_s: float, sent_s: float) -> None:
-        for each in said:
-            bucket = self._buckets.setdefault(each.name, _Bucket())
-            bucket.described(each, now_s, sent_s, self.in_flight * self._cost(each.name))
-
-    def _cost(self, name: str) -> float:
-        """Return the expected amount of an allowance that one request consumes."""
-        return 1.0 if name == "requests" else self._costs.get(name, 1.0)
 
 
 def _mixed(before: float, latest: float) -> float:

@@ -18,13 +18,19 @@ from lhaw_record.runners.base.conversation.messages import Message, conversation
 from lhaw_record.runners.models.chat_completions import read_chat
 from lhaw_record.runners.models.chat_messages import wire_messages
 from lhaw_record.runners.models.costs import cost_usd, failed_usage, listed_cost_usd
-from lhaw_record.runners.models.endpoints.hints import rate_limit_headers
 from lhaw_record.runners.models.exchanges import changed_parameters, watching
+from lhaw_record.runners.models.failures import without_refused
 from lhaw_record.runners.models.gateway import native_upstream
 from lhaw_record.runners.models.gateway.embeddings import addressed
 from lhaw_record.runners.models.gateway.endpoints import ProviderEndpoint, endpoint_of
 from lhaw_record.runners.models.gateway.relay import StreamRelay
-from lhaw_record.runners.models.gateway.upstream import ModelUpstream, OutgoingRequest, UpstreamAnswer, tools_left_out
+from lhaw_record.runners.models.gateway.upstream import (
+    ModelUpstream,
+    OutgoingRequest,
+    UpstreamAnswer,
+    merged_parameters,
+    tools_left_out,
+)
 from lhaw_record.runners.models.gateway.wires import GEMINI
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, WireRequest
 from lhaw_record.runners.models.litellm_library import (
@@ -34,7 +40,7 @@ from lhaw_record.runners.models.litellm_library import (
     reasoning_words,
     unsupported_parameters,
 )
-from lhaw_record.runners.models.litellm_model import LitellmModel, said_limits
+from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError
 from lhaw_record.runners.models.provider_state import read_state, with_reasoning
 from lhaw_record.runners.models.streams.joining import fields
@@ -80,14 +86,13 @@ class LitellmUpstream:
         endpoint = self._endpoint(wire)
         if endpoint is not None:
             own, left_out = self._in_words_of(wire, endpoint.model)
-            was_silent = self._model.was_silent(messages)
-            return native_upstream.prepared(endpoint, wire, request, messages, own, left_out, was_silent=was_silent)
+            return native_upstream.prepared(self._model, endpoint, wire, request, messages, own, left_out)
         qualified = self._model.qualified_name
         provider, model = provider_of(qualified) or ("", qualified)
         if not _speaks(wire, provider, model):
             return await self._canonical.prepare(wire, request, messages)
         own, homeless = self._in_words_of(wire, model)
-        parameters = native_upstream.merged_parameters(request.parameters, own)
+        parameters = merged_parameters(request.parameters, own)
         known = _known_parameters(wire, qualified, provider, parameters)
         left_out = {name: value for name, value in parameters.items() if name not in known}
         left_out |= homeless
@@ -115,10 +120,9 @@ class LitellmUpstream:
         if isinstance(outgoing.payload, native_upstream.NativePayload):
             async with self._model.door.passage(lambda: conversation_digest(outgoing.messages)) as passage:
                 answer = await native_upstream.asked(
-                    self._model, outgoing, relay, timeout_s=self._timeout_s, priced=self._priced
+                    self._model, outgoing, relay, timeout_s=self._timeout_s, priced=self._model.priced
                 )
-                reply = msgspec.structs.replace(answer.reply, rate_limits=rate_limit_headers(answer.headers))
-                return msgspec.structs.replace(answer, reply=passage.answered(reply))
+                return msgspec.structs.replace(answer, reply=passage.answered(answer.reply))
         with watching() as exchanges:
             answer = await self._translated(outgoing)
         if not exchanges:
@@ -143,9 +147,17 @@ class LitellmUpstream:
             "responses": litellm.aresponses,
             "messages": litellm.anthropic.messages.acreate,
         }[outgoing.wire.name]
-        with self._model.calling_litellm(outgoing.messages, self._timeout_s) as exchanges:
-            response = await ask(**call.arguments)
-            return self._answer(outgoing.wire, response, exchanges[-1].reply if exchanges else None)
+
+        async def send(refused: Mapping[str, str | None]) -> UpstreamAnswer:
+            arguments = without_refused(call.arguments, refused)
+            if "extra_body" in arguments:
+                arguments["extra_body"] = without_refused(arguments["extra_body"], refused)
+            with self._model.calling_litellm(outgoing.messages, self._timeout_s) as exchanges:
+                response = await ask(**arguments)
+                return self._answer(outgoing.wire, response, exchanges[-1].reply if exchanges else None)
+
+        added = {"seed"} - self._model.given - outgoing.request.parameters.keys()
+        return await self._model.unless_refused(added, send)
 
     async def embedding(
         self, wire: WireFormat, request: WireRequest, *, is_routed: bool
@@ -178,7 +190,6 @@ class LitellmUpstream:
                 reply = msgspec.structs.replace(
                     answer.reply,
                     usage=msgspec.structs.replace(answer.reply.usage, cost_usd=cost),
-                    rate_limits=rate_limit_headers(answer.headers),
                 )
                 shown = {**fields(answer.body), "model": shown_as} if "model" in fields(answer.body) else answer.body
                 return msgspec.structs.replace(
@@ -206,22 +217,21 @@ class LitellmUpstream:
         """Parse a reply and add its price. ``received`` is the provider's own body."""
         body: Body = response if isinstance(response, dict) else response.model_dump(mode="json", exclude_none=True)
         state = read_state(received)
-        read = read_chat(body, self.name, state.body) if wire.name == "chat" else wire.replies.read(body)
-        reply = with_reasoning(read, body, received)
-        if wire.name == "chat":
+        said = state.body or body
+        is_chat = wire.name == "chat"
+        reply = with_reasoning(read_chat(body, self.name, state.body) if is_chat else wire.replies.read(body), said)
+        if is_chat:
             turn = msgspec.structs.replace(reply.message, provider_state_json=state.provider_state_json)
             reply = msgspec.structs.replace(reply, message=turn)
-        cost = self._model.cost_usd(reply.usage, body, getattr(response, "_hidden_params", {}).get("response_cost"))
-        usage = msgspec.structs.replace(reply.usage, cost_usd=cost)
-        limits = said_limits(response)
-        return UpstreamAnswer(reply=msgspec.structs.replace(reply, usage=usage, rate_limits=limits), body=body)
+        usage = self._model.priced(reply.usage, said, reply.served_model)
+        return UpstreamAnswer(reply=msgspec.structs.replace(reply, usage=usage), body=body)
 
     def _in_words_of(self, wire: WireFormat, model: str) -> tuple[Body, Body]:
         """Return the experiment file's parameters translated to a wire, and those that the wire lacks."""
         own, homeless = wire.requests.from_openai(self._parameters)
         words, said = reasoning_words(wire.name, model, self._parameters)
         left_out = {name: self._parameters[name] for name in homeless if name not in said}
-        return native_upstream.merged_parameters(own, words), left_out
+        return merged_parameters(own, words), left_out
 
     def _endpoint(self, wire: WireFormat) -> ProviderEndpoint | None:
         if wire.name not in self._endpoints:
@@ -240,15 +250,12 @@ class LitellmUpstream:
             return cost_usd(self._model.price, usage)
         provider = (provider_of(qualified) or ("",))[0]
         listed = asked if asked.startswith(f"{provider}/") else f"{provider}/{asked}"
-        return listed_cost_usd(usage, listed, self._model.api_base, {})
+        return listed_cost_usd(usage, listed, self._model.api_base, None, {})
 
     def _is_own(self, asked: str) -> bool:
         """Return whether a name is that of the entry's own model, to which the entry's price applies."""
         qualified = self._model.qualified_name
         return asked in {self.name, qualified, qualified.partition("/")[2]}
-
-    def _priced(self, usage: Usage, body: Body) -> Usage:
-        return msgspec.structs.replace(usage, cost_usd=self._model.cost_usd(usage, body))
 
 
 def _speaks(wire: WireFormat, provider: str, model: str) -> bool:

@@ -1,7 +1,8 @@
 """Forwards requests and streams unchanged to a provider that supports the agent's own wire.
 
 Only necessary changes are made: model name, injected message, the experiment file's parameters, and credentials. A
-streamed chat completion also requests usage, which is hidden from the agent unless it requested it too.
+streamed chat completion also requests usage, which is hidden from the agent unless it requested it too. A provider that
+refuses what nobody asked for gets the request without it.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -13,10 +14,10 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.models.costs import token_count
 from lhaw_record.runners.models.exchanges import Exchange, http_session, proxy_of
-from lhaw_record.runners.models.failures import response_error, transport_error
+from lhaw_record.runners.models.failures import response_error, to_model_error, transport_error, without_refused
 from lhaw_record.runners.models.gateway.endpoints import ProviderEndpoint
 from lhaw_record.runners.models.gateway.relay import StreamRelay
-from lhaw_record.runners.models.gateway.upstream import OutgoingRequest, UpstreamAnswer
+from lhaw_record.runners.models.gateway.upstream import OutgoingRequest, UpstreamAnswer, merged_parameters
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, WireRequest
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
@@ -37,30 +38,35 @@ from lhaw_record.runners.models.streams.joining import (
 _MOST_ERROR_BYTES = 1 << 20  # a choice: far above any provider's error body
 _SHOWN_HEADERS = ("x-ratelimit-", "anthropic-ratelimit-", "retry-after", "x-should-retry", "request-id", "x-request-id")
 
-_GROUPS = frozenset({"generationConfig", "output_config", "reasoning"})
 _REFUSED_BESIDE_THINKING = frozenset({"temperature", "top_k"})
 
-Priced = Callable[[Usage, Body], Usage]
-"""Adds the price to a usage; the body is the reply's."""
+Priced = Callable[[Usage, Body, str | None], Usage]
+"""Adds the cost to a reply; the body is the provider's."""
 
 
 class NativePayload(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as it is sent to the provider."""
+    """A request as it is sent to the provider. ``added`` names the parameters in it that nobody asked for."""
 
     endpoint: ProviderEndpoint
     body: bytes
-    has_usage_added: bool = False
+    added: frozenset[str] = frozenset()
+
+    def without(self, refused: Mapping[str, str | None]) -> "NativePayload":
+        """Return the request without the refused parameters."""
+        if not refused:
+            return self
+        body = msgspec.json.encode(without_refused(msgspec.json.decode(self.body), refused))
+        return msgspec.structs.replace(self, body=body, added=self.added - refused.keys())
 
 
 def prepared(
+    model: LitellmModel,
     endpoint: ProviderEndpoint,
     wire: WireFormat,
     request: WireRequest,
     messages: Sequence[Message],
     own: Body,
     left_out: Body,
-    *,
-    was_silent: bool,
 ) -> OutgoingRequest:
     """Return the outgoing request with its record. After a request without a response, it always uses streaming."""
     merged = merged_parameters(request.parameters, own)
@@ -73,14 +79,15 @@ def prepared(
     left_out = {**left_out, **{name: merged[name] for name in refused if name in merged}}
     body = {name: value for name, value in merged_parameters(request.body, own).items() if name not in refused}
     body = wire.requests.addressed(body, endpoint.model)
+    seed = {"seed"} & (own.keys() - model.given - request.body.keys())
     added: dict[str, Any] = {}
-    if was_silent and not request.is_streamed:
+    if model.was_silent(messages) and not request.is_streamed:
         request = msgspec.structs.replace(request, is_streamed=True)
         added = {"stream": True}
         body = body if wire.name == "gemini" else {**body, **added}
     asks_for_usage = wire.name == "chat" and request.is_streamed
-    has_usage_added = asks_for_usage and not fields(body.get("stream_options")).get("include_usage")
-    if has_usage_added:
+    asks_for_usage = asks_for_usage and "stream_options" not in {*model.refused, *own}
+    if asks_for_usage and not fields(body.get("stream_options")).get("include_usage"):
         added["stream_options"] = {**fields(body.get("stream_options")), **USAGE_OPTION}
         body = {**body, **added}
     recorded = {
@@ -89,7 +96,9 @@ def prepared(
         **({"added_parameters": added} if added else {}),
         **({"dropped_parameters": left_out} if left_out else {}),
     }
-    payload = NativePayload(endpoint=endpoint, body=msgspec.json.encode(body), has_usage_added=has_usage_added)
+    payload = NativePayload(
+        endpoint=endpoint, body=msgspec.json.encode(body), added=frozenset(seed | added.keys() & {"stream_options"})
+    )
     return OutgoingRequest(wire=wire, request=request, messages=tuple(messages), recorded=recorded, payload=payload)
 
 
@@ -99,24 +108,24 @@ def _is_too_long(thinking: Any, max_tokens: Any) -> bool:
     return budget is not None and limit is not None and budget >= limit
 
 
-def merged_parameters(asked: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the experiment file's parameters into the request's, including nested ones."""
-    groups = {name: {**fields(asked.get(name)), **value} for name, value in own.items() if name in _GROUPS}
-    return {**asked, **own, **groups}
-
-
 async def asked(
     model: LitellmModel, outgoing: OutgoingRequest, relay: StreamRelay | None, *, timeout_s: float, priced: Priced
 ) -> UpstreamAnswer:
     """Send a request and read the whole reply, while the relay forwards a stream."""
     relay = relay or StreamRelay(None, outgoing.request, "", lambda _: True)
-    exchange, endpoint = Exchange(sent=outgoing.payload.body), outgoing.payload.endpoint
-    readable = _reader_of_errors(model, endpoint, exchange)
-    with model.attempt(outgoing.messages, timeout_s, readable, relay.is_generating) as exchanges:
-        exchanges.append(exchange)
-        answer = await _exchanged(outgoing, exchange, relay, model.name, priced)
-    reply = msgspec.structs.replace(answer.reply, exchange=exchange)
-    return msgspec.structs.replace(answer, reply=reply)
+
+    async def send(refused: Mapping[str, str | None]) -> UpstreamAnswer:
+        payload = outgoing.payload.without(refused)
+        exchange = Exchange(sent=payload.body)
+        readable = _reader_of_errors(model, payload.endpoint, exchange)
+        with model.attempt(outgoing.messages, timeout_s, readable, relay.is_generating) as exchanges:
+            exchanges.append(exchange)
+            sent = msgspec.structs.replace(outgoing, payload=payload)
+            answer = await _exchanged(sent, exchange, relay, model.name, priced)
+        reply = msgspec.structs.replace(answer.reply, exchange=exchange)
+        return msgspec.structs.replace(answer, reply=reply, changes=dict.fromkeys(refused))
+
+    return await model.unless_refused(outgoing.payload.added, send)
 
 
 def _reader_of_errors(
@@ -126,8 +135,11 @@ def _reader_of_errors(
     import aiohttp
 
     def readable(error: Exception, exchanges: list[Exchange]) -> ModelError | None:
-        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        is_unwritable = isinstance(error, ValueError) and exchange.received is None  # a header with a line break
+        if is_unwritable or isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
             exchanges.remove(exchange)
+        if is_unwritable:
+            return to_model_error(error, model=model.name, secrets=[endpoint.key or ""], is_sent=False)
         if not isinstance(error, OSError | aiohttp.ClientError):
             return None
         return transport_error(error, model=model.name, secrets=[endpoint.key or ""])
@@ -211,7 +223,7 @@ async def _streamed(
     def pass_on(event: StreamedEvent, step: StreamStep) -> None:
         if event.data is None:
             _pass_on_comment(relay, event)
-        elif not (payload.has_usage_added and _is_only_usage(event.data)):
+        elif not ("stream_options" in payload.added and _is_only_usage(event.data)):
             relay.add(event, step)
 
     try:
@@ -245,7 +257,7 @@ def _is_only_usage(data: Body) -> bool:
 
 def _read(wire: WireFormat, body: Body, priced: Priced) -> ModelReply:
     reply = with_reasoning(wire.replies.read(body), body)
-    return msgspec.structs.replace(reply, usage=priced(reply.usage, body))
+    return msgspec.structs.replace(reply, usage=priced(reply.usage, body, reply.served_model))
 
 
 def _usage_so_far(wire: WireFormat, stream: ReplyStream, priced: Priced) -> Usage | None:
@@ -255,4 +267,4 @@ def _usage_so_far(wire: WireFormat, stream: ReplyStream, priced: Priced) -> Usag
         body = body_of(stream)
         return _read(wire, body, priced).usage
     except ModelError as error:
-        return priced(error.usage, body) if error.usage is not None else None
+        return priced(error.usage, body, None) if error.usage is not None else None

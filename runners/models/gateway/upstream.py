@@ -13,13 +13,16 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, to_wire
+from lhaw_record.runners.experiment.tables import LIMITS
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.relay import StreamRelay
 from lhaw_record.runners.models.gateway.wires.common import pictures_in
 from lhaw_record.runners.models.gateway.wires.protocol import Body, RequestTool, WireFormat, WireRequest
 from lhaw_record.runners.models.protocol import HostedModel, Model, ModelError, ModelReply, ModelRequest
+from lhaw_record.runners.models.streams.joining import fields
 
 CHARACTERS_PER_TOKEN = 4  # of English text (help.openai.com, "What are tokens and how to count them")
+_GROUPS = frozenset({"generationConfig", "output_config", "reasoning"})
 _WILDCARDS = frozenset("*?[")
 
 
@@ -149,7 +152,7 @@ class ModelUpstream:
     async def prepare(self, wire: WireFormat, request: WireRequest, messages: Sequence[Message]) -> OutgoingRequest:
         """Return the request with OpenAI's parameter names and only tools that the model supports."""
         known, unknown = wire.requests.to_openai(request.parameters)
-        parameters = {**known, **self._parameters}
+        parameters = merged_parameters(known, self._parameters)
         refused: tuple[str, ...] = ()
         if isinstance(self._model, HostedModel):
             refused = await self._model.dropped_parameters(parameters)
@@ -159,6 +162,7 @@ class ModelUpstream:
             messages=tuple(messages),
             tools=tuple(tool.definition for tool in request.tools if is_shown(tool)),
             parameters=sent,
+            program_parameters=frozenset(known),
             timeout_s=self._timeout_s,
             pictures=pictures_in(request.body),
         )
@@ -182,6 +186,16 @@ class ModelUpstream:
     async def count_tokens(self, request: WireRequest) -> int:
         """Return an estimate that assumes four characters per token."""
         return estimated_tokens(request)
+
+
+def merged_parameters(asked: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge the experiment file's parameters into the request's, including nested ones.
+
+    A limit of the reply has two names in chat completions, and a request has room for one.
+    """
+    kept = {name: value for name, value in asked.items() if not (name in LIMITS and own.keys() & LIMITS)}
+    groups = {name: {**fields(asked.get(name)), **value} for name, value in own.items() if name in _GROUPS}
+    return {**kept, **own, **groups}
 
 
 def is_shown(tool: RequestTool) -> bool:

@@ -13,17 +13,17 @@ from lhaw_record.runners.agents.programs.experiment_programs import check_versio
 from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.budget import RunBudget
-from lhaw_record.runners.base.errors import BoundaryError, ExperimentError
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, SandboxProvider
 from lhaw_record.runners.environments.sandboxes.shell_limits import check_shell_limits
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preflight import (
+    Refusals,
+    check_keys,
     check_prices,
     check_sandbox,
     choose_sandbox,
-    missing_keys,
     refuse_leased,
     room_notes,
 )
@@ -49,23 +49,22 @@ class LocalExecutor:
         return self._checked.kind
 
     async def check(self, prepared: PreparedExperiment, root: Path, reporter: Reporter) -> None:
-        experiment = prepared.experiment
+        experiment, refusals = prepared.experiment, Refusals()
         if self._leases is None:
-            refuse_leased(experiment)
-        lacking = missing_keys(experiment)
-        if lacking:
-            raise ExperimentError(f"{lacking[0]}; set it, then run the same command again")
-        check_prices(experiment)
-        check_sandbox(experiment, prepared.benchmark)
-        check_shell_limits(experiment.concurrency)
-        self._sandbox = await choose_sandbox(experiment, reporter.sandbox)
-        for line in room_notes(prepared.plan, prepared.benchmark, self._sandbox, experiment.limits.memory_mb):
-            reporter.sandbox(line)
-        try:
+            with refusals:
+                refuse_leased(experiment)
+        for check in (check_keys, check_prices, check_versions):
+            with refusals:
+                await anyio.to_thread.run_sync(check, experiment)
+        with refusals:
+            check_shell_limits(experiment.concurrency)
+        with refusals:
+            check_sandbox(experiment, prepared.benchmark)
+            self._sandbox = await choose_sandbox(experiment, reporter.sandbox)
+            for line in room_notes(prepared.plan, prepared.benchmark, self._sandbox, experiment.limits.memory_mb):
+                reporter.sandbox(line)
             await prepared.benchmark.check_before_run(self._settings(experiment))
-        except BoundaryError as error:
-            raise ExperimentError(str(error)) from error
-        await anyio.to_thread.run_sync(check_versions, experiment)
+        refusals.raise_all()
 
     @asynccontextmanager
     async def held(self, prepared: PreparedExperiment, store: Store, run_id: str) -> AsyncIterator[None]:

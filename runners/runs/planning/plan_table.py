@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
+from statistics import fmean
 
 import msgspec
 
@@ -35,21 +36,30 @@ def spending(experiment: Experiment, spent_usd: float, unpriced: int = 0) -> str
     )
 
 
-def _known_costs(agent: AgentSpec, plan: Plan, index: TrialIndex) -> list[float]:
-    own = [trial.trial_id for trial in plan.trials if trial.agent.name == agent.name]
-    costs = [index.finished[trial_id].cost_usd for trial_id in own if trial_id in index.finished]
-    return [cost for cost in costs if cost is not None]
+def _known_costs(plan: Plan, index: TrialIndex) -> dict[str, list[float]]:
+    """Return the known costs of the finished trials in USD, by the name of their agent."""
+    known: dict[str, list[float]] = {}
+    for trial in plan.trials:
+        ended = index.finished.get(trial.trial_id)
+        if ended is not None and ended.cost_usd is not None:
+            known.setdefault(trial.agent.name, []).append(ended.cost_usd)
+    return known
 
 
-def expected_per_trial_usd(agent: AgentSpec, plan: Plan, index: TrialIndex) -> float | None:
-    """Return the expected cost of one trial of an agent, in USD.
+def expected_costs_usd(experiment: Experiment, plan: Plan, index: TrialIndex) -> dict[str, float | None]:
+    """Return the expected cost of one trial of each agent, in USD, or None if its price is unknown.
 
-    This is the mean cost of the agent's finished trials, or else the list price of a typical trial. The result is None
-    if the price is unknown.
+    This is the mean cost of the agent's finished trials. Without any, it is the list price of a typical trial, times
+    how much other agents' finished trials cost in terms of theirs.
     """
-    known = _known_costs(agent, plan, index)
-    if known:
-        return sum(known) / len(known)
+    known = {name: fmean(costs) for name, costs in _known_costs(plan, index).items()}
+    typical = {agent.name: _typical_usd(agent) for agent in experiment.agents}
+    ratios = [mean / usd for name, mean in known.items() if (usd := typical.get(name))]
+    learned = fmean(ratios) if ratios else 1.0
+    return {name: known.get(name, None if usd is None else usd * learned) for name, usd in typical.items()}
+
+
+def _typical_usd(agent: AgentSpec) -> float | None:
     prices = list_prices(agent)
     return None if prices is None else (ASSUMED_INPUT_TOKENS * prices[0] + ASSUMED_OUTPUT_TOKENS * prices[1]) / 1e6
 
@@ -66,8 +76,7 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row of a plan's table.
 
     ``program`` is the name and version of the agent's program, or None for the native agent. ``expected_cost_usd`` is
-    the cost of the ``to_run`` trials: at the mean cost of the agent's finished trials in this store, or else at the
-    list price of 150,000 input and 6,000 output tokens per trial. It is None if no price is known.
+    the cost of the ``to_run`` trials (see :func:`expected_costs_usd`). It is None if no price is known.
     """
 
     agent: str
@@ -89,7 +98,7 @@ def plan_rows(experiment: Experiment, plan: Plan, index: TrialIndex, given_up: C
     groups: dict[tuple[str, str], list[PlannedTrial]] = {}
     for trial in plan.trials:
         groups.setdefault((trial.agent.name, trial.condition), []).append(trial)
-    each = {agent.name: expected_per_trial_usd(agent, plan, index) for agent in experiment.agents}
+    each = expected_costs_usd(experiment, plan, index)
     rows = [_row(trials, index, given_up, each[agent]) for (agent, _), trials in groups.items()]
     order = [agent.name for agent in experiment.agents]
     rows.sort(key=lambda row: order.index(row.agent))
@@ -145,11 +154,13 @@ def plan_notes(experiment: Experiment, benchmark: Benchmark, plan: Plan, index: 
     yield from benchmark.remarks()
     yield from _not_hidden(benchmark, plan)
     yield from limit_notes(experiment)
-    if any(list_prices(agent) is not None and not _known_costs(agent, plan, index) for agent in experiment.agents):
+    known = _known_costs(plan, index)
+    if any(list_prices(agent) is not None and agent.name not in known for agent in experiment.agents):
+        learned = ", in proportion to what the other agents' finished trials cost" if known else ""
         yield (
             "The expected cost is a guess until trials are finished: list price times "
-            f"{ASSUMED_INPUT_TOKENS:,} input and {ASSUMED_OUTPUT_TOKENS:,} output tokens a trial, "
-            "without simulated users, judges and graders."
+            f"{ASSUMED_INPUT_TOKENS:,} input and {ASSUMED_OUTPUT_TOKENS:,} output tokens a trial{learned}, with "
+            "nothing read from a cache (often most of the input is), and without simulated users, judges and graders."
         )
 
 

@@ -76,7 +76,7 @@ def test_a_judge_without_a_verdict_exits_1(tmp_path):
         (("--model", "scripted/balanced"), "scripted models can only be agents"),
         (("--model", "x", "--api-base", "http://127.0.0.1:1/v1", "--max-cost-usd", "1"), "add --price IN OUT"),
         (("--model", "x", "--api-base", "http://127.0.0.1:1/v1", "--api-key-env", "NO_SUCH"), "NO_SUCH is not set"),
-        (("--model", "anthropic/claude-sonnet-4-5"), "needs the environment variable ANTHROPIC_API_KEY"),
+        (("--model", "anthropic/claude-sonnet-4-6"), "needs the environment variable ANTHROPIC_API_KEY"),
         (("--model", "x", "--parameter", "seed"), "write NAME=VALUE"),
         (("--model", "x", "--prompt", "no_such.md"), "no_such.md: the prompt cannot be read"),
     ],

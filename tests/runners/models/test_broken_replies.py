@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("closed_clients", "new_doors")
 
 MODELS = {
     "chat": ("openai/real", "/v1"),
-    "messages": ("anthropic/claude-sonnet-4-5", ""),
+    "messages": ("anthropic/claude-sonnet-4-6", ""),
     "responses": ("openai/responses/gpt-5", "/v1"),
     "gemini": ("gemini/gemini-3-pro-preview", ""),
 }

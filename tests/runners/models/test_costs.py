@@ -12,12 +12,14 @@ from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.tables import AgentSpec, BudgetSpec, GraderSpec, ModelSpec
 from lhaw_record.runners.experiment.values import Price
-from lhaw_record.runners.models.costs import cost_usd, price_of
+from lhaw_record.runners.models.costs import cost_usd, listed_cost_usd, price_of
+from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.gateway.wires import CHAT, GEMINI, MESSAGES, RESPONSES
 from lhaw_record.runners.models.litellm_library import litellm_library
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelRequest
 from lhaw_record.runners.runs.preflight import check_prices
+from tests.runners.models.gateway.rigs import Rig
 from tests.support.toy_plan import experiment
 
 TEXT = {"role": "assistant", "content": "hi"}
@@ -95,7 +97,7 @@ PUBLISHED = {
     "openai/gpt-4o": (2.5, 10.0),
     "openai/gpt-4o-mini": (0.15, 0.6),
     "openai/responses/gpt-5": (1.25, 10.0),
-    "anthropic/claude-sonnet-4-5": (3.0, 15.0),
+    "anthropic/claude-sonnet-4-6": (3.0, 15.0),
     "gemini/gemini-2.5-pro": (1.25, 10.0),
     "deepseek/deepseek-chat": (0.28, 0.42),
 }
@@ -220,3 +222,77 @@ async def test_usage_that_a_server_does_not_report_is_unknown(name, price, usage
         reply = await LitellmModel(name, server.url, "k", price).respond(request)
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == expected[:2]
     assert reply.usage.cost_usd == (None if expected[2] is None else pytest.approx(expected[2]))
+
+
+# A model that litellm lists, what its provider says it served, and whether the requested model's price holds for it.
+SERVED = [
+    ("openai/gpt-5.1", "gpt-5.1-2027-01-31", True),
+    ("openai/responses/gpt-5.1", "gpt-5.1-2027-01-31", True),
+    ("openai/gpt-4o", None, True),
+    ("anthropic/claude-sonnet-4-6", "claude-sonnet-4-6-20270131", True),
+    ("anthropic/claude-sonnet-4-6", "claude-sonnet-4-6@20270131", True),
+    ("gemini/gemini-2.5-flash", "models/gemini-2.5-flash-preview-01-2027", True),
+    ("mistral/mistral-large-latest", "mistral-large-2712", True),
+    ("deepseek/deepseek-chat", "DeepSeek-Chat", True),
+    ("openai/gpt-5.1", "gpt-5.1-giant", False),
+    ("openai/gpt-5.1", "gpt-5.19", False),
+    ("anthropic/claude-sonnet-4-6", "claude-sonnet-4-6-5", False),
+    ("openai/gpt-4o", "another-model", False),
+]
+
+
+@pytest.mark.parametrize(("name", "served", "holds"), SERVED)
+def test_the_price_of_a_model_holds_for_its_snapshots(name, served, holds):
+    """A snapshot that is younger than the table costs what was asked for; what else answers has no known price."""
+    usage = Usage(input_tokens=1_000_000, output_tokens=0)
+    asked = listed_cost_usd(usage, name, None, name, {})
+    assert asked > 0
+    assert listed_cost_usd(usage, name, None, served, {}) == (asked if holds else None)
+
+
+def test_a_served_model_with_a_price_of_its_own_costs_that():
+    """Where a name stands for another one, what answers is paid for."""
+    usage = Usage(input_tokens=1000, output_tokens=100)
+    assert listed_cost_usd(usage, "openai/gpt-4o", None, "gpt-4o-2024-05-13", {}) == pytest.approx(0.0065)
+
+
+@pytest.mark.usefixtures("closed_clients")
+@pytest.mark.parametrize("is_native", [True, False], ids=["native", "gateway"])
+@pytest.mark.parametrize(
+    ("name", "served", "said", "expected"),
+    [
+        ("openai/gpt-4o", "gpt-4o-2027-01-31", {}, 0.0035),
+        ("openai/gpt-4o", "other", {}, None),
+        ("mistral/mistral-large-latest", "mistral-large-2712", {}, 0.00065),
+        ("openrouter/z-ai/of-nobody", "z-ai/of-nobody", {"cost": 0.25}, 0.25),
+        ("openrouter/z-ai/of-nobody", "z-ai/of-nobody", {"cost": 0}, None),
+        ("openrouter/z-ai/of-nobody", "z-ai/of-nobody", {}, None),
+        (
+            "openrouter/z-ai/of-nobody",
+            "z-ai/of-nobody",
+            {"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.2}},
+            0.21,
+        ),
+        ("own", "own", {"cost": 0.25}, None),
+    ],
+)
+async def test_a_reply_costs_the_same_on_both_paths(name, served, said, expected, is_native):
+    """At the price of what was asked for, or as OpenRouter reports it; a reported cost of 0 is not believed."""
+    with Served({"usage": {**WHOLE["usage"], **said}}, served) as server:
+        model = LitellmModel(name, server.url, "k")
+        if is_native:
+            request = ModelRequest(messages=(Message(role="user", content="hello"),))
+            cost = (await model.respond(request)).usage.cost_usd
+        else:
+            rig = Rig(LitellmUpstream(model))
+            async with rig.client() as client:
+                asked = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+                assert (await client.post("v1/chat/completions", json=asked)).status_code == 200
+            cost = rig.session.total_usage.cost_usd
+    assert cost == (None if expected is None else pytest.approx(expected))
+
+
+def test_a_limit_needs_no_price_where_replies_report_their_cost():
+    """OpenRouter's models are in no table, and each reply says what it cost."""
+    agent = AgentSpec(name="a", model="openrouter/z-ai/of-nobody")
+    check_prices(experiment(agents=(agent,), budget=BudgetSpec(max_cost_usd=1.0)))

@@ -17,7 +17,7 @@ from tests.support.model_limits import FILTERED, NO_LIMITS, OVERFLOWS, REPLIES
 REQUEST = ModelRequest(messages=(Message(role="user", content="Hello."),))
 WIRES = {
     "openai": ("m", "/v1"),
-    "anthropic": ("anthropic/claude-sonnet-4-5", ""),
+    "anthropic": ("anthropic/claude-sonnet-4-6", ""),
     "gemini": ("gemini/gemini-2.5-flash", ""),
     "vllm": ("hosted_vllm/m", "/v1"),
     "sglang": ("m", "/v1"),

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.experiment.tables import ModelSpec
 from lhaw_record.runners.models.costs import price_of
 from lhaw_record.runners.models.litellm_library import (
+    litellm_library,
     missing_credentials,
     qualified_name,
     split_parameters,
@@ -18,6 +20,7 @@ from lhaw_record.runners.models.litellm_model import LitellmModel
 
 ROOT = Path(__file__).resolve().parents[3]
 SERVER = "http://127.0.0.1:1/v1"
+JUDGED = ("openai", "anthropic", "gemini", "moonshot", "minimax")
 DEFAULTS = {"temperature": 0, "max_tokens": 4096, "seed": 1}
 
 
@@ -25,7 +28,7 @@ DEFAULTS = {"temperature": 0, "max_tokens": 4096, "seed": 1}
     ("name", "api_base", "qualified"),
     [
         ("gpt-4.1", None, "gpt-4.1"),
-        ("anthropic/claude-sonnet-4-5", None, "anthropic/claude-sonnet-4-5"),
+        ("anthropic/claude-sonnet-4-6", None, "anthropic/claude-sonnet-4-6"),
         ("llama", SERVER, "custom_openai/llama"),
         ("Qwen/Qwen3-8B", SERVER, "custom_openai/Qwen/Qwen3-8B"),
         ("hosted_vllm/Qwen/Qwen3-8B", SERVER, "hosted_vllm/Qwen/Qwen3-8B"),
@@ -39,16 +42,16 @@ def test_server_by_address_is_openai_compatible(name, api_base, qualified):
 def test_missing_key_is_named_before_anything_runs(monkeypatch):
     """The variable that has to be set is named; set, nothing is missing; a server of one's own needs none."""
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    assert missing_credentials("anthropic/claude-sonnet-4-5") == ["ANTHROPIC_API_KEY"]
+    assert missing_credentials("anthropic/claude-sonnet-4-6") == ["ANTHROPIC_API_KEY"]
     monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
-    assert missing_credentials("anthropic/claude-sonnet-4-5") == []
+    assert missing_credentials("anthropic/claude-sonnet-4-6") == []
     assert missing_credentials("local-model", api_base=SERVER) == []
 
 
 def test_key_in_the_experiment_counts(monkeypatch):
     """A key that is given directly is not missing."""
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    assert missing_credentials("anthropic/claude-sonnet-4-5", api_key="x") == []
+    assert missing_credentials("anthropic/claude-sonnet-4-6", api_key="x") == []
 
 
 def test_name_without_provider_is_an_error_with_its_remedy():
@@ -60,7 +63,7 @@ def test_name_without_provider_is_an_error_with_its_remedy():
 @pytest.mark.parametrize(
     ("qualified", "unsupported"),
     [
-        ("anthropic/claude-sonnet-4-5", ("seed",)),
+        ("anthropic/claude-sonnet-4-6", ("seed",)),
         ("openai/gpt-5", ("temperature",)),
         ("openai/gpt-4.1", ()),
         ("custom_openai/anything", ()),
@@ -73,14 +76,14 @@ def test_unsupported_parameters_are_known_beforehand(qualified, unsupported):
 
 async def test_model_says_what_it_drops():
     """The model itself tells which parameters it will not send."""
-    assert await LitellmModel("anthropic/claude-sonnet-4-5").dropped_parameters(DEFAULTS) == ("seed",)
+    assert await LitellmModel("anthropic/claude-sonnet-4-6").dropped_parameters(DEFAULTS) == ("seed",)
 
 
 def test_own_names_of_parameters_go_into_the_body():
     """For a compatible server unknown names go into the body; for a provider litellm translates them."""
     parameters = {"temperature": 0, "top_k": 5}
     assert split_parameters("custom_openai/x", parameters) == ({"temperature": 0}, {"top_k": 5})
-    assert split_parameters("anthropic/claude-sonnet-4-5", parameters) == (parameters, {})
+    assert split_parameters("anthropic/claude-sonnet-4-6", parameters) == (parameters, {})
 
 
 def test_prices_are_per_million_tokens_or_unknown():
@@ -141,3 +144,61 @@ def test_duckdb_in_the_same_process_reports_no_leaks():
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+TEMPERATURES = {  # without effort, with effort "low"; the sources stand beside the table
+    "openai/gpt-4.1": (0, 0),
+    "openai/gpt-5": (None, None),
+    "openai/gpt-5-mini-2025-08-07": (None, None),
+    "openai/gpt-5-chat-latest": (0, 0),
+    "openai/gpt-5.1": (0, None),
+    "openai/responses/gpt-5.2": (0, None),
+    "azure/gpt-5.4-mini": (0, None),
+    "openrouter/openai/gpt-5.1": (0, None),
+    "openai/gpt-5.1-codex-max": (None, None),
+    "openai/gpt-5.6": (None, None),
+    "openai/o3": (None, None),
+    "anthropic/claude-sonnet-4-6": (0, None),
+    "openrouter/anthropic/claude-opus-4.8": (None, None),
+    "bedrock/us.anthropic.claude-sonnet-5-v1:0": (None, None),
+    "moonshot/kimi-k2.6": (1, 1),
+    "fireworks_ai/accounts/fireworks/models/kimi-k2p5": (1, 1),
+    "moonshotai/Kimi-K3": (1, 1),
+    "moonshot/kimi-k2-0905-preview": (0, 0),
+    "minimax/MiniMax-M2.5": (1, 1),
+    "gemini/gemini-3-flash-preview": (1, 1),
+    "gemini/gemini-2.5-pro": (0, 0),
+    "Qwen/Qwen3-8B": (0, 0),
+}
+
+
+@pytest.mark.parametrize("name", TEMPERATURES)
+def test_the_temperature_is_one_that_the_model_takes(name):
+    """It is 0 where that is accepted, else what the provider requires, with effort and without."""
+    sent = [ModelSpec(model=name, effort=effort).generation_parameters.get("temperature") for effort in (None, "low")]
+    assert tuple(sent) == TEMPERATURES[name]
+
+
+@pytest.mark.parametrize("effort", [None, "low", "high", "none"])
+def test_no_default_is_refused_as_far_as_litellm_knows(effort):
+    """For every chat model of five providers in litellm's table: no temperature of ours is among what it refuses."""
+    library = litellm_library()
+    looked_at = 0
+    for name, entry in library.model_cost.items():
+        provider = entry.get("litellm_provider")
+        is_plain = provider in JUDGED and "/" not in name.removeprefix(f"{provider}/")
+        if entry.get("mode") not in ("chat", "responses") or not is_plain:
+            continue
+        qualified = name if "/" in name else f"{provider}/{name}"
+        parameters = ModelSpec(model=qualified, effort=effort).generation_parameters
+        assert "temperature" not in unsupported_parameters(qualified, parameters), (qualified, parameters)
+        assert "temperature" not in parameters or entry.get("supports_sampling_params") is not False, qualified
+        looked_at += 1
+    assert looked_at > 150
+
+
+def test_parameters_are_checked_together():
+    """Each of the two is accepted alone; what the user sets gives way as well, and is recorded as dropped."""
+    assert unsupported_parameters("openai/gpt-5.1", {"temperature": 0.3}) == ()
+    assert unsupported_parameters("openai/gpt-5.1", {"temperature": 0.3, "reasoning_effort": "low"}) == ("temperature",)
+    assert unsupported_parameters("openai/gpt-5.1", {"temperature": 0.3, "reasoning_effort": "none"}) == ()

@@ -47,7 +47,7 @@ async def run_trial(mimic, *, is_marked, parameters=None):
     """Run the native agent against a mimic, with a prompt of 1,900 tokens, and return what was recorded."""
     recording = MemoryRecording()
     with MimicServer(mimic) as url:
-        name = "anthropic/claude-sonnet-4-5"
+        name = "anthropic/claude-sonnet-4-6"
         model = LitellmModel(name, api_base=url, api_key="k", price=SONNET, is_prompt_marked=is_marked)
         caller = ModelCaller(
             model=model,
@@ -159,7 +159,7 @@ async def test_forty_turns_cost_a_fraction(seconds_per_turn, low, high):
 @pytest.mark.parametrize("is_on", [True, False])
 def test_one_key_of_the_experiment_turns_it_off(is_on):
     """``prompt_caching`` decides for native agents; an experiment without the key has it on."""
-    agent = AgentSpec(name="a", model="anthropic/claude-sonnet-4-5")
+    agent = AgentSpec(name="a", model="anthropic/claude-sonnet-4-6")
     given = {} if is_on else {"prompt_caching": False}
     experiment = Experiment(
         name="e", benchmark=BenchmarkSpec(name="desk"), agents=(agent,), conditions=("full",), **given

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("closed_clients")
 
 THINKING = {"thinking": {"type": "enabled", "budget_tokens": 2000}, "max_tokens": 8000}
 WIRES = {
-    "messages": ("anthropic/claude-sonnet-4-5", AnthropicMimic, "", THINKING),
+    "messages": ("anthropic/claude-sonnet-4-6", AnthropicMimic, "", THINKING),
     "responses": ("openai/responses/gpt-5", ResponsesMimic, "/v1", {"reasoning_effort": "high"}),
     "gemini": ("gemini/gemini-3-pro-preview", GeminiMimic, "", {"reasoning_effort": "low"}),
     "deepseek": ("deepseek/deepseek-reasoner", ChatMimic, "/v1", {}),
@@ -168,7 +168,7 @@ async def test_what_litellm_changes_on_the_way_is_recorded():
     """Litellm puts a provider's words in place of ours; the event has the parameters as the server got them."""
     mimic, recording = AnthropicMimic(turns=0), MemoryRecording()
     with MimicServer(mimic) as url:
-        model = LitellmModel("anthropic/claude-sonnet-4-5", api_base=url, api_key="k")
+        model = LitellmModel("anthropic/claude-sonnet-4-6", api_base=url, api_key="k")
         parameters = {"reasoning_effort": "low", "temperature": 0}
         caller = ModelCaller(model=model, recording=recording, role="agent", thread_id="main", parameters=parameters)
         await caller.call([Message(role="user", content="Do it.")], Echo.tools)
@@ -192,7 +192,7 @@ async def test_bodies_are_kept_as_they_went_over_the_wire():
         return sha256, len(content)
 
     with MimicServer(mimic) as url:
-        model = LitellmModel("anthropic/claude-sonnet-4-5", api_base=url, api_key="k")
+        model = LitellmModel("anthropic/claude-sonnet-4-6", api_base=url, api_key="k")
         options = {
             "role": "agent",
             "thread_id": "main",

@@ -137,7 +137,7 @@ async def test_models_without_forms_are_asked_as_before():
     ("name", "takes"),
     [
         ("openai/gpt-5-mini", True),
-        ("anthropic/claude-sonnet-4-5", True),
+        ("anthropic/claude-sonnet-4-6", True),
         ("gemini/gemini-2.5-pro", True),
         ("openai/gpt-4", False),
         ("openai/invented", None),

@@ -8,12 +8,19 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from lhaw_record.recorder.events import ModelFailed
+from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import ExperimentError, ModelsOutOfReach
 from lhaw_record.runners.experiment.tables import AgentSpec, BudgetSpec, RoutedSpec
 from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.endpoints.door import try_doors_now
+from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.litellm_library import close_clients
+from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.protocol import ModelError, ModelRequest
 from lhaw_record.runners.runs.endpoint_check import check_models, refuse_problems
+from lhaw_record.runners.runs.preflight import missing_keys
+from tests.runners.models.gateway.rigs import Rig
 from tests.runners.models.gateway.serving import serving
 from tests.support.canned_model import CannedModel, text_reply, tool_reply
 from tests.support.chat_server import ChatServer
@@ -164,6 +171,103 @@ async def test_an_unknown_price_warns_and_stops_only_a_limited_run():
         (limited,) = (await check_models(described(server.url, price=None, budget=budget))).findings
     assert (free.level, limited.level) == ("warning", "problem")
     assert "price" in free.finding
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ({}, {"temperature": 0, "max_tokens": 256, "seed": 0}),
+        ({"effort": "low"}, {"temperature": 0, "reasoning_effort": "low", "seed": 0}),
+        ({"parameters": {"max_tokens": 20, "seed": 7}}, {"temperature": 0, "max_tokens": 20, "seed": 7}),
+        ({"parameters": {"max_completion_tokens": 900}}, {"temperature": 0, "max_completion_tokens": 256, "seed": 0}),
+        ({"model": "kimi-k2.6"}, {"temperature": 1, "max_tokens": 256, "seed": 0}),
+    ],
+)
+async def test_the_check_sends_what_trials_send(given, sent):
+    """Effort and the default temperature included; only a limit of the reply is lower."""
+    async with ChatServer(CannedModel([READY])) as server:
+        agent = AgentSpec(**{"name": "a", "model": "local-model", "api_base": server.url, "price": FREE, **given})
+        await check_models(experiment(agents=(agent,)))
+        body = server.requests[0]
+    assert {name: value for name, value in body.items() if name not in ("model", "messages", "tools")} == sent
+
+
+def through(monkeypatch, url):
+    """Set the environment's proxies, and no exception."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "")
+    for name in ("HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, url)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_this_machine_is_reached_without_the_proxy(host, monkeypatch):
+    """The listing of models, the native agent and the gateway all reach it, whatever HTTP_PROXY says."""
+    through(monkeypatch, "http://127.0.0.1:9")
+    async with ChatServer(CannedModel([READY, TALK])) as server:
+        url = server.url.replace("127.0.0.1", host)
+        report = await check_models(described(url))
+        rig = Rig(LitellmUpstream(LitellmModel("local-model", url)))
+        async with rig.client() as client:
+            asked = {"model": "m", "messages": [{"role": "user", "content": "Go on."}]}
+            assert (await client.post("v1/chat/completions", json=asked)).status_code == 200
+    assert [finding.level for finding in report.findings] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (None, "nothing answers"),
+        (403, "key is refused"),
+        (407, "wants another key"),
+        (404, "no such model"),
+        (502, "yet"),
+    ],
+)
+async def test_a_proxy_that_fails_is_named(status, words, monkeypatch):
+    """The finding has the proxy's address, and the remedy is not the server's alone."""
+    async with ChatServer(
+        CannedModel([READY]), [Fault(kind="answer", status=status or 0, body={}, times=None)]
+    ) as server:
+        address = server.url.removesuffix("/v1") if status else "http://127.0.0.1:9"
+        through(monkeypatch, address)
+        (finding,) = (await check_models(described(f"http://models-{status}.example/v1"))).findings
+    assert words in finding.finding
+    assert f"through the proxy {address.removeprefix('http://')} of HTTP" in finding.finding
+    assert "proxy" in finding.next_step.lower() or status == 502
+
+
+@pytest.mark.parametrize("is_native", [True, False], ids=["native", "gateway"])
+async def test_a_key_that_cannot_be_sent_is_not_the_servers_fault(is_native):
+    """Nothing is sent, and the failure says so on both paths; it is not repeated."""
+    async with ChatServer(CannedModel([READY])) as server:
+        model = LitellmModel("local-model", server.url, "sk-1\n")
+        if is_native:
+            with pytest.raises(ModelError) as caught:
+                await model.respond(ModelRequest(messages=(Message(role="user", content="hello"),)))
+            failed = caught.value
+            said, kind = str(failed), failed.kind
+        else:
+            rig = Rig(LitellmUpstream(model))
+            async with rig.client() as client:
+                asked = {"model": "m", "messages": [{"role": "user", "content": "Go on."}]}
+                await client.post("v1/chat/completions", json=asked)
+            (event,) = rig.of(ModelFailed)
+            said, kind = event.message, event.error_kind
+    assert (kind, "not sent" in said, server.requests) == ("other", True, [])
+
+
+@pytest.mark.parametrize("key", ["sk-1\n", " sk-1", "sk\u20111", "sk 1"])
+@pytest.mark.parametrize("changes", [{"api_key_env": "MY_KEY"}, {"model": "mistral/m"}])
+def test_a_key_with_a_line_break_is_named(key, changes, monkeypatch):
+    """The variable is said before anything is asked, for a key of one's own and for the provider's."""
+    variable = changes.get("api_key_env", "MISTRAL_API_KEY")
+    monkeypatch.setenv(variable, key)
+    agent = AgentSpec(**{"name": "a", "model": "local-model", "api_base": "http://127.0.0.1:1/v1", **changes})
+    (sentence,) = missing_keys(experiment(agents=(agent,)))
+    assert f"{variable} has a line break" in sentence
+    monkeypatch.setenv(variable, "sk-1")
+    assert missing_keys(experiment(agents=(agent,))) == []
 
 
 async def test_scripted_models_are_not_asked():

@@ -4,10 +4,8 @@ import anyio
 import msgspec
 import pytest
 
-from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.models.endpoints.breaker import Breaker
 from lhaw_record.runners.models.endpoints.door import Door, door_of
-from lhaw_record.runners.models.endpoints.pace import Pace
 from lhaw_record.runners.models.failures import response_error
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError
@@ -307,17 +305,6 @@ async def test_a_request_that_is_cancelled_leaves_no_trace():
         tasks.cancel_scope.cancel()
     assert (door.state().under_way, door.state().waiting) == (0, 0)
     assert (await ask(door)).message.content == "done"
-
-
-def test_tokens_count_against_their_allowance():
-    """A limit on tokens holds requests back by what they usually cost."""
-    from lhaw_record.runners.models.endpoints.hints import Allowance, tokens_used
-
-    pace, used = Pace(), tokens_used(Usage(input_tokens=900, output_tokens=100))
-    pace.sent(0.0)
-    pace.answered(0.0, 0.0, [Allowance("tokens", 2000.0, 500.0, 15.0)], used)
-    assert used["tokens"] == 1000
-    assert pace.delay_s(0.0) == pytest.approx((1.1 * 1000 - 500) / 100)
 
 
 def test_the_registry_keeps_a_door():

@@ -10,7 +10,7 @@ from math import inf
 
 import pytest
 
-from lhaw_record.runners.models.endpoints.hints import allowances, rate_limit_headers, retry_after_s
+from lhaw_record.runners.models.endpoints.hints import retry_after_s, retry_headers
 from lhaw_record.runners.models.endpoints.pace import Pace
 from tests.support.limits import RequestLimit
 
@@ -28,7 +28,7 @@ class Outcome:
         self.most_under_way = most_under_way
 
 
-def simulate(limit, now, *, latency_s=0.01, clients=16, calls_each=13, hints=True, epoch_s=EPOCH_S, processes=1):
+def simulate(limit, now, *, latency_s=0.01, clients=16, calls_each=13, processes=1):
     """Let clients that make one call after the other go to one limited server, through one pace in each process."""
     paces = [Pace() for _ in range(processes)]
     waiting = [deque(range(process, clients, processes)) for process in range(processes)]
@@ -45,13 +45,12 @@ def simulate(limit, now, *, latency_s=0.01, clients=16, calls_each=13, hints=Tru
         now[0], _, what, client, sent_s, headers = heapq.heappop(events)
         process = client % processes
         pace, queue = paces[process], waiting[process]
-        said = allowances(headers, epoch_s + now[0]) if hints else []
         if what == "answered":
             limit.leave()
-            pace.answered(now[0], sent_s, said)
+            pace.answered(now[0], sent_s)
             left[client] -= 1
         elif what == "refused":
-            pace.refused(now[0], sent_s, retry_after_s(headers) if hints else None, said)
+            pace.refused(now[0], sent_s, retry_after_s(headers))
         if what != "wake" and left[client]:
             queue.append(client)
         while queue and (delay_s := pace.delay_s(now[0])) <= 1e-9:
@@ -59,7 +58,7 @@ def simulate(limit, now, *, latency_s=0.01, clients=16, calls_each=13, hints=Tru
             sent += 1
             most = max(most, sum(each.in_flight for each in paces))
             is_in = limit.enter()
-            headers = rate_limit_headers(limit.headers(is_refusal=not is_in))
+            headers = retry_headers(limit.headers(is_refusal=not is_in))
             took_s = latency_s if is_in else 0.005
             later(now[0] + took_s, "answered" if is_in else "refused", queue.popleft(), now[0], headers)
         if queue and delay_s < inf:
@@ -101,20 +100,6 @@ def test_other_limits_are_met_as_well(per_s, burst, latency_s, clients, most_ref
     outcome = simulate(limited(now, per_s, burst), now, latency_s=latency_s, clients=clients)
     assert outcome.refused <= most_refused
     assert outcome.seconds < slowest * clients * 13 / per_s + 20
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(
-    ("dialect", "per_s", "burst", "most_refused"), [("openai", 5.0, 20, 5), ("anthropic", 5.0, 50, 15)]
-)
-def test_headers_spare_the_refusals(dialect, per_s, burst, most_refused):
-    """A provider that says what is left is asked for little more, in whatever part of a second its resets are cut."""
-    now = [0.0]
-    silent = simulate(limited(now, per_s, burst, dialect), now, latency_s=0.5, hints=False).refused
-    for epoch_s in (EPOCH_S + part / 16 for part in range(16)):
-        now = [0.0]
-        limit = limited(now, per_s, burst, dialect, epoch_s=epoch_s)
-        assert simulate(limit, now, latency_s=0.5, epoch_s=epoch_s).refused <= min(most_refused, silent)
 
 
 @pytest.mark.sampled(7)

@@ -316,13 +316,13 @@ EFFORTS = {
         },
     ),
     "messages, tokens": (
-        ("anthropic/claude-sonnet-4-5", "", "v1/messages"),
+        ("anthropic/claude-sonnet-4-6", "", "v1/messages"),
         messages(user(TASK), temperature=0.0, max_tokens=8000),
         {"thinking": {"type": "enabled", "budget_tokens": 2000}},
         {"thinking": {"type": "enabled", "budget_tokens": 2000}, "temperature": None},
     ),
     "messages, a short side call": (
-        ("anthropic/claude-sonnet-4-5", "", "v1/messages"),
+        ("anthropic/claude-sonnet-4-6", "", "v1/messages"),
         messages(user(TASK), max_tokens=200),
         {"thinking": {"type": "enabled", "budget_tokens": 2000}},
         {"thinking": None, "max_tokens": 200},
@@ -550,14 +550,14 @@ async def test_known_models_have_their_price_on_every_wire(written, millionths):
             "id": "m",
             "type": "message",
             "role": "assistant",
-            "model": "claude-sonnet-4-5",
+            "model": "claude-sonnet-4-6",
             "content": [],
             "stop_reason": "end_turn",
             "stop_sequence": None,
             "usage": usage,
         }
     )
-    async with behind("anthropic/claude-sonnet-4-5", "", provider) as rig:
+    async with behind("anthropic/claude-sonnet-4-6", "", provider) as rig:
         assert (await post(rig, "v1/messages", messages(user(TASK)))).status_code == 200
     assert rig.session.total_usage.cost_usd == pytest.approx((6 * 3.0 + 4 * 0.3 + 1 * 15.0) / 1000 + millionths / 1e6)
     assert rig.session.total_usage.input_tokens == 10_000 + written.get("cache_creation_input_tokens", 0)
@@ -582,7 +582,7 @@ async def test_a_word_for_litellm_is_no_part_of_the_providers_name(wire):
 
 async def test_tokens_are_counted_by_the_models_tokenizer():
     """Without a network."""
-    rig = Rig(LitellmUpstream(LitellmModel("anthropic/claude-sonnet-4-5")), gateway=Gateway())
+    rig = Rig(LitellmUpstream(LitellmModel("anthropic/claude-sonnet-4-6")), gateway=Gateway())
     counted = await post(rig, "v1/messages/count_tokens", messages(user("boat " * 100)))
     assert 90 < counted.json()["input_tokens"] < 200
 

@@ -95,7 +95,7 @@ async def test_pictures_reach_a_model_of_chat_completions(wire):
 @pytest.mark.parametrize("wire", ["responses", "gemini"])
 async def test_pictures_reach_claude(wire):
     """Anthropic gets them as blocks of its own."""
-    (request,), _ = await sent("anthropic/claude-sonnet-4-5", "", wire)
+    (request,), _ = await sent("anthropic/claude-sonnet-4-6", "", wire)
     first, _, last = request["messages"]
     assert first["content"] == [block("Before"), OF_MESSAGES]
     assert [each["type"] for each in last["content"][:3]] == ["tool_result", "text", "image"]

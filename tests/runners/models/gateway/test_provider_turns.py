@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("closed_clients")
 ENCRYPTED = {"include": ["reasoning.encrypted_content"]}
 WIRES = {
     "messages": (
-        "anthropic/claude-sonnet-4-5",
+        "anthropic/claude-sonnet-4-6",
         AnthropicMimic,
         "",
         {"thinking": {"type": "enabled", "budget_tokens": 2000}, "max_tokens": 8000},

@@ -84,7 +84,7 @@ async def test_a_stream_is_kept_as_it_came(wire, mode):
     ("wire", "name", "mimic", "base"),
     [
         *((wire, BASES[wire][0], MIMICS[wire], BASES[wire][1]) for wire in BODIES),
-        ("chat", "anthropic/claude-sonnet-4-5", AnthropicMimic, ""),
+        ("chat", "anthropic/claude-sonnet-4-6", AnthropicMimic, ""),
         ("responses", "own", ChatMimic, "/v1"),
         ("messages", "gemini/gemini-3-pro-preview", GeminiMimic, ""),
     ],
@@ -158,7 +158,7 @@ async def test_a_call_whose_client_left_has_what_was_sent_and_what_came(wire):
     assert b"me." in received
 
 
-@pytest.mark.parametrize("name", ["openai/real", "anthropic/claude-sonnet-4-5"], ids=["own wire", "translated"])
+@pytest.mark.parametrize("name", ["openai/real", "anthropic/claude-sonnet-4-6"], ids=["own wire", "translated"])
 async def test_what_found_no_connection_was_not_sent(name):
     """The failed call has no digests: nothing of the request left this machine."""
     with socket.socket() as closed:

@@ -71,9 +71,9 @@ def test_every_published_experiment_fits_its_benchmark(name, tmp_path, monkeypat
 
 
 def test_the_plan_says_that_it_is_of_a_design(capsys):
-    """A dry run names the design, every row has an expected cost, and running refuses with 2."""
+    """A dry run names the design, every row has an expected cost, and it refuses with 2 as running does."""
     file = str(EXPERIMENTS / "ask-early-tac.toml")
-    assert main(["run", file, "--dry-run", "--format", "json"]) == 0
+    assert main(["run", file, "--dry-run", "--format", "json"]) == 2
     shown = capsys.readouterr()
     assert "only the plan can be shown" in shown.err
     assert "the counts of Ask Early, table 10" in shown.err
@@ -97,12 +97,12 @@ def test_the_counts_follow_the_design(tmp_path):
 
 
 def test_the_models_of_the_timing_paper_are_those_it_names():
-    """Four models on MCP-Atlas, three elsewhere, by their published identifiers."""
+    """Four models on MCP-Atlas, three elsewhere, by their published identifiers, but for the one that is retired."""
     used = {name: [agent.model for agent in load_experiment(EXPERIMENTS / f"ask-early-{name}.toml").agents] for name in
             ("mcp-atlas", "tac", "swebench-pro", "natural")}  # fmt: skip
     assert used["mcp-atlas"][:3] == used["tac"] == used["swebench-pro"] == used["natural"]
     assert [model.rpartition("/")[2] for model in used["mcp-atlas"]] == [
-        "gpt-5.2-2025-12-11", "claude-sonnet-4-5", "gemini-3-flash-preview", "deepseek-v3.2",
+        "gpt-5.2-2025-12-11", "claude-sonnet-5-5", "gemini-3-flash-preview", "deepseek-v3.2",
     ]  # fmt: skip
 
 
