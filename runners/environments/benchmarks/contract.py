@@ -134,6 +134,9 @@ async def _environment(benchmark: Benchmark, task: Task, settings: EnvironmentSe
         broken = _members(environment, Environment)
         for each in broken or [each async for each in _tools(environment)]:
             yield each
+        lacking = () if broken else benchmark.needed_tools(task.task_id) - {tool.name for tool in environment.tools}
+        for name in sorted(lacking):
+            yield f"it needs the tool {name}, which its environment lacks"
         if broken:
             return
         untouched = [await environment.grade("", None) for _ in range(2)]

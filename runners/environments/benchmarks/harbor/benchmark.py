@@ -69,6 +69,8 @@ class HarborOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         gate: Whether a task's reference solution must pass here before its first trial.
         without_services: Services of compose files that are left out, such as a simulated user that asks a model.
         without_docker: Whether tasks run in the experiment's sandbox on this machine's own system, without their image.
+        keep_processes: Whether what an agent left running stays for the tests of all tasks; else for those whose
+            reference solution needs it.
     """
 
     folder: str
@@ -77,6 +79,7 @@ class HarborOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     gate: bool = True
     without_services: tuple[str, ...] = ()
     without_docker: bool = False
+    keep_processes: bool = False
 
 
 def open_harbor(options: dict[str, Any], base: Path, grader: GraderSpec) -> "HarborBenchmark":
@@ -204,7 +207,7 @@ class HarborBenchmark(Benchmark):
                         ReferenceCall(name="write_file", arguments={"path": f"{root}/{name}", "content": text})
                         for name, text in files.items()
                     ),
-                    ReferenceCall(name="bash", arguments={"command": run}),
+                    ReferenceCall(name="bash", arguments={"command": run}, uses_earlier=True),
                     ReferenceCall(name="submit", arguments={"answer": "The task's solution was run."}),
                 )
             ),
@@ -265,6 +268,7 @@ class HarborBenchmark(Benchmark):
             limits=limits,
             network=network if environment.network == "public" else NO_NETWORK,
             verifier_networks=tuple(network if mode == "public" else NO_NETWORK for mode in modes),
+            keeps_processes=self._options.keep_processes,
         )
 
     @asynccontextmanager
@@ -274,8 +278,10 @@ class HarborBenchmark(Benchmark):
         setup = await self.setup(task.task_id, provider, settings.limits)
         images, oracle = setup.images, oracle_of(setup, self._options.without_services)
         is_gated = self._options.gate and task.has_solution
-        if is_gated:
-            await self._gate.pass_through(oracle)
+        passed = await self._gate.pass_through(oracle) if is_gated else None
+        setup = msgspec.structs.replace(
+            setup, keeps_processes=setup.keeps_processes or (passed is not None and passed.keeps_processes)
+        )
         check_solution = partial(self._gate.pass_through, oracle) if is_gated and setup.has_network else None
         is_ours = isinstance(provider, DockerSandboxProvider)
         facts = {
@@ -285,6 +291,7 @@ class HarborBenchmark(Benchmark):
             "verifier_images": [image if is_ours else Path(image).name for image in images.verifiers],
             "network": setup.network,
             "oracle_passed": is_gated,
+            "processes_kept": setup.keeps_processes,
             **(
                 {"services": {name: images.ids[image] for name, image in images.services.items()}}
                 if setup.compose
@@ -312,7 +319,7 @@ class HarborBenchmark(Benchmark):
                     open_program_sandbox(own, container, settings.limits, access, user=user)
                 )
             inner = setup.within(provider)
-            yield HarborEnvironment(inner, container, closing, (artifact,), sandbox, check_solution, servers)
+            yield HarborEnvironment(inner, container, closing, (artifact,), sandbox, check_solution, servers, passed)
 
     def _provider(self, settings: EnvironmentSettings) -> DockerSandboxProvider | HarborSandboxProvider:
         if isinstance(settings.sandbox, HarborSandboxProvider):
@@ -322,14 +329,14 @@ class HarborBenchmark(Benchmark):
     @asynccontextmanager
     async def _open_on_host(self, task: HarborTask, settings: EnvironmentSettings) -> AsyncIterator[Environment]:
         host, is_gated = host_of(settings), self._options.gate and task.has_solution
-        if is_gated:
-            await self._gate.pass_through(host.oracle(task))
-        async with host.open(task, settings, oracle_passed=is_gated) as environment:
+        passed = await self._gate.pass_through(host.oracle(task)) if is_gated else None
+        async with host.open(task, settings, passed) as environment:
             yield environment
 
     @cached_property
     def _tasks(self) -> tuple[Task, ...]:
         network = "" if self._options.network == _PUBLIC else self._options.network
+        network += ", processes kept" if self._options.keep_processes else ""
         if self._options.without_docker:
             network = f"without_docker, {system_name()}"
         without = self._options.without_services

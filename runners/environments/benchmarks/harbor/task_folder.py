@@ -7,6 +7,7 @@ change what the agent finds or how it is graded, and that is not supported, refu
 import hashlib
 import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,6 +45,10 @@ INSTRUCTION = "instruction.md"
 CONFIG = "task.toml"
 CHECKPOINTS = "checkpoints.toml"
 STEPS = "steps"
+PUBLIC = "public"
+NETWORKS = (PUBLIC, "no-network")
+_ONLY_NETWORKS = "only public and no-network are supported"
+NO_WORDS: Mapping[str, str] = {}
 _UNREAD_BY_HARBOR = ("docker-compose.yml", "compose.yaml", "compose.yml")
 _GRADED_BY = (CONFIG, "environment", "tests")
 _CANARY = re.compile(r"^(<!--.*canary.*-->|#.*canary.*)$", re.IGNORECASE)
@@ -274,6 +279,13 @@ class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
         """Whether there is a ``solve.sh`` for every step."""
         return all((step.solution / "solve.sh").is_file() for step in self.steps)
 
+    @property
+    def reward_names(self) -> list[str]:
+        """The names of the rewards that the tests of a task or step must give."""
+        step = self.step.name if self.step else None
+        ids = [each.checkpoint_id for each in self.rewards.checkpoints]
+        return [ONLY_REWARD if each == step else each.removeprefix(f"{step}/") for each in ids] or [ONLY_REWARD]
+
     def checkpoint_of(self, reward: str) -> str:
         """Return the id of the checkpoint that a reward of the tests is."""
         if self.step is None:
@@ -446,6 +458,20 @@ def file_digests(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
     }
 
 
+def copied(source: Path, target: Path, words: Mapping[str, str]) -> None:
+    """Copy a folder with links as they are, readable by all, its scripts executable, and some words replaced."""
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+    for path in (target, *target.rglob("*")):
+        if path.is_symlink():
+            continue
+        path.chmod(0o755 if path.is_dir() or path.suffix == ".sh" else path.stat().st_mode | 0o444)
+        if path.is_file() and words:
+            content = path.read_bytes()
+            for old, new in words.items():
+                content = content.replace(old.encode(), new.encode())
+            path.write_bytes(content)
+
+
 def refusal(task: HarborTask, without: Sequence[str] = ()) -> str | None:
     """Return why a task cannot run, naming the key of ``task.toml`` or the file; None if it can."""
     return next(_refusals(task, without), None)
@@ -458,7 +484,10 @@ def _refusals(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
     yield from _unsupported("environment", config.environment)
     yield from _servers(task, without)
     for step in task.steps:
-        yield from _unsupported("verifier.environment", step.config.verifier.environment or EnvironmentTable())
+        tests = step.config.verifier.environment or config.environment
+        yield from _unsupported("verifier.environment", tests)
+        if step.config.verifier.network_mode not in (None, *NETWORKS):
+            yield f"{CONFIG}: verifier.network_mode is {step.config.verifier.network_mode!r}; {_ONLY_NETWORKS}"
         yield from _other_containers(step.config)
         yield from _other_networks(step.config)
     if config.environment.docker_image is None and not (folder / "environment" / "Dockerfile").is_file():
@@ -561,8 +590,8 @@ def _unsupported(place: str, table: EnvironmentTable) -> Iterator[str]:
         yield f"{CONFIG}: {place}.skills_dir: skills of a task are not supported"
     if table.memory is not None and table.total_memory_mb is None:
         yield f"{CONFIG}: {place}.memory is {table.memory!r}; write memory_mb with a number"
-    if table.network not in ("public", "no-network"):
-        yield f"{CONFIG}: {place}.network_mode is {table.network!r}; only public and no-network are supported"
+    if table.network not in NETWORKS:
+        yield f"{CONFIG}: {place}.network_mode is {table.network!r}; {_ONLY_NETWORKS}"
 
 
 def missing_variables(variables: Mapping[str, str]) -> list[str]:

@@ -129,6 +129,13 @@ class McpAtlasBenchmark(Benchmark):
         """Return the tasks of all rows, including those that cannot run here, in the order of the rows."""
         return [self._task(row) for row in self._rows.values()]
 
+    def needed_tools(self, task_id: str) -> frozenset[str]:
+        """Return the enabled tools of the needed servers that the reference calls, or all if it is not known."""
+        row = self._rows[task_id]
+        used = {call.name for call in row.trajectory or ()}
+        enabled = frozenset(row.enabled_tools)
+        return enabled if self.availability[task_id].needed is None else enabled & used
+
     def left_out(self) -> Sequence[str]:
         return [task_id for task_id, found in self.availability.items() if not found.is_runnable]
 

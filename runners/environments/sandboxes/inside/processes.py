@@ -29,6 +29,17 @@ class Survivors:
             return len(self._members())
         return 0
 
+    def left_by(self, program: int) -> tuple[int, int]:
+        """Return how many processes are left of a program that has ended, and how many of them left its session."""
+        self.reap()
+        sessions = []
+        for process_id in self._members():
+            try:
+                sessions.append(os.getsid(process_id))
+            except ProcessLookupError:
+                continue
+        return len(sessions), len(sessions) - sessions.count(program)
+
     def reap(self) -> None:
         """Reap every ended child, own or adopted, and remember its exit status."""
         while True:

@@ -31,13 +31,12 @@ def run_program(
         raise
     program.watch(*descriptors, float(seconds), survivors)
     status = survivors.statuses.get(program.process_id)
-    if status is None:
-        survivors.end_all()
-    program.close()
+    left = survivors.left_by(program.process_id)
     survivors.end_all()
+    program.close()
     survivors.statuses.clear()
     exit_code = b"" if status is None else b"%d" % (status if status >= 0 else 128 - status)
-    return (b"ended", exit_code, *program.outputs[0].fields(), *program.outputs[1].fields())
+    return (b"ended", exit_code, b"%d %d" % left, *program.outputs[0].fields(), *program.outputs[1].fields())
 
 
 class RunningProgram:
