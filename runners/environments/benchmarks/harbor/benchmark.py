@@ -34,8 +34,8 @@ from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
     VERSION,
     HarborTask,
     compose_of,
-    is_task_folder,
     mcp_servers_of,
+    place_of,
     read_task,
     refusal,
     resolved,
@@ -94,11 +94,8 @@ def open_harbor(options: dict[str, Any], base: Path, grader: GraderSpec) -> "Har
     if unknown:
         raise ExperimentError(f"key 'benchmark.without_services': no task of {folder} has a service {min(unknown)!r}")
     if not benchmark.tasks():
-        left_out, has_task = benchmark.left_out(), any(map(is_task_folder, (folder, *folder.iterdir())))
-        deeper = None if has_task else next(iter(sorted(folder.glob(f"*/*/{CONFIG}"))), None)
-        below = f", but those in {deeper.parents[1]} do; name that folder" if deeper else ""
-        none = f"no folder in it has a {CONFIG}{below}"
-        reason = f"{left_out[0]}: {benchmark.why_not(left_out[0])}" if left_out and not deeper else none
+        left_out, none = benchmark.left_out(), f"no folder in it has a {CONFIG}"
+        reason = f"{left_out[0]}: {benchmark.why_not(left_out[0])}" if left_out else none
         raise ExperimentError(f"key 'benchmark.folder': no task of {folder} can run here; {reason}")
     return benchmark
 
@@ -127,9 +124,15 @@ class HarborBenchmark(Benchmark):
         self._broken: dict[str, str] = {}
         for each in task_folders(folder):
             try:
-                self._folders[each.name] = read_task(each)
+                task = read_task(each, folder)
             except PublishedError as error:
-                self._broken[each.name] = str(error)
+                self._broken[place_of(each, folder)] = str(error)
+                continue
+            if (same := self._folders.setdefault(task.task_id, task)) is not task:
+                raise ExperimentError(
+                    f"key 'benchmark.folder': {same.folder} and {each} are both the task {task.task_id}; give one of "
+                    f"them another name under [task] in its {CONFIG}"
+                )
         if any(self.has_mcp_tools(each.task_id) for each in self._tasks):
             self.tools_over_mcp = "some"
 

@@ -219,8 +219,8 @@ class _Reader:
         limits = _Keys(keys.at("deploy"), keys.table("deploy"))
         resources = _Keys(limits.at("resources"), limits.table("resources"))
         deployed = _Keys(resources.at("limits"), resources.table("limits"))
-        memory = keys.take("mem_limit") or deployed.take("memory")
-        cpus = keys.take("cpus") or deployed.take("cpus")
+        memory = keys.take("mem_limit") or deployed.take("memory") or None
+        cpus = keys.take("cpus") or deployed.take("cpus") or None
         for each in (limits, resources, deployed):
             each.end()
         for port in _texts(keys.at("expose"), keys.take("expose")):
@@ -254,7 +254,6 @@ class _Reader:
         """Check what the agent's container can have from this file."""
         own = {
             "command": list(main.command) in _IDLE if main.command else True,
-            "build": main.build is None or main.build == Build(context=(self._task / "environment").resolve()),
             "entrypoint": main.entrypoint is None,
             "restart": not main.restarts,
             "shm_size": main.shared_memory_mb == Service(name="").shared_memory_mb,
@@ -264,7 +263,7 @@ class _Reader:
             "working_dir": (not main.work_dir, "environment.workdir"),
             "healthcheck": (main.healthcheck is None, "environment.healthcheck"),
             "mem_limit": (main.memory_mb in (None, self._memory_mb()), "environment.memory_mb"),
-            "cpus": (main.cpus is None or str(main.cpus) == str(float(self._given.get("CPUS", 0))), "environment.cpus"),
+            "cpus": (main.cpus in (None, float(self._given.get("CPUS") or 0)), "environment.cpus"),
         }
         for key, is_fine in own.items():
             if not is_fine:
@@ -276,8 +275,7 @@ class _Reader:
                 raise ComposeError(f"{COMPOSE}: services.main.{key} is not supported; write {better} into task.toml")
 
     def _memory_mb(self) -> int | None:
-        memory = self._given.get("MEMORY")
-        return None if memory is None else _size_mb("MEMORY", memory)
+        return _size_mb("MEMORY", memory) if (memory := self._given.get("MEMORY")) else None
 
     def _build(self, place: str, value: object) -> Build | None:
         if value is None:
@@ -379,7 +377,7 @@ class _Reader:
                 "service out with benchmark.without_services (ask_user takes the place of a user), or set the variable "
                 "in [environment.env]"
             )
-        is_there = value is not None if operator in ("-", "+") else bool(value)
+        is_there = value is not None if operator in ("-", "+", None) else bool(value)
         if operator and operator.endswith("+"):
             return word if is_there else ""
         if not is_there and operator is None:

@@ -19,6 +19,7 @@ from lhaw_record.runners.environments.benchmarks.harbor.compose import MAIN
 from lhaw_record.runners.environments.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT, NoReward, read_rewards
 from lhaw_record.runners.environments.benchmarks.harbor.services import Beside
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
+    NO_WORDS,
     EnvironmentTable,
     HarborTask,
     Healthcheck,
@@ -174,6 +175,11 @@ class TaskContainer(MachineShell):
         async with folder_archive(folder, target.strip("/")) as archive:
             await self.machine.put_back("/", archive)
 
+    async def _upload_input(self, folder: Path, target: str, words: Mapping[str, str] = NO_WORDS) -> None:
+        with scratch_folder() as copy:
+            await anyio.to_thread.run_sync(copied, folder, copy, words)
+            await self.upload(copy, target)
+
     async def check_services(self) -> None:
         """Check that the services beside the container were as they should be since the trial began."""
         if self._beside is not None:
@@ -181,9 +187,7 @@ class TaskContainer(MachineShell):
 
     async def solve(self, task: HarborTask, words: Mapping[str, str]) -> ExecResult:
         """Run the reference solution, with some words replaced, as Harbor's oracle agent does."""
-        with scratch_folder() as copy:
-            await anyio.to_thread.run_sync(copied, task.solution, copy, words)
-            await self.upload(copy, "/solution")
+        await self._upload_input(task.solution, "/solution", words)
         await self.bash("chmod +x /solution/solve.sh", self.root(_PREPARE_S))
         variables = {**resolved(task.config.solution.env), "DEBIAN_FRONTEND": "noninteractive"}
         phase = msgspec.structs.replace(agent_phase(task), environment=variables)
@@ -192,7 +196,8 @@ class TaskContainer(MachineShell):
     async def collect(self, task: HarborTask) -> None:
         """Run the hooks between the agent and the tests. As in Harbor, a hook that fails changes nothing."""
         for hook in task.config.verifier.collect:
-            await self.bash(hook.command, Phase(user="", environment={}, timeout_s=hook.timeout_sec))
+            user = "" if hook.user is None else str(hook.user)
+            await self.bash(hook.command, Phase(user=user, environment={}, timeout_s=hook.timeout_sec))
 
     async def artifacts(self, task: HarborTask) -> dict[str, bytes]:
         """Return what a separate verifier gets: an archive for each path of ``artifacts`` that exists, by its path."""
@@ -221,7 +226,7 @@ class TaskContainer(MachineShell):
         ended = () if keeps else await self._end_others()
         await self._renew(_VERIFIER, *(() if has_tests else (_TESTS,)))
         for folder in () if has_tests else task.tests:
-            await self.upload(folder, _TESTS)
+            await self._upload_input(folder, _TESTS)
         prepare = "chmod +x /tests/test.sh"
         prepared = await self.bash(prepare, self.root(_PREPARE_S))
         if prepared.exit_code != 0:

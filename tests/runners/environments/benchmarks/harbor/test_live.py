@@ -132,14 +132,14 @@ async def test_a_planted_reward_does_not_count(opened):
         await graded(opened, plant, options={"gate": False}, test="true\n")
 
 
-FORGE = "while :; do for n in 1 2 3; do echo 1 > /logs/verifier/reward.txt; done; done > /dev/null 2>&1"
+FORGE = "while :; do echo 1 > /logs/verifier/reward.txt; done"
 
 
 @pytest.mark.parametrize(
     "left",
     [
-        f"setsid bash -c '{FORGE}' &",
-        f"env -i setsid /bin/bash -c '{FORGE}' & disown",
+        f"setsid bash -c '{FORGE}' > /dev/null 2>&1 &",
+        f"env -i setsid /bin/bash -c '{FORGE}' > /dev/null 2>&1 & disown",
         f"(setsid bash -c 'while :; do ({FORGE}) & sleep 0.05; kill $!; done' > /dev/null 2>&1 &)",
     ],
 )
@@ -149,7 +149,7 @@ async def test_a_process_left_behind_writes_no_reward(opened, left, place):
     grade, _ = await graded(
         opened,
         left if place == "the agent" else f"echo {shlex.quote(left)} > say.sh",
-        "rm -rf /tests /logs/verifier; mkdir -p /tmp/own /tests; ln -s /tmp/own /logs/verifier; echo 'exit 1' > /tests/x",
+        "rm -rf /tests /logs/verifier; mkdir /tmp/own /tests; ln -s /tmp/own /logs/verifier; echo 'exit 1' > /tests/x",
         solution="echo echo hello > say.sh\n",
         test='[ "$(bash say.sh)" = hello ]; r=$?; [ -e /tests/x ] || echo $(( r == 0 )) > /logs/verifier/reward.txt\n',
     )

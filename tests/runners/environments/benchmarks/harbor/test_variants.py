@@ -139,7 +139,7 @@ def test_one_unfit_task_is_a_finding(tmp_path, monkeypatch, capsys):
 @needs_engine
 @pytest.mark.thorough
 def test_a_new_task_runs_under_every_condition(tmp_path, monkeypatch, capsys):
-    """From nothing to a table: a scripted model fails where a value is missing, and not where it learns it, however late."""
+    """From nothing to a table: a scripted model fails where a value is missing, and not where it learns it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert main(["new-task", "sort-guests", "--image", BASE_IMAGE]) == 0
