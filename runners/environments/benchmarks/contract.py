@@ -11,7 +11,7 @@ import msgspec
 
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.runners.base.host.scratch import scratch_folder
-from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems
+from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems, answer_remarks
 from lhaw_record.runners.environments.benchmarks.protocol import (
     Benchmark,
     Environment,
@@ -111,7 +111,7 @@ def _variants(benchmark: Benchmark) -> Iterator[str]:
 
 def _variant(variant: Variant, task: Task) -> Iterator[str]:
     if not variant.is_control:
-        yield from answer_problems(variant, task)
+        yield from (*answer_problems(variant, task), *answer_remarks(variant))
     if variant.severity == "environment":
         if variant.environment_change is None or variant.prompt != task.prompt:
             yield "with severity environment the prompt stays and environment_change says what is different"

@@ -13,6 +13,7 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
+from lhaw_record.runners.environments.benchmarks.expected_answers import answer_remarks
 from lhaw_record.runners.environments.benchmarks.harbor.compose import MAIN, service_names
 from lhaw_record.runners.environments.benchmarks.harbor.container import NO_NETWORK, agent_phase
 from lhaw_record.runners.environments.benchmarks.harbor.environment import (
@@ -162,6 +163,10 @@ class HarborBenchmark(Benchmark):
     def variants(self) -> Sequence[Variant]:
         """Return the variants of the tasks' own ``variants.toml``. Others are generated or imported."""
         return [each for task in self._tasks for each in self._folders[task.task_id].hand_written(task)]
+
+    def remarks(self) -> Sequence[str]:
+        """Return the expected questions that the rule-based user finds only as they are written."""
+        return [remark for variant in self.variants() for remark in answer_remarks(variant)]
 
     def system_prompt(self) -> str:
         """Return what the agent is told about its container and tools."""
