@@ -284,7 +284,7 @@ left_out as (
             where
                 getvariable('experiment') is null
                 or experiment_id = getvariable('experiment')
-        )
+        ) as named
     group by benchmark
 ),
 
