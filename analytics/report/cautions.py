@@ -89,6 +89,11 @@ _COUNTED = {
         ("trial", "trials"),
         "Planned and not started yet: the numbers are of what has ended, and cells may have unequal numbers of trials.",
     ),
+    "tasks_left_out": (
+        "Tasks left out",
+        ("task", "tasks"),
+        "They could not run here, or have no variant; the file allows it (allow_left_out), and numbers lack them.",
+    ),
     "running_trials": (
         "Running now",
         ("trial", "trials"),

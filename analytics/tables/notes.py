@@ -16,6 +16,7 @@ _EVERYWHERE = {
     "others of their cell are left, they are missing",
     "discarded_replaced": "set aside by hand (discard), with another attempt in their place: {n} trials of "
     "{benchmark}; what was set aside cost {cost}, in no other sum",
+    "tasks_left_out": "tasks of {benchmark} that were left out (allow_left_out): {n}; the numbers are of the others",
     "running_trials": "trials of {benchmark} running now: {n}",
     "unstarted_trials": "trials of the last plan not started yet: {n}",
     "superseded": "left out of {benchmark}, because their task or variant has changed since: {n} trials",

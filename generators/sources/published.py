@@ -39,7 +39,7 @@ class HarborSource(PublishedSource):
         for folder in self._paths:
             for each in harbor.task_folders(folder):
                 try:
-                    task = harbor.read_task(each)
+                    task = harbor.read_task(each, folder)
                     yield LocatedTask(_harbor_task(task), str(each))
                 except PublishedError as fault:
                     yield error(str(fault), each.name)

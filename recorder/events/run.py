@@ -20,7 +20,8 @@ class RunStarted(Event, frozen=True, tag="run_started"):
 
     ``kind`` is ``experiment`` if the run executes an experiment file and plans trials. Otherwise it is the command that
     adds to finished trials, such as ``judge`` or ``grade``. Read :attr:`run_kind` instead:
-    earlier versions kept the kind in the configuration.
+    earlier versions kept the kind in the configuration. ``left_out_tasks`` are the tasks of the benchmark that the plan
+    lacks, or lacks in conditions with variants.
     """
 
     run_id: str
@@ -34,6 +35,7 @@ class RunStarted(Event, frozen=True, tag="run_started"):
     planned_trials: int
     finished_before: int
     kind: str | None = None
+    left_out_tasks: tuple[str, ...] = ()
 
     @property
     def run_kind(self) -> str:

@@ -119,7 +119,7 @@ def _split_benchmark_options(filled: dict[str, Any]) -> None:
     if isinstance(benchmark, str):
         filled["benchmark"] = {"name": benchmark}
     elif isinstance(benchmark, dict):
-        own = ("name", "tasks", "variants", "variants_from", "design", "design_seed")
+        own = ("name", "tasks", "variants", "variants_from", "design", "design_seed", "allow_left_out")
         options = {key: value for key, value in benchmark.items() if key not in own}
         filled["benchmark"] = {key: benchmark[key] for key in own if key in benchmark} | {"options": options}
 

@@ -59,6 +59,7 @@ class BenchmarkSpec(_Table, frozen=True):
 
     ``variants_from`` names a dataset file or a store whose variants replace the benchmark's own. ``design`` chooses
     among the variants by counts and ``design_seed``. ``options`` has the keys that the benchmark itself defines.
+    ``allow_left_out`` lets a run go without tasks that cannot run here, or have no variant; every table says so.
     """
 
     name: str
@@ -67,6 +68,7 @@ class BenchmarkSpec(_Table, frozen=True):
     variants_from: str | StoreSpec | None = None
     design: str | None = None
     design_seed: int = 0
+    allow_left_out: bool = False
     options: dict[str, Any] = msgspec.field(default_factory=dict)
 
 

@@ -7,7 +7,6 @@ call.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -47,11 +46,15 @@ class ReferenceParameter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReferenceCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of a reference. ``result`` is the recorded text of its result, or None."""
+    """One call of a reference. ``result`` is the recorded text of its result, or None.
+
+    A call that ``uses_earlier`` calls, such as one that runs a file that they wrote, is repeated with them.
+    """
 
     name: str
     arguments: dict[str, Any]
     result: str | None = None
+    uses_earlier: bool = False
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,23 +232,25 @@ def guess_of(parameter: ReferenceParameter, seed: int) -> str:
 
 
 def match_results(plan: Sequence[ReferenceCall], messages: Sequence[Message]) -> tuple[list[str], int | None]:
-    """Find the planned calls in the conversation. Each executed call is used once."""
+    """Find the planned calls in the conversation. Each executed call is used once.
+
+    One that uses earlier calls is found only after all of these.
+    """
     results = {m.tool_call_id: m.content for m in messages if m.role == "tool"}
-    made: dict[tuple[str, bytes], list[str]] = {}
-    for message in messages:
-        for call in message.tool_calls:
-            if call.call_id in results:
-                key = (call.name, canonical_json(decoded_arguments(call.arguments_json) or {}))
-                made.setdefault(key, []).append(results[call.call_id])
-    used: Counter[tuple[str, bytes]] = Counter()
-    found: list[str] = []
+    executed = [call for message in messages for call in message.tool_calls if call.call_id in results]
+    made: dict[tuple[str, bytes], list[int]] = {}
+    for number, call in enumerate(executed):
+        key = (call.name, canonical_json(decoded_arguments(call.arguments_json) or {}))
+        made.setdefault(key, []).append(number)
+    used: list[int] = []
     for position, planned in enumerate(plan):
-        key = (planned.name, canonical_json(planned.arguments))
-        if used[key] >= len(made.get(key, ())):
-            return found, position
-        found.append(made[key][used[key]])
-        used[key] += 1
-    return found, None
+        places = made.get((planned.name, canonical_json(planned.arguments)), [])
+        begun = max(used, default=-1) if planned.uses_earlier else -1
+        place = next((each for each in places if each > begun and each not in used), None)
+        if place is None:
+            return [results[executed[each].call_id] for each in used], position
+        used.append(place)
+    return [results[executed[each].call_id] for each in used], None
 
 
 def _tool_turn(number_of_calls: int, name: str, arguments_json: str) -> Message:

@@ -21,7 +21,7 @@ from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.runs.planning.designs import DesignedBenchmark, chosen, load_design
-from lhaw_record.runners.runs.planning.plan import Plan, make_plan
+from lhaw_record.runners.runs.planning.plan import Plan, make_plan, refuse_left_out
 from lhaw_record.runners.runs.planning.variant_sources import is_wanted, load_variants, not_here
 from lhaw_record.runners.runs.preflight import check_image, check_scripted_names
 from lhaw_record.runners.users.simulated_user.llm import simulator_identity
@@ -51,6 +51,7 @@ def prepare_experiment(experiment: Experiment, path: Path) -> PreparedExperiment
         check_image(experiment, benchmark)
         prompts = Prompts(experiment, base, benchmark.system_prompt(), benchmark.program_prompt())
         plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts), variants)
+        refuse_left_out(plan, experiment, benchmark)
     return PreparedExperiment(path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan)
 
 

@@ -35,6 +35,7 @@ from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.recorder.writing.stream import Stream
 from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.runs.planning.plan import left_out_of
 from lhaw_record.runners.runs.planning.variant_sources import has_its_classes
 from lhaw_record.runners.runs.preparation import PreparedExperiment
 from lhaw_record.runners.runs.scheduler import RunSummary
@@ -53,7 +54,9 @@ async def record_start(
     config_json = prepared.experiment.config_json()
     planned = prepared.plan.trials
     finished_before = sum(trial.trial_id in index.finished for trial in planned)
-    await stream.append(run_started(run_id, config_json, EXPERIMENT, len(planned), finished_before))
+    started = run_started(run_id, config_json, EXPERIMENT, len(planned), finished_before)
+    left_out = tuple(left_out_of(prepared.plan, prepared.experiment, prepared.benchmark))
+    await stream.append(msgspec.structs.replace(started, left_out_tasks=left_out))
     tasks = {trial.key.task_digest: trial.task for trial in planned}
     variants = {trial.key.variant_digest: trial.variant for trial in planned if trial.variant}
     task_digests = {trial.key.variant_digest: trial.key.task_digest for trial in planned if trial.variant}

@@ -2,7 +2,8 @@
 -- grain: benchmark, kind
 -- inputs: ambiguity_classes, discarded_attempts, int_attempts, int_cells,
 --     int_experiments, int_injections, int_trials_evaluated, int_trials,
---     int_trials_screened, int_variants, stg_trials_flagged, stg_trials_started
+--     int_trials_screened, int_variants, stg_runs_started, stg_trials_flagged,
+--     stg_trials_started
 -- outputs:
 --   benchmark varchar: name of the benchmark, or all
 --   kind varchar: kind of exclusion or caution
@@ -269,6 +270,24 @@ unstarted as (
         or runs.experiment_id = getvariable('experiment')
 ),
 
+left_out as (
+    select
+        json_extract_string(config_json, '$.benchmark.name') as benchmark,
+        'tasks_left_out' as kind,
+        count(distinct task_id) as n
+    from
+        (
+            select
+                config_json,
+                unnest(left_out_tasks) as task_id
+            from stg_runs_started
+            where
+                getvariable('experiment') is null
+                or experiment_id = getvariable('experiment')
+        ) as named
+    group by benchmark
+),
+
 united as (
     select * from screened
     union all
@@ -293,6 +312,8 @@ united as (
     select * from flagged
     union all
     select * from unstarted
+    union all
+    select * from left_out
 )
 
 select

@@ -15,6 +15,7 @@
 --   cpu_count bigint: processors of the machine
 --   planned_trials bigint: trials of the whole plan
 --   finished_before bigint: trials finished before this run
+--   left_out_tasks varchar[]: tasks that the plan lacks, or lacks in some conditions
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event run_started
 -- notes: one row is one run. Earlier versions kept the command in the configuration.
@@ -40,6 +41,7 @@ select
     run_started.platform,
     run_started.cpu_count,
     run_started.planned_trials,
-    run_started.finished_before
+    run_started.finished_before,
+    run_started.left_out_tasks
 from events
 where type = 'run_started'

@@ -11,7 +11,7 @@ import msgspec
 
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.runners.base.host.scratch import scratch_folder
-from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems
+from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems, answer_remarks
 from lhaw_record.runners.environments.benchmarks.protocol import (
     Benchmark,
     Environment,
@@ -111,7 +111,7 @@ def _variants(benchmark: Benchmark) -> Iterator[str]:
 
 def _variant(variant: Variant, task: Task) -> Iterator[str]:
     if not variant.is_control:
-        yield from answer_problems(variant, task)
+        yield from (*answer_problems(variant, task), *answer_remarks(variant))
     if variant.severity == "environment":
         if variant.environment_change is None or variant.prompt != task.prompt:
             yield "with severity environment the prompt stays and environment_change says what is different"
@@ -134,6 +134,9 @@ async def _environment(benchmark: Benchmark, task: Task, settings: EnvironmentSe
         broken = _members(environment, Environment)
         for each in broken or [each async for each in _tools(environment)]:
             yield each
+        lacking = () if broken else benchmark.needed_tools(task.task_id) - {tool.name for tool in environment.tools}
+        for name in sorted(lacking):
+            yield f"it needs the tool {name}, which its environment lacks"
         if broken:
             return
         untouched = [await environment.grade("", None) for _ in range(2)]

@@ -15,6 +15,17 @@ _PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("\u201c", "\u201d"))
 _QUOTES = ('"', "`")
 
 
+def answer_remarks(variant: Variant) -> Iterator[str]:
+    """Yield the expected questions that the matcher would not find in other words, with the synonym that mends it."""
+    segments = {segment.segment_id: segment for segment in variant.segments}
+    for expected in variant.expected_questions:
+        segment = segments.get(expected.segment_id)
+        for question in expected.questions if segment else ():
+            if segment and segment.segment_id not in matching_segments(question, "", variant.segments):
+                name = f"{variant.variant_id}: expected question {question!r} of segment {segment.segment_id}"
+                yield f"{name} would not be found reworded: {_unseen(question, segment)} (docs/matcher.md)"
+
+
 def answer_problems(variant: Variant, task: Task) -> Iterator[str]:
     """Yield the problems with a variant's expected questions and with the values that answer them."""
     segments = {segment.segment_id: segment for segment in variant.segments}
@@ -29,10 +40,7 @@ def answer_problems(variant: Variant, task: Task) -> Iterator[str]:
 
 
 def _unanswered(question: str, segment: Segment, variant: Variant) -> Iterator[str]:
-    """Ask an expected question as an agent would, and yield what goes wrong.
-
-    A reworded question is found only by the matcher, so the matcher must find the expected question too.
-    """
+    """Ask an expected question as an agent would, and yield what goes wrong."""
     knowledge = UserKnowledge(
         full_prompt="", sent_prompt=variant.prompt, removed=variant.segments, expected=variant.expected_questions
     )
@@ -43,8 +51,6 @@ def _unanswered(question: str, segment: Segment, variant: Variant) -> Iterator[s
         yield f"{name} is not answered; write it as one question, without others around it"
     for other in sorted(set(asked) - listed):
         yield f"{name} is answered with segment {other} too; word it so that it holds no question of {other}"
-    if segment.segment_id not in matching_segments(question, "", variant.segments):
-        yield f"{name} would not be found reworded: {_unseen(question, segment)} (docs/matcher.md)"
 
 
 def _unseen(question: str, segment: Segment) -> str:

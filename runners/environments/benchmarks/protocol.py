@@ -181,6 +181,11 @@ class Benchmark(ABC):
         del task_id
         return self.tools_over_mcp != "none"
 
+    def needed_tools(self, task_id: str) -> frozenset[str]:
+        """Return the names of the tools without which a task cannot be done. Its trials start with all of them."""
+        del task_id
+        return frozenset()
+
     @abstractmethod
     def variants(self) -> Sequence[Variant]:
         """Return every variant that comes with the benchmark, in a fixed order."""

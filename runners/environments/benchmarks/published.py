@@ -40,7 +40,7 @@ def read_text(path: Path) -> str:
 def decoded_file(path: Path, kind: type[Table]) -> Table:
     """Return the content of a TOML file."""
     try:
-        value = tomllib.loads(read_text(path))
+        value = tomllib.loads(read_text(path).removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
         raise PublishedError(f"{path} is not TOML: {error}; correct it") from error
     try:

@@ -4,9 +4,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from lhaw_record.recorder.events.values import Variant
+from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
-from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
+from lhaw_record.runners.environments.benchmarks.protocol import Benchmark, Environment, EnvironmentSettings
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.experiment.decoding import key_problem
 
@@ -31,6 +31,18 @@ def docker_of(settings: EnvironmentSettings, benchmark: str) -> DockerSandboxPro
             is_retry_owed=False,
         )
     return settings.sandbox
+
+
+def refuse_lack(benchmark: Benchmark, task: Task, environment: Environment) -> None:
+    """Reject an environment without a tool that its task needs, so that no agent fails for the lack of it."""
+    lacking = benchmark.needed_tools(task.task_id) - {tool.name for tool in environment.tools}
+    if lacking:
+        raise SandboxBoundaryError(
+            f"{task.task_id} needs {len(lacking)} tools that its environment lacks, such as {min(lacking)}; leave the "
+            "task out, or bring the server that has them",
+            kind="lacks_tools",
+            is_retry_owed=False,
+        )
 
 
 def refuse_changed_environment(variant: Variant | None, benchmark: str) -> None:

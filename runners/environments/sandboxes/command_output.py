@@ -51,10 +51,13 @@ def says_file_limit(exit_code: int | None, output: str) -> bool:
 
 
 def program_end(reply: list[bytes]) -> ProgramEnd:
-    """Convert an ``ended`` reply: exit code, then total bytes, head and tail of each stream."""
-    _, exit_code, *streams = reply
+    """Convert an ``ended`` reply: exit code, what it left, then total bytes, head and tail of each stream."""
+    _, exit_code, left, *streams = reply
+    count, detached = map(int, left.split())
     return ProgramEnd(
         exit_code=int(exit_code) if exit_code else None,
+        left=count,
+        detached=detached,
         stdout=_output_text(*streams[:3])[0],
         stderr=_output_text(*streams[3:])[0],
     )

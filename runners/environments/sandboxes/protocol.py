@@ -74,10 +74,13 @@ class ProgramEnd(msgspec.Struct, frozen=True, kw_only=True):
 
     ``exit_code`` is 128 plus the signal if a signal ended the program, and None if we ended it (told to stop, or timed
     out). ``start_error`` is the system's error message if the program could not start; the other fields then have no
-    meaning.
+    meaning. ``left`` is the number of processes that outlived a program that ended by itself, ``detached`` how many of them had
+    left its session; where programs run in a task's own image, neither is counted.
     """
 
     exit_code: int | None
+    left: int = 0
+    detached: int = 0
     stdout: str = ""
     stderr: str = ""
     start_error: str | None = None
@@ -118,8 +121,9 @@ class ProgramSandbox(Protocol):
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
         """Run a program in the work directory until it ends, then end every process in the sandbox.
 
-        In a task's own image (harbor), services that the program left running stay for the tests. The sandbox must have
-        been opened with a :class:`ProgramAccess`. No other method may be called at the same time.
+        In a task's own image (harbor), services that the program left running stay for the tests. A program that
+        asks a model needs a sandbox that was opened with a :class:`ProgramAccess`. No other method may be called at the
+        same time.
 
         Args:
             launch: How to start it; a name without a slash is looked up in the PATH of its environment.

@@ -77,6 +77,31 @@ def make_plan(
     return Plan(trials=_in_run_order(trials, [*tasks], [*variants]))
 
 
+def left_out_of(plan: Plan, experiment: Experiment, benchmark: Benchmark) -> dict[str, str]:
+    """Return why tasks are missing in a plan, or in its conditions with variants, unless the file itself chooses."""
+    chosen = experiment.benchmark
+    if chosen.tasks or chosen.variants or chosen.variants_from or chosen.design:
+        return {}
+    found = {task_id: benchmark.why_not(task_id) or "it cannot run" for task_id in benchmark.left_out()}
+    with_variant = {trial.task.task_id for trial in plan.trials if trial.variant}
+    wanted = {each for agent in experiment.agents for each in agent.conditions or experiment.conditions}
+    if with_variant or wanted - {trial.condition for trial in plan.trials}:
+        planned = dict.fromkeys(trial.task.task_id for trial in plan.trials)
+        found |= {task_id: "it has no variant" for task_id in planned if task_id not in with_variant}
+    return found
+
+
+def refuse_left_out(plan: Plan, experiment: Experiment, benchmark: Benchmark) -> None:
+    """Refuse a plan without some of the benchmark's tasks, unless the file allows it."""
+    found = {} if experiment.benchmark.allow_left_out else left_out_of(plan, experiment, benchmark)
+    if found:
+        shown = "; ".join([f"{task_id}: {reason}" for task_id, reason in found.items()][:3])
+        raise ExperimentError(
+            f"key 'benchmark.allow_left_out': {len(found)} tasks would be left out (such as {shown}); mend "
+            "them, choose others with benchmark.tasks, or set it to true, which every table will say"
+        )
+
+
 def budgets_of(plan: Plan, index: TrialIndex) -> dict[BudgetUnit, int]:
     """Return the action budget of every unit that has one, from the recorded ``oracle_budget_set`` events.
 

@@ -1,6 +1,6 @@
 """What the trials of a plan may cost, and its table by agent and condition: trials finished, to run, and their cost."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from statistics import fmean
 
@@ -10,11 +10,11 @@ from lhaw_record.recorder.reading.trial_index import TrialIndex
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.base.text.fields import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
-from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment, ModelSpec
+from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSpec
 from lhaw_record.runners.models.costs import price_of, spent_words
 from lhaw_record.runners.models.replay import MASKED_REPLAY, hides_nothing
 from lhaw_record.runners.runs.planning.designs import DesignedBenchmark
-from lhaw_record.runners.runs.planning.plan import Plan
+from lhaw_record.runners.runs.planning.plan import Plan, left_out_of
 
 ASSUMED_INPUT_TOKENS = 150_000
 ASSUMED_OUTPUT_TOKENS = 6_000
@@ -150,7 +150,7 @@ def plan_notes(experiment: Experiment, benchmark: Benchmark, plan: Plan, index: 
     """
     if isinstance(benchmark, DesignedBenchmark):
         yield f"{benchmark.missing}\nThe plan uses the counts of {benchmark.source}."
-    yield from _left_out(experiment.benchmark, benchmark)
+    yield from _left_out(left_out_of(plan, experiment, benchmark))
     yield from benchmark.remarks()
     yield from _not_hidden(benchmark, plan)
     yield from limit_notes(experiment)
@@ -187,17 +187,14 @@ def limit_notes(experiment: Experiment) -> Iterator[str]:
         yield f"budget.models.'{pattern}': at most {limit_usd:g} USD for {', '.join(own)}."
 
 
-def _left_out(spec: BenchmarkSpec, benchmark: Benchmark) -> Iterator[str]:
-    """Yield a note on the tasks that cannot run, unless the file itself names tasks or variants."""
-    if spec.tasks or spec.variants or spec.variants_from:
-        return
+def _left_out(found: Mapping[str, str]) -> Iterator[str]:
+    """Yield a note on the tasks that are left out."""
     names: dict[str, list[str]] = {}
-    for task_id in benchmark.left_out():
-        names.setdefault(benchmark.why_not(task_id) or "it cannot run", []).append(task_id)
-    count = sum(map(len, names.values()))
-    if not count:
+    for task_id, reason in found.items():
+        names.setdefault(reason, []).append(task_id)
+    if not found:
         return
-    yield f"{count} of {count + len(benchmark.tasks())} tasks are left out:"
+    yield f"{len(found)} tasks are left out:"
     for reason, own in list(names.items())[:_MAX_REASONS]:
         yield f"  {listed(own, _MAX_NAMES)}: {reason}"
     rest = sum(len(own) for own in list(names.values())[_MAX_REASONS:])

@@ -13,6 +13,7 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
+from lhaw_record.runners.environments.benchmarks.expected_answers import answer_remarks
 from lhaw_record.runners.environments.benchmarks.harbor.compose import MAIN, service_names
 from lhaw_record.runners.environments.benchmarks.harbor.container import NO_NETWORK, agent_phase
 from lhaw_record.runners.environments.benchmarks.harbor.environment import (
@@ -34,8 +35,8 @@ from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
     VERSION,
     HarborTask,
     compose_of,
-    is_task_folder,
     mcp_servers_of,
+    place_of,
     read_task,
     refusal,
     resolved,
@@ -69,6 +70,8 @@ class HarborOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         gate: Whether a task's reference solution must pass here before its first trial.
         without_services: Services of compose files that are left out, such as a simulated user that asks a model.
         without_docker: Whether tasks run in the experiment's sandbox on this machine's own system, without their image.
+        keep_processes: Whether what an agent left running stays for the tests of all tasks; else for those whose
+            reference solution needs it.
     """
 
     folder: str
@@ -77,6 +80,7 @@ class HarborOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     gate: bool = True
     without_services: tuple[str, ...] = ()
     without_docker: bool = False
+    keep_processes: bool = False
 
 
 def open_harbor(options: dict[str, Any], base: Path, grader: GraderSpec) -> "HarborBenchmark":
@@ -91,11 +95,8 @@ def open_harbor(options: dict[str, Any], base: Path, grader: GraderSpec) -> "Har
     if unknown:
         raise ExperimentError(f"key 'benchmark.without_services': no task of {folder} has a service {min(unknown)!r}")
     if not benchmark.tasks():
-        left_out, has_task = benchmark.left_out(), any(map(is_task_folder, (folder, *folder.iterdir())))
-        deeper = None if has_task else next(iter(sorted(folder.glob(f"*/*/{CONFIG}"))), None)
-        below = f", but those in {deeper.parents[1]} do; name that folder" if deeper else ""
-        none = f"no folder in it has a {CONFIG}{below}"
-        reason = f"{left_out[0]}: {benchmark.why_not(left_out[0])}" if left_out and not deeper else none
+        left_out, none = benchmark.left_out(), f"no folder in it has a {CONFIG}"
+        reason = f"{left_out[0]}: {benchmark.why_not(left_out[0])}" if left_out else none
         raise ExperimentError(f"key 'benchmark.folder': no task of {folder} can run here; {reason}")
     return benchmark
 
@@ -124,9 +125,15 @@ class HarborBenchmark(Benchmark):
         self._broken: dict[str, str] = {}
         for each in task_folders(folder):
             try:
-                self._folders[each.name] = read_task(each)
+                task = read_task(each, folder)
             except PublishedError as error:
-                self._broken[each.name] = str(error)
+                self._broken[place_of(each, folder)] = str(error)
+                continue
+            if (same := self._folders.setdefault(task.task_id, task)) is not task:
+                raise ExperimentError(
+                    f"key 'benchmark.folder': {same.folder} and {each} are both the task {task.task_id}; give one of "
+                    f"them another name under [task] in its {CONFIG}"
+                )
         if any(self.has_mcp_tools(each.task_id) for each in self._tasks):
             self.tools_over_mcp = "some"
 
@@ -156,6 +163,10 @@ class HarborBenchmark(Benchmark):
     def variants(self) -> Sequence[Variant]:
         """Return the variants of the tasks' own ``variants.toml``. Others are generated or imported."""
         return [each for task in self._tasks for each in self._folders[task.task_id].hand_written(task)]
+
+    def remarks(self) -> Sequence[str]:
+        """Return the expected questions that the rule-based user finds only as they are written."""
+        return [remark for variant in self.variants() for remark in answer_remarks(variant)]
 
     def system_prompt(self) -> str:
         """Return what the agent is told about its container and tools."""
@@ -204,7 +215,7 @@ class HarborBenchmark(Benchmark):
                         ReferenceCall(name="write_file", arguments={"path": f"{root}/{name}", "content": text})
                         for name, text in files.items()
                     ),
-                    ReferenceCall(name="bash", arguments={"command": run}),
+                    ReferenceCall(name="bash", arguments={"command": run}, uses_earlier=True),
                     ReferenceCall(name="submit", arguments={"answer": "The task's solution was run."}),
                 )
             ),
@@ -265,6 +276,7 @@ class HarborBenchmark(Benchmark):
             limits=limits,
             network=network if environment.network == "public" else NO_NETWORK,
             verifier_networks=tuple(network if mode == "public" else NO_NETWORK for mode in modes),
+            keeps_processes=self._options.keep_processes,
         )
 
     @asynccontextmanager
@@ -274,8 +286,10 @@ class HarborBenchmark(Benchmark):
         setup = await self.setup(task.task_id, provider, settings.limits)
         images, oracle = setup.images, oracle_of(setup, self._options.without_services)
         is_gated = self._options.gate and task.has_solution
-        if is_gated:
-            await self._gate.pass_through(oracle)
+        passed = await self._gate.pass_through(oracle) if is_gated else None
+        setup = msgspec.structs.replace(
+            setup, keeps_processes=setup.keeps_processes or (passed is not None and passed.keeps_processes)
+        )
         check_solution = partial(self._gate.pass_through, oracle) if is_gated and setup.has_network else None
         is_ours = isinstance(provider, DockerSandboxProvider)
         facts = {
@@ -285,6 +299,7 @@ class HarborBenchmark(Benchmark):
             "verifier_images": [image if is_ours else Path(image).name for image in images.verifiers],
             "network": setup.network,
             "oracle_passed": is_gated,
+            "processes_kept": setup.keeps_processes,
             **(
                 {"services": {name: images.ids[image] for name, image in images.services.items()}}
                 if setup.compose
@@ -312,7 +327,7 @@ class HarborBenchmark(Benchmark):
                     open_program_sandbox(own, container, settings.limits, access, user=user)
                 )
             inner = setup.within(provider)
-            yield HarborEnvironment(inner, container, closing, (artifact,), sandbox, check_solution, servers)
+            yield HarborEnvironment(inner, container, closing, (artifact,), sandbox, check_solution, servers, passed)
 
     def _provider(self, settings: EnvironmentSettings) -> DockerSandboxProvider | HarborSandboxProvider:
         if isinstance(settings.sandbox, HarborSandboxProvider):
@@ -322,14 +337,14 @@ class HarborBenchmark(Benchmark):
     @asynccontextmanager
     async def _open_on_host(self, task: HarborTask, settings: EnvironmentSettings) -> AsyncIterator[Environment]:
         host, is_gated = host_of(settings), self._options.gate and task.has_solution
-        if is_gated:
-            await self._gate.pass_through(host.oracle(task))
-        async with host.open(task, settings, oracle_passed=is_gated) as environment:
+        passed = await self._gate.pass_through(host.oracle(task)) if is_gated else None
+        async with host.open(task, settings, passed) as environment:
             yield environment
 
     @cached_property
     def _tasks(self) -> tuple[Task, ...]:
         network = "" if self._options.network == _PUBLIC else self._options.network
+        network += ", processes kept" if self._options.keep_processes else ""
         if self._options.without_docker:
             network = f"without_docker, {system_name()}"
         without = self._options.without_services

@@ -5,16 +5,18 @@ from typing import Any
 
 from lhaw_record.runners.base.errors import BoundaryError
 from lhaw_record.runners.environments.benchmarks.harbor.benchmark import HarborBenchmark
-from lhaw_record.runners.environments.benchmarks.harbor.container import last_printed
+from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict, last_printed
 from lhaw_record.runners.environments.benchmarks.harbor.environment import grade_of
-from lhaw_record.runners.environments.benchmarks.harbor.oracle import Oracle
+from lhaw_record.runners.environments.benchmarks.harbor.oracle import Oracle, solved
+from lhaw_record.runners.environments.benchmarks.harbor.task_folder import NO_WORDS
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
+from lhaw_record.runners.environments.benchmarks.variants_file import parameters_of
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
 from lhaw_record.runners.environments.sandboxes.harbor_machine import harbor_provider
 from lhaw_record.runners.environments.sandboxes.kinds import provider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, SandboxProvider
 
-CHECK_COLUMNS = ("task_id", "is_fit", "oracle", "empty", "reason")
+CHECK_COLUMNS = ("task_id", "is_fit", "oracle", "empty", "guesses", "reason")
 
 
 async def check(
@@ -34,7 +36,7 @@ async def check(
     settings = EnvironmentSettings(sandbox=sandbox, limits=SandboxLimits())
     runnable = {task.task_id for task in benchmark.tasks()}
     for task_id in sorted({*runnable, *benchmark.left_out()}):
-        row: dict[str, Any] = {"task_id": task_id, "is_fit": False, "oracle": None, "empty": None}
+        row: dict[str, Any] = {"task_id": task_id, "is_fit": False, "oracle": None, "empty": None, "guesses": ""}
         if task_id not in runnable:
             yield {**row, "reason": benchmark.why_not(task_id)}
             continue
@@ -48,20 +50,35 @@ async def check(
 
 
 async def _checked(oracle: Oracle) -> dict[str, Any]:
-    """Return whether a task is fit: its solution gets full rewards, and doing nothing does not."""
-    reasons, found = [], {}
-    for name in ("oracle", "empty"):
-        if name == "oracle" and not oracle.task.has_solution:
-            reasons.append("it has no solution, so nothing shows that its tests can pass here")
-            continue
-        try:
-            verdict = await oracle.verdict(name == "oracle")
-            found[name] = " ".join(f"{key}={reward:g}" for key, reward in verdict.rewards.items())
-            is_success = grade_of(oracle.task, verdict).is_success
-        except BoundaryError as error:
-            reasons.append(f"{name}: {error}")
-            continue
-        if is_success != (name == "oracle"):
-            what = "doing nothing is a success" if is_success else "its solution does not pass here"
-            reasons.append(f"{what}; the tests said at last: {last_printed(verdict.stdout)}")
-    return {**found, "is_fit": not reasons, "reason": "; ".join(reasons)}
+    """Return whether a task is fit: its solution gets full rewards, and doing nothing does not.
+
+    A value of a variant that may be wrong in the solution without a failure tells nothing of who knows it; such
+    ``guesses`` are reported, and the task stays fit.
+    """
+    reasons, found, guesses = [], {}, list[str]()
+    try:
+        verdict = await oracle.verdict(None, False)
+        found["empty"] = _shown(verdict)
+        if grade_of(oracle.task, verdict).is_success:
+            reasons.append(f"doing nothing is a success; the tests said at last: {last_printed(verdict.stdout)}")
+    except BoundaryError as error:
+        reasons.append(f"empty: {error}")
+    if not oracle.task.has_solution:
+        reasons.insert(0, "it has no solution, so nothing shows that its tests can pass here")
+        return {**found, "is_fit": False, "reason": "; ".join(reasons)}
+    try:
+        solution, _, problem = await solved(oracle, NO_WORDS)
+        found["oracle"] = _shown(solution) if solution else None
+        if problem is not None:
+            reasons.insert(0, f"its solution does not pass here: {problem}")
+        for each in parameters_of(oracle.task.variants) if problem is None else ():
+            for guess in each.guesses:
+                if (await solved(oracle, {each.written: guess}))[2] is None:
+                    guesses.append(f"{guess!r} for {each.written!r} passes too")
+    except BoundaryError as error:
+        reasons.insert(0, f"oracle: {error}")
+    return {**found, "is_fit": not reasons, "guesses": "; ".join(guesses), "reason": "; ".join(reasons)}
+
+
+def _shown(verdict: HarborVerdict) -> str:
+    return " ".join(f"{key}={reward:g}" for key, reward in verdict.rewards.items())

@@ -8,23 +8,23 @@ environment: a task of others would get its keys.
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import yaml
 
 from lhaw_record.recorder.writing.redaction import is_secret_name
+from lhaw_record.runners.experiment.decoding import key_problem
+
+T = TypeVar("T")
 
 COMPOSE = "environment/docker-compose.yaml"
 MAIN = "main"
 MAIN_IMAGE = "lhaw-record/main"
 """What ``${MAIN_IMAGE_NAME}`` is: the image of the agent's container, under a name of its own."""
 _IDLE = (["sleep", "infinity"], ["sh", "-c", "sleep infinity"], ["tail", "-f", "/dev/null"])
-_PULLS = {"never": "never", "missing": "missing", "if_not_present": "missing", "build": "missing"}
-_CONDITIONS = ("service_started", "service_healthy", "service_completed_successfully")
-_RESTARTS = {"no": False, "always": True, "on-failure": True, "unless-stopped": True}
 _SUBSTITUTION = re.compile(r"\$(?:(\$)|(\w+)|\{(\w+)(?:(:?[-+])([^{}]*))?\}|(.?))", re.DOTALL)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|s|m)")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
@@ -122,26 +122,93 @@ class Compose(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted({*builds, *seen}))
 
 
+_Flag = Literal["true", "false"]
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the file, with every key that is supported. Scalars are texts."""
+
+
+class _Limits(_Table, frozen=True, kw_only=True):
+    memory: str = ""
+    cpus: str = ""
+
+
+class _Resources(_Table, frozen=True, kw_only=True):
+    limits: _Limits = _Limits()
+
+
+class _Deploy(_Table, frozen=True, kw_only=True):
+    resources: _Resources = _Resources()
+
+
+class _BuildTable(_Table, frozen=True, kw_only=True):
+    context: str = "."
+    dockerfile: str = "Dockerfile"
+    args: dict[str, str | None] | list[str] = {}
+    target: str = ""
+
+
+class _MountTable(_Table, frozen=True, kw_only=True):
+    type: Literal["bind", "volume"]
+    target: str
+    source: str = ""
+    read_only: _Flag = "false"
+
+
+class _Wait(_Table, frozen=True, kw_only=True):
+    condition: Literal["service_started", "service_healthy", "service_completed_successfully"] = "service_started"
+    required: Literal["true"] = "true"
+    restart: Literal["false"] = "false"
+
+
+class _Check(_Table, frozen=True, kw_only=True):
+    test: str | list[str] = []
+    interval: str = ""
+    timeout: str = ""
+    start_period: str = ""
+    start_interval: str = ""
+    retries: str = ""
+    disable: _Flag = "false"
+
+
+class _ServiceTable(_Table, frozen=True, kw_only=True):
+    image: str = ""
+    build: str | _BuildTable | None = None
+    pull_policy: Literal["never", "missing", "if_not_present", "build"] = "missing"
+    command: str | list[str] | None = None
+    entrypoint: str | list[str] | None = None
+    user: str = ""
+    working_dir: str = ""
+    environment: dict[str, str | None] | list[str] = {}
+    volumes: list[str | _MountTable] = []
+    healthcheck: _Check | None = None
+    depends_on: dict[str, _Wait | None] | list[str] = {}
+    mem_limit: str = ""
+    cpus: str = ""
+    shm_size: str = "64m"
+    restart: Annotated[str, msgspec.Meta(pattern="^(no|always|unless-stopped|on-failure(:[0-9]+)?)$")] = "no"
+    expose: list[Annotated[str, msgspec.Meta(pattern="^[0-9]+(/|$)")]] = []  # containers of a network reach all ports
+    deploy: _Deploy = _Deploy()
+
+
+class _File(_Table, frozen=True, kw_only=True):
+    version: Any = None  # without effect, as is the name: Harbor names the project
+    name: Any = None
+    services: dict[str, Any] = {}
+    volumes: dict[str, _Table | None] = {}
+
+
 def read_compose(task: Path, given: Mapping[str, str], without: Sequence[str] = ()) -> Compose:
     """Return the services of a task folder."""
     try:
-        return _compose(task, given, without)
+        document = {key: value for key, value in _document(task).items() if not key.startswith("x-")}
+        file = _converted("", {key: value for key, value in document.items() if value is not None}, _File)
+        reader = _Reader(task, given, frozenset(file.volumes), without)
+        names = [name for name in file.services if name == MAIN or name not in without]
+        read = {name: reader.service(name, file.services[name]) for name in names}
     except (AttributeError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise ComposeError(f"{COMPOSE} has a value of another kind than its key needs: {error}") from error
-
-
-def _compose(task: Path, given: Mapping[str, str], without: Sequence[str]) -> Compose:
-    top = _Keys("", _document(task))
-    for name in ("version", "name", *(key for key in top.left if key.startswith("x-"))):
-        top.take(name)  # without effect: Harbor names the project
-    declared = {name: _volume(name, value) for name, value in top.table("volumes").items()}
-    services, volumes = top.table("services"), frozenset(declared)
-    top.end()
-    read = {
-        name: _Reader(task, given, volumes, without).service(name, value)
-        for name, value in services.items()
-        if name == MAIN or name not in without
-    }
     main = read.pop(MAIN, Service(name=MAIN))
     return Compose(main=main, services=tuple(_in_order(read, main)))
 
@@ -176,32 +243,11 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     }
 
 
-class _Keys:
-    """The keys of one table, which must all be taken."""
-
-    def __init__(self, place: str, value: object) -> None:
-        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise ComposeError(f"{COMPOSE}: {place or 'the file'} must be a table of keys")
-        self.place = place
-        self.left: dict[str, Any] = dict(value)
-
-    def take(self, key: str) -> Any:
-        """Return a value, or None."""
-        return self.left.pop(key, None)
-
-    def table(self, key: str) -> dict[str, Any]:
-        """Return a table, or an empty one."""
-        value = self.take(key)
-        return {} if value is None else _Keys(self.at(key), value).left
-
-    def at(self, key: str) -> str:
-        """Return the full name of a key."""
-        return f"{self.place}.{key}".lstrip(".")
-
-    def end(self) -> None:
-        """Check that no key is left."""
-        for key in self.left:
-            raise ComposeError(f"{COMPOSE}: {self.at(key)} is not supported")
+def _converted(place: str, value: Any, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise ComposeError(f"{COMPOSE}: {key_problem(error, kind, value, under=place)}") from error
 
 
 class _Reader:
@@ -215,35 +261,31 @@ class _Reader:
 
     def service(self, name: str, value: object) -> Service:
         place = f"services.{name}"
-        keys = _Keys(place, self._filled(place, {} if value is None else value))
-        limits = _Keys(keys.at("deploy"), keys.table("deploy"))
-        resources = _Keys(limits.at("resources"), limits.table("resources"))
-        deployed = _Keys(resources.at("limits"), resources.table("limits"))
-        memory = keys.take("mem_limit") or deployed.take("memory")
-        cpus = keys.take("cpus") or deployed.take("cpus")
-        for each in (limits, resources, deployed):
-            each.end()
-        for port in _texts(keys.at("expose"), keys.take("expose")):
-            _number(keys.at("expose"), port.partition("/")[0])  # containers of one network reach all ports
+        table = _converted(place, self._filled(place, {} if value is None else value), _ServiceTable)
+        limits = table.deploy.resources.limits
+        memory, cpus = table.mem_limit or limits.memory, table.cpus or limits.cpus
+        waits = table.depends_on
+        depends_on = waits if isinstance(waits, dict) else dict.fromkeys(waits)
         found = Service(
             name=name,
-            image=_text(keys.at("image"), keys.take("image")),
-            build=self._build(keys.at("build"), keys.take("build")),
-            is_pulled=_choice(keys.at("pull_policy"), keys.take("pull_policy"), _PULLS, "missing") != "never",
-            command=_words(keys.at("command"), keys.take("command")),
-            entrypoint=_words(keys.at("entrypoint"), keys.take("entrypoint")),
-            user=_text(keys.at("user"), keys.take("user")),
-            work_dir=_text(keys.at("working_dir"), keys.take("working_dir")),
-            environment=_pairs(keys.at("environment"), keys.take("environment")),
-            mounts=tuple(self._mounts(keys.at("volumes"), keys.take("volumes"))),
-            healthcheck=_healthcheck(keys.at("healthcheck"), keys.take("healthcheck")),
-            depends_on=self._depends_on(keys.at("depends_on"), keys.take("depends_on")),
-            memory_mb=None if memory is None else _size_mb(keys.at("mem_limit"), memory),
-            cpus=None if cpus is None else _number(keys.at("cpus"), cpus),
-            shared_memory_mb=_size_mb(keys.at("shm_size"), keys.take("shm_size") or "64m"),
-            restarts=_choice(keys.at("restart"), (keys.take("restart") or "no").partition(":")[0], _RESTARTS, "no"),
+            image=table.image,
+            build=self._build(f"{place}.build", table.build),
+            is_pulled=table.pull_policy != "never",
+            command=_words(table.command),
+            entrypoint=_words(table.entrypoint),
+            user=table.user,
+            work_dir=table.working_dir,
+            environment=_pairs(f"{place}.environment", table.environment),
+            mounts=tuple(self._mount(f"{place}.volumes", each) for each in table.volumes),
+            healthcheck=_healthcheck(f"{place}.healthcheck", table.healthcheck),
+            depends_on={
+                each: (wait or _Wait()).condition for each, wait in depends_on.items() if each not in self._without
+            },
+            memory_mb=_size_mb(f"{place}.mem_limit", memory) if memory else None,
+            cpus=_number(f"{place}.cpus", cpus) if cpus else None,
+            shared_memory_mb=_size_mb(f"{place}.shm_size", table.shm_size),
+            restarts=table.restart != "no",
         )
-        keys.end()
         if name == MAIN:
             self._check_main(found)
         elif not found.image and found.build is None:
@@ -252,9 +294,9 @@ class _Reader:
 
     def _check_main(self, main: Service) -> None:
         """Check what the agent's container can have from this file."""
+        memory = self._given.get("MEMORY")
         own = {
             "command": list(main.command) in _IDLE if main.command else True,
-            "build": main.build is None or main.build == Build(context=(self._task / "environment").resolve()),
             "entrypoint": main.entrypoint is None,
             "restart": not main.restarts,
             "shm_size": main.shared_memory_mb == Service(name="").shared_memory_mb,
@@ -263,8 +305,8 @@ class _Reader:
             "user": (not main.user, "agent.user"),
             "working_dir": (not main.work_dir, "environment.workdir"),
             "healthcheck": (main.healthcheck is None, "environment.healthcheck"),
-            "mem_limit": (main.memory_mb in (None, self._memory_mb()), "environment.memory_mb"),
-            "cpus": (main.cpus is None or str(main.cpus) == str(float(self._given.get("CPUS", 0))), "environment.cpus"),
+            "mem_limit": (main.memory_mb in (None, _size_mb("MEMORY", memory or "1m")), "environment.memory_mb"),
+            "cpus": (main.cpus in (None, float(self._given.get("CPUS") or 0)), "environment.cpus"),
         }
         for key, is_fine in own.items():
             if not is_fine:
@@ -275,45 +317,27 @@ class _Reader:
             if not is_fine:
                 raise ComposeError(f"{COMPOSE}: services.main.{key} is not supported; write {better} into task.toml")
 
-    def _memory_mb(self) -> int | None:
-        memory = self._given.get("MEMORY")
-        return None if memory is None else _size_mb("MEMORY", memory)
-
-    def _build(self, place: str, value: object) -> Build | None:
+    def _build(self, place: str, value: str | _BuildTable | None) -> Build | None:
         if value is None:
             return None
-        keys = _Keys(place, {"context": value} if isinstance(value, str) else value)
-        context = self._path(keys.at("context"), _text(place, keys.take("context")) or ".")
-        build = Build(
-            context=context,
-            dockerfile=_text(place, keys.take("dockerfile")) or "Dockerfile",
-            args=_pairs(keys.at("args"), keys.take("args")),
-            target=_text(place, keys.take("target")),
-        )
-        keys.end()
-        if not (context / build.dockerfile).is_file():
-            raise ComposeError(f"{COMPOSE}: {place}: there is no {context / build.dockerfile}")
-        return build
+        table = _BuildTable(context=value) if isinstance(value, str) else value
+        context = self._path(f"{place}.context", table.context)
+        if not (context / table.dockerfile).is_file():
+            raise ComposeError(f"{COMPOSE}: {place}: there is no {context / table.dockerfile}")
+        args = _pairs(f"{place}.args", table.args)
+        return Build(context=context, dockerfile=table.dockerfile, args=args, target=table.target)
 
-    def _mounts(self, place: str, value: object) -> Iterator[Mount]:
-        for entry in _list(place, value):
-            if isinstance(entry, str):
-                source, target, *mode = entry.split(":") if ":" in entry else ("", entry)
-                flags = set(mode[0].split(",")) if mode else set()
-                if len(mode) > 1 or flags - {"ro", "rw", "z", "Z"}:
-                    raise ComposeError(f"{COMPOSE}: {place}: {entry!r} is not supported; its flags can be ro or rw")
-                yield self._mount(place, source, target, is_read_only="ro" in flags)
-            else:
-                keys = _Keys(place, entry)
-                kind = _text(place, keys.take("type"))
-                source, target = _text(place, keys.take("source")), _text(place, keys.take("target"))
-                is_read_only = _choice(place, keys.take("read_only"), {"true": True, "false": False}, "false")
-                keys.end()
-                if kind not in ("bind", "volume") or (kind == "bind") != _is_path(source):
-                    raise ComposeError(f"{COMPOSE}: {place}: type {kind!r} of {target} is not supported")
-                yield self._mount(place, source, target, is_read_only=is_read_only)
-
-    def _mount(self, place: str, source: str, target: str, *, is_read_only: bool) -> Mount:
+    def _mount(self, place: str, entry: str | _MountTable) -> Mount:
+        if isinstance(entry, str):
+            source, target, *mode = entry.split(":") if ":" in entry else ("", entry)
+            flags = set(mode[0].split(",")) if mode else set()
+            if len(mode) > 1 or flags - {"ro", "rw", "z", "Z"}:
+                raise ComposeError(f"{COMPOSE}: {place}: {entry!r} is not supported; its flags can be ro or rw")
+            is_read_only = "ro" in flags
+        else:
+            source, target, is_read_only = entry.source, entry.target, entry.read_only == "true"
+            if (entry.type == "bind") != _is_path(source):
+                raise ComposeError(f"{COMPOSE}: {place}: type {entry.type!r} of {target} is not supported")
         if not target.startswith("/"):
             raise ComposeError(f"{COMPOSE}: {place}: {target!r} must be an absolute path of the container")
         if not _is_path(source):
@@ -337,28 +361,12 @@ class _Reader:
             raise ComposeError(f"{COMPOSE}: {place}: {source} is outside of {dataset}, the folder of the dataset")
         return path
 
-    def _depends_on(self, place: str, value: object) -> dict[str, str]:
-        waits: dict[str, Any] = value if isinstance(value, dict) else {name: {} for name in _texts(place, value)}
-        found = {}
-        for name, wait in waits.items():
-            keys = _Keys(f"{place}.{name}", wait or {})
-            condition = _text(place, keys.take("condition")) or _CONDITIONS[0]
-            if condition not in _CONDITIONS:
-                raise ComposeError(
-                    f"{COMPOSE}: {keys.at('condition')} is {condition!r}; known: {', '.join(_CONDITIONS)}"
-                )
-            for key, usual in (("required", "true"), ("restart", "false")):
-                if keys.left.get(key) == usual:
-                    keys.take(key)
-            keys.end()
-            if name not in self._without:
-                found[name] = condition
-        return found
-
     def _filled(self, place: str, value: Any) -> Any:
         """Return a value with its variables replaced, below all its keys."""
         if isinstance(value, dict):
-            return {key: self._filled(f"{place}.{key}", each) for key, each in value.items()}
+            keeps_empty = place.rpartition(".")[2] in ("environment", "args", "depends_on")
+            filled = {key: self._filled(f"{place}.{key}", each) for key, each in value.items()}
+            return {key: each for key, each in filled.items() if each is not None or keeps_empty}
         if isinstance(value, list):
             return [self._filled(place, each) for each in value]
         if not isinstance(value, str):
@@ -379,7 +387,7 @@ class _Reader:
                 "service out with benchmark.without_services (ask_user takes the place of a user), or set the variable "
                 "in [environment.env]"
             )
-        is_there = value is not None if operator in ("-", "+") else bool(value)
+        is_there = value is not None if operator in ("-", "+", None) else bool(value)
         if operator and operator.endswith("+"):
             return word if is_there else ""
         if not is_there and operator is None:
@@ -403,103 +411,60 @@ def _in_order(services: Mapping[str, Service], main: Service) -> Iterator[Servic
             yield left.pop(each.name)
 
 
-def _volume(name: str, value: object) -> str:
-    _Keys(f"volumes.{name}", {} if value is None else value).end()
-    return name
-
-
 def _is_path(source: str) -> bool:
     return source.startswith(("/", ".", "~"))
 
 
-def _text(place: str, value: object) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise ComposeError(f"{COMPOSE}: {place} must be a text")
-    return value
-
-
-def _list(place: str, value: object) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise ComposeError(f"{COMPOSE}: {place} must be a list")
-    return value
-
-
-def _texts(place: str, value: object) -> list[str]:
-    return [_text(place, each) for each in _list(place, value)]
-
-
-def _words(place: str, value: object) -> tuple[str, ...] | None:
+def _words(value: str | list[str] | None) -> tuple[str, ...] | None:
     """Return a command, which is a list or a text in the shell's quotes."""
-    if value is None:
-        return None
-    return tuple(shlex.split(value) if isinstance(value, str) else _texts(place, value))
+    return None if value is None else tuple(shlex.split(value) if isinstance(value, str) else value)
 
 
-def _pairs(place: str, value: object) -> dict[str, str]:
+def _pairs(place: str, value: dict[str, str | None] | list[str]) -> dict[str, str]:
     """Return variables, which are a table or a list of NAME=VALUE."""
-    pairs = value.items() if isinstance(value, dict) else [each.split("=", 1) for each in _texts(place, value)]
-    found = {}
-    for name, *rest in pairs:
-        if not rest or rest[0] is None:
+    words = () if isinstance(value, dict) else [each.partition("=") for each in value]
+    pairs = value if isinstance(value, dict) else {name: text if equals else None for name, equals, text in words}
+    for name, text in pairs.items():
+        if text is None:
             raise ComposeError(f"{COMPOSE}: {place} asks for {name} of this machine; write its value")
-        found[name] = _text(f"{place}.{name}", rest[0])
-    return found
+    return {name: text for name, text in pairs.items() if text is not None}
 
 
-def _choice(place: str, value: Any, known: Mapping[str, Any], usual: str) -> Any:
-    if (chosen := value if value is not None else usual) not in known:
-        raise ComposeError(f"{COMPOSE}: {place} is {chosen!r}; supported: {', '.join(known)}")
-    return known[chosen]
-
-
-def _number(place: str, value: object) -> float:
+def _number(place: str, text: str) -> float:
     try:
-        return float(_text(place, value))
+        return float(text)
     except ValueError as error:
-        raise ComposeError(f"{COMPOSE}: {place} is {value!r}, not a number") from error
+        raise ComposeError(f"{COMPOSE}: {place} is {text!r}, not a number") from error
 
 
-def _size_mb(place: str, value: object) -> int:
-    size = _SIZE.fullmatch(_text(place, value).strip().lower())
+def _size_mb(place: str, text: str) -> int:
+    size = _SIZE.fullmatch(text.strip().lower())
     if size is None or not (found := int(size[1]) * _BYTES[size[2]] >> 20):
-        raise ComposeError(f"{COMPOSE}: {place} is {value!r}; write a size such as 512m")
+        raise ComposeError(f"{COMPOSE}: {place} is {text!r}; write a size such as 512m")
     return found
 
 
-def _duration_ns(place: str, value: object) -> int:
-    text = _text(place, value)
+def _duration_ns(place: str, text: str) -> int:
     parts = _DURATION.findall(text)
     if not parts or "".join(map("".join, parts)) != text:
         raise ComposeError(f"{COMPOSE}: {place} is {text!r}; write a time such as 10s or 1m30s")
     return round(sum(float(number) * _SECONDS[unit] for number, unit in parts) * 1e9)
 
 
-def _healthcheck(place: str, value: object) -> dict[str, Any] | None:
+def _healthcheck(place: str, table: _Check | None) -> dict[str, Any] | None:
     """Return a health check in the engine's format. What it leaves out is as in the image."""
-    if value is None:
+    if table is None:
         return None
-    keys = _Keys(place, value)
-    test = keys.take("test")
-    found: dict[str, Any] = {}
-    if test is not None:
-        found["Test"] = ["CMD-SHELL", test] if isinstance(test, str) else _texts(keys.at("test"), test)
-    if _choice(keys.at("disable"), keys.take("disable"), {"true": True, "false": False}, "false"):
-        found["Test"] = ["NONE"]
-    read: dict[str, tuple[str, Callable[[str, object], int]]] = {
-        "interval": ("Interval", _duration_ns),
-        "timeout": ("Timeout", _duration_ns),
-        "start_period": ("StartPeriod", _duration_ns),
-        "start_interval": ("StartInterval", _duration_ns),
-        "retries": ("Retries", lambda at, each: int(_number(at, each))),
+    test = ["CMD-SHELL", table.test] if isinstance(table.test, str) else table.test
+    test = ["NONE"] if table.disable == "true" else test
+    if test and test[0] not in ("NONE", "CMD", "CMD-SHELL"):
+        raise ComposeError(f"{COMPOSE}: {place}.test must begin with CMD, CMD-SHELL or NONE")
+    times = {
+        "Interval": table.interval,
+        "Timeout": table.timeout,
+        "StartPeriod": table.start_period,
+        "StartInterval": table.start_interval,
     }
-    for key, (name, reading) in read.items():
-        if (given := keys.take(key)) is not None:
-            found[name] = reading(keys.at(key), given)
-    keys.end()
-    if "Test" in found and found["Test"][:1] not in (["NONE"], ["CMD"], ["CMD-SHELL"]):
-        raise ComposeError(f"{COMPOSE}: {keys.at('test')} must begin with CMD, CMD-SHELL or NONE")
-    return found
+    found: dict[str, Any] = {name: _duration_ns(place, text) for name, text in times.items() if text}
+    found |= {"Test": test} if test else {}
+    return found | ({"Retries": int(_number(f"{place}.retries", table.retries))} if table.retries else {})

@@ -10,16 +10,20 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import msgspec
 
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
+from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.benchmarks.harbor.compose import MAIN
 from lhaw_record.runners.environments.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT, NoReward, read_rewards
 from lhaw_record.runners.environments.benchmarks.harbor.services import Beside
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
+    NO_WORDS,
     EnvironmentTable,
     HarborTask,
     Healthcheck,
+    copied,
     resolved,
 )
 from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult
@@ -42,6 +46,47 @@ _ARTIFACTS = FileLimits(total_bytes=256 << 20)
 _STDOUT_BYTES = 200_000
 
 
+# Each process as its number and start, so that a number that is used again is another process. Only bash itself is
+# used; a process may have spaces in its name, so fields are counted from the end.
+_LOOK = r"""
+look() {
+  local line words=()
+  read -r line 2> /dev/null < "/proc/$1/stat" && read -r -a words <<< "${line##*)}"
+  [ "${words[0]:-Z}" != Z ] && parent=${words[1]} session=${words[3]} born=${words[19]}
+}
+"""
+_PROCESSES = f'{_LOOK}for each in /proc/[0-9]*; do look "${{each#/proc/}}" && echo "${{each#/proc/}}:$born"; done; true'
+# Ends what is neither in the list $0 nor in $1, nor below one of them (but not below process 1, which adopts), nor we.
+# A fork may be faster than one round.
+_END_OTHERS = f"""{_LOOK}
+spared() {{
+  local at=$1 up=
+  while look "$at"; do
+    case " $ours " in *" $at "*) return 0 ;; esac
+    case "$own" in *"
+$at:$born
+"*) [ "$at" != 1 ] || [ -z "$up" ]; return ;; esac
+    up=$at at=$parent
+  done
+  return 1
+}}
+own="
+$0
+$1
+" ours= at=$$
+while [ "$at" -gt 1 ] && look "$at"; do ours="$ours $at" at=$parent; done
+look $$; mine=$session
+for round in 1 2 3 4 5 6 7 8 9; do
+  found=
+  for each in /proc/[0-9]*; do
+    each=${{each#/proc/}}
+    spared "$each" || {{ look "$each" && found=1 && kill -9 "$each" 2> /dev/null && echo "$session $mine"; }}
+  done
+  [ -n "$found" ] || break
+done
+"""
+
+
 class HarborVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What the tests of a task wrote and printed.
 
@@ -49,11 +94,17 @@ class HarborVerdict(msgspec.Struct, frozen=True, kw_only=True):
         rewards: The rewards by checkpoint.
         stdout: What the tests printed.
         step_rewards: The rewards of each graded step by the names that its tests gave them; empty without steps.
+        left: How many processes of the agent were ended before the tests.
+        outlived: How many processes outlived the tests and were ended, and could have written the rewards.
+        detached: How many of these had left the session of the tests.
     """
 
     rewards: dict[str, float]
     stdout: bytes
     step_rewards: tuple[dict[str, float], ...] = ()
+    left: int = 0
+    outlived: int = 0
+    detached: int = 0
 
 
 class TaskContainer(MachineShell):
@@ -74,6 +125,7 @@ class TaskContainer(MachineShell):
         self._table = table
         self._beside = beside
         self._usage_at_start = MachineUsage(memory=0.0, processes=0.0)
+        self._own = ""
 
     async def prepare(self) -> None:
         """Make the folders of logs, and wait until the container is healthy."""
@@ -91,11 +143,12 @@ class TaskContainer(MachineShell):
             if ill is not None:
                 raise SandboxBoundaryError(f"the container is {ill}", kind="unhealthy")
         self._usage_at_start = await self.machine.usage()
+        self._own = (await self.bash(_PROCESSES, self.root(_PREPARE_S))).stdout.decode()
 
     async def begin(self, step: HarborTask, *, is_first: bool) -> None:
         """Prepare one of several steps: clear what graded the one before, place the files, run ``setup.sh``, wait."""
         if not is_first:
-            await self._empty(_TESTS, _VERIFIER, f"{_LOGS}/agent")
+            await self._renew(_TESTS, _VERIFIER, f"{_LOGS}/agent")
         phase = msgspec.structs.replace(agent_phase(step), timeout_s=_SOLUTION_S)
         files, table, problem = step.own_folder / "workdir", step.step, None
         assert table is not None
@@ -122,14 +175,19 @@ class TaskContainer(MachineShell):
         async with folder_archive(folder, target.strip("/")) as archive:
             await self.machine.put_back("/", archive)
 
+    async def _upload_input(self, folder: Path, target: str, words: Mapping[str, str] = NO_WORDS) -> None:
+        with scratch_folder() as copy:
+            await anyio.to_thread.run_sync(copied, folder, copy, words)
+            await self.upload(copy, target)
+
     async def check_services(self) -> None:
         """Check that the services beside the container were as they should be since the trial began."""
         if self._beside is not None:
             await self._beside.check()
 
-    async def solve(self, task: HarborTask) -> ExecResult:
-        """Run the reference solution as Harbor's oracle agent does. Its exit code does not matter."""
-        await self.upload(task.solution, "/solution")
+    async def solve(self, task: HarborTask, words: Mapping[str, str]) -> ExecResult:
+        """Run the reference solution, with some words replaced, as Harbor's oracle agent does."""
+        await self._upload_input(task.solution, "/solution", words)
         await self.bash("chmod +x /solution/solve.sh", self.root(_PREPARE_S))
         variables = {**resolved(task.config.solution.env), "DEBIAN_FRONTEND": "noninteractive"}
         phase = msgspec.structs.replace(agent_phase(task), environment=variables)
@@ -138,7 +196,8 @@ class TaskContainer(MachineShell):
     async def collect(self, task: HarborTask) -> None:
         """Run the hooks between the agent and the tests. As in Harbor, a hook that fails changes nothing."""
         for hook in task.config.verifier.collect:
-            await self.bash(hook.command, Phase(user="", environment={}, timeout_s=hook.timeout_sec))
+            user = "" if hook.user is None else str(hook.user)
+            await self.bash(hook.command, Phase(user=user, environment={}, timeout_s=hook.timeout_sec))
 
     async def artifacts(self, task: HarborTask) -> dict[str, bytes]:
         """Return what a separate verifier gets: an archive for each path of ``artifacts`` that exists, by its path."""
@@ -157,14 +216,18 @@ class TaskContainer(MachineShell):
             await self.bash(f"mkdir -p {shlex.quote(parent)}", self.root(_PREPARE_S))
             await self.machine.put_back(parent, archive)
 
-    async def verify(self, task: HarborTask, *, has_tests: bool = False) -> HarborVerdict:
-        """Run the tests and return their rewards. The exit code of the tests does not matter."""
+    async def verify(self, task: HarborTask, *, has_tests: bool = False, keeps: bool = False) -> HarborVerdict:
+        """Run the tests in folders of their own and return their rewards. Their exit code does not matter.
+
+        What the agent left running is ended before, unless the tests need it (``keeps``); what outlives the tests is
+        ended before their rewards are read.
+        """
         verifier = task.config.verifier
-        if task.step is not None and not verifier.is_separate:
-            await self._empty(_TESTS, _VERIFIER)
+        ended = () if keeps else await self._end_others()
+        await self._renew(_VERIFIER, *(() if has_tests else (_TESTS,)))
         for folder in () if has_tests else task.tests:
-            await self.upload(folder, _TESTS)
-        prepare = f"rm -rf {_VERIFIER}/{REWARD_TEXT} {_VERIFIER}/{REWARD_JSON} && chmod +x /tests/test.sh"
+            await self._upload_input(folder, _TESTS)
+        prepare = "chmod +x /tests/test.sh"
         prepared = await self.bash(prepare, self.root(_PREPARE_S))
         if prepared.exit_code != 0:
             words = prepared.stderr + prepared.stdout
@@ -175,7 +238,10 @@ class TaskContainer(MachineShell):
             environment=resolved(verifier.env),
             timeout_s=verifier.timeout_sec,
         )
-        ran = await self.bash(f"(/tests/test.sh) > {_STDOUT} 2>&1", phase)
+        running = "" if not keeps else (await self.bash(_PROCESSES, self.root(_PREPARE_S))).stdout.decode()
+        # In the same shell, so that nothing is left that could write a reward after the tests.
+        ran = await self.bash(f"(/tests/test.sh) > {_STDOUT} 2>&1\n{_END_OTHERS}", phase, self._own, running)
+        outlived = [*_sessions(ran.stdout), *(await self._end_others() if phase.user or ran.is_timeout else ())]
         stdout = await self._stdout()
         if ran.is_timeout:
             raise grader_error(task, f"the tests were stopped after {phase.timeout_s:g} s", "verifier_timeout", stdout)
@@ -186,10 +252,12 @@ class TaskContainer(MachineShell):
                 files |= await self.machine.get(f"{_VERIFIER}/{name}", FileLimits(total_bytes=1 << 20, entries=2))
             except FileNotFoundError:
                 continue
-        try:
-            return HarborVerdict(rewards=read_rewards(files), stdout=stdout)
-        except NoReward as error:
-            raise grader_error(task, str(error), error.kind, stdout) from error
+        detached = len(outlived) - outlived.count("tests")
+        return verdict_of(task, files, stdout, left=len(ended), outlived=len(outlived), detached=detached)
+
+    async def _end_others(self) -> list[str]:
+        """End every process but those of the image and of ourselves. Return for each whose session it was in."""
+        return _sessions((await self.bash(_END_OTHERS, self.root(_PREPARE_S), self._own, "")).stdout)
 
     def _check_limits(self, task: HarborTask, ran: ExecResult, left: MachineUsage, stdout: bytes) -> None:
         """Check that no limit of the experiment stopped a test, unless the agent left less than half of it.
@@ -216,10 +284,11 @@ class TaskContainer(MachineShell):
         printed = await self.bash(f"tail -c {_STDOUT_BYTES} {_STDOUT}", self.root(_PREPARE_S))
         return printed.stdout
 
-    async def _empty(self, *folders: str) -> None:
-        """Make folders empty that may be mounts."""
-        each = " ".join(f"{folder}/*" for folder in folders)
-        await self.bash(f"shopt -s dotglob nullglob; rm -rf {each}", self.root(_PREPARE_S))
+    async def _renew(self, *folders: str) -> None:
+        """Make folders new, whatever is in their place; those that are mounts become empty."""
+        for each in folders:
+            empty = f"shopt -s dotglob nullglob; rm -rf {each} 2> /dev/null || rm -rf {each}/*"
+            await self.bash(f"{empty}; mkdir -p {each} && chmod 777 {each}", self.root(_PREPARE_S))
 
     async def _illness(self, check: Healthcheck, user: str) -> str | None:
         """Run a health check until it succeeds and return None, or what it said.
@@ -287,12 +356,34 @@ def _definition(folder: Path, table: EnvironmentTable, *, is_online: bool) -> De
     )
 
 
+def _sessions(printed: bytes) -> list[str]:
+    """Return for each process that ``_END_OTHERS`` ended whether it was in the session of the shell, the ``tests``."""
+    pairs = [line.split() for line in printed.decode("utf-8", "replace").splitlines()]
+    return ["tests" if own == session else "other" for session, own in (pair for pair in pairs if len(pair) == 2)]
+
+
 def agent_phase(task: HarborTask) -> Phase:
     """Return who the agent is, with the task's own time limit, or an hour."""
     agent = task.config.agent
     timeout_s = agent.timeout_sec if agent.timeout_sec is not None else _SOLUTION_S
     user = "" if agent.user is None else str(agent.user)
     return Phase(user=user, environment={}, timeout_s=timeout_s)
+
+
+def verdict_of(
+    task: HarborTask, files: Mapping[str, bytes], stdout: bytes, *, left: int = 0, outlived: int, detached: int
+) -> HarborVerdict:
+    """Return the verdict of the files that tests left.
+
+    Where something outlived the tests, files without a reward mean 0: it could have spoiled them.
+    """
+    try:
+        rewards = read_rewards(files)
+    except NoReward as error:
+        if not outlived:
+            raise grader_error(task, str(error), error.kind, stdout) from error
+        rewards = dict.fromkeys(task.reward_names, 0.0)
+    return HarborVerdict(rewards=rewards, stdout=stdout, left=left, outlived=outlived, detached=detached)
 
 
 def grader_error(task: HarborTask, what: str, kind: str, stdout: bytes) -> GraderError:

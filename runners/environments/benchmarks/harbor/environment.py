@@ -60,10 +60,23 @@ _TRIES = 3
 _PAUSE_S = 10.0
 
 
+class OraclePass(msgspec.Struct, frozen=True, kw_only=True):
+    """What the reference solution of a task showed when it passed.
+
+    Attributes:
+        keeps_processes: Whether the tests need what the agent left running, such as a server.
+        outlived: Whether something that the tests started outlives them.
+    """
+
+    keeps_processes: bool = False
+    outlived: bool = False
+
+
 class ContainerSetup(msgspec.Struct, frozen=True, kw_only=True):
     """How the containers of one task are opened: images by role, limits, networks and services.
 
-    ``verifier_networks`` has the network of separate tests in each step.
+    ``verifier_networks`` has the network of separate tests in each step; ``keeps_processes`` says whether what the
+    agent left running stays for the tests.
     """
 
     task: HarborTask
@@ -74,6 +87,7 @@ class ContainerSetup(msgspec.Struct, frozen=True, kw_only=True):
     verifier_networks: tuple[str, ...]
     compose: Compose | None = None
     servers: Sequence[McpServerTable] = ()
+    keeps_processes: bool = False
 
     @property
     def has_network(self) -> bool:
@@ -177,6 +191,9 @@ class Steps:
             return last
         pairs = list(zip(self._steps, self._found, strict=False))
         return HarborVerdict(
+            left=sum(said.left for _, said in pairs),
+            outlived=sum(said.outlived for _, said in pairs),
+            detached=sum(said.detached for _, said in pairs),
             rewards={step.checkpoint_of(name): each for step, said in pairs for name, each in said.rewards.items()},
             stdout=b"\n".join(said.stdout for _, said in pairs),
             step_rewards=tuple(said.rewards for _, said in pairs),
@@ -199,6 +216,7 @@ class HarborEnvironment(Environment):
         sandbox: The sandbox for an agent program in the same container, or None.
         check_solution: Checks that the reference solution passes here, after a time of anyio's clock. None for a task
             without a gate or without a network.
+        passed: What the reference solution showed here, or None if it was not tried.
         servers: The MCP servers of the task, or None.
     """
 
@@ -211,9 +229,11 @@ class HarborEnvironment(Environment):
         closing: AsyncExitStack,
         facts: tuple[Artifact, ...] = (),
         sandbox: ProgramSandbox | None = None,
-        check_solution: Callable[[float], Awaitable[None]] | None = None,
+        check_solution: Callable[[float], Awaitable[OraclePass]] | None = None,
         servers: McpServers | None = None,
+        passed: OraclePass | None = None,
     ) -> None:
+        self._passed = passed
         self.program_tools = servers.tools if servers else ()
         self.tools = (*TOOLS, *self.program_tools)
         self.facts = facts
@@ -258,7 +278,7 @@ class HarborEnvironment(Environment):
         """Run the tests in the agent's container, or in a fresh one with its artifacts."""
         del final_answer, ask_judge  # only what is in the container counts
         try:
-            grade = grade_of(self._setup.task, await self._steps.verdict())
+            grade = grade_of(self._setup.task, await self._steps.verdict(), self._passed)
         except GraderError:
             await self._check_tests()
             raise
@@ -317,7 +337,7 @@ async def verdict(
     await container.collect(task)
     if not task.config.verifier.is_separate:
         try:
-            return await container.verify(task)
+            return await container.verify(task, keeps=setup.keeps_processes)
         finally:
             await container.check_services()  # what the tests say of a task without its services does not count
     archives = await container.artifacts(task)
@@ -345,11 +365,14 @@ async def _verified_apart(setup: ContainerSetup, number: int, archives: Mapping[
         return await fresh.verify(task, has_tests=image != setup.images.agent)
 
 
-def grade_of(task: HarborTask, found: HarborVerdict) -> Grade:
+def grade_of(task: HarborTask, found: HarborVerdict, passed: OraclePass | None = None) -> Grade:
     """Return rewards as a grade. It is a success if every reward is at its total.
 
     With several steps, the final score is Harbor's reward: the mean over all graded steps, or that of the last one. For
     a success it must be at its total, with no step left out.
+
+    A reward that a process of the agent could have written counts as 0: something outlived the tests, and after the
+    solution nothing does. Without a solution only what has left the session of the tests is the agent's.
     """
     checkpoints = {each.checkpoint_id: each for each in task.checkpoints}
     steps = task.steps[: len(found.step_rewards) or 1]
@@ -371,7 +394,8 @@ def grade_of(task: HarborTask, found: HarborVerdict) -> Grade:
                 kind="reward_above_total",
                 is_retry_owed=False,
             )
-    results = tuple(_result(name, found.rewards.get(name), task) for name in checkpoints)
+    is_forgeable = bool(found.detached) if passed is None else found.outlived > 0 and not passed.outlived
+    results = tuple(_result(name, found.rewards.get(name), task, is_forgeable) for name in checkpoints)
     of_steps = steps[-1:] if task.config.multi_step_reward_strategy == "final" else steps
     counted = [each for step in of_steps for each in step.checkpoints]
     scores = {each.checkpoint_id: each.score for each in results}
@@ -405,10 +429,15 @@ def _reported(found: HarborVerdict, step_count: int) -> dict[str, float]:
     return {name: sum(rewards.get(name, 0.0) for rewards in steps) / len(steps) for name in names}
 
 
-def _result(name: str, reward: float | None, task: HarborTask) -> CheckpointResult:
+def _result(name: str, reward: float | None, task: HarborTask, is_forgeable: bool) -> CheckpointResult:
     if reward is None:
         said = f"an earlier step of {task.task_id} is below its min_reward, so this one did not begin"
         return CheckpointResult(checkpoint_id=name, score=0.0, details=said)
+    if is_forgeable:
+        said = (
+            f"the tests gave {reward:g}, but what they started of the agent's outlived them and could have written it"
+        )
+        return CheckpointResult(checkpoint_id=name, score=0.0, details=f"{said}; counted as 0")
     details = f"the tests gave {reward:g}" + (", counted as 0" if reward < 0 else "")
     return CheckpointResult(checkpoint_id=name, score=max(0.0, reward), details=details)
 

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from shlex import quote
 from typing import Any
 
+import anyio
 import anyio.to_thread
 import msgspec
 
@@ -22,11 +23,22 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.benchmarks.harbor.compose import COMPOSE, has_compose
-from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict, agent_phase, grader_error
-from lhaw_record.runners.environments.benchmarks.harbor.environment import grade_of
+from lhaw_record.runners.environments.benchmarks.harbor.container import (
+    HarborVerdict,
+    agent_phase,
+    grader_error,
+    verdict_of,
+)
+from lhaw_record.runners.environments.benchmarks.harbor.environment import OraclePass, grade_of
 from lhaw_record.runners.environments.benchmarks.harbor.oracle import Oracle
-from lhaw_record.runners.environments.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT, NoReward, read_rewards
-from lhaw_record.runners.environments.benchmarks.harbor.task_folder import CONFIG, HarborTask, resolved
+from lhaw_record.runners.environments.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT
+from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
+    CONFIG,
+    NO_WORDS,
+    HarborTask,
+    copied,
+    resolved,
+)
 from lhaw_record.runners.environments.benchmarks.protocol import (
     Artifact,
     AskJudge,
@@ -38,7 +50,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
 from lhaw_record.runners.environments.benchmarks.workspace_tools import WORKSPACE_TOOLS, call_workspace_tool
 from lhaw_record.runners.environments.sandboxes.local.layout import HOME, WORK_DIR, Extra
 from lhaw_record.runners.environments.sandboxes.local.providers import IsolatedSandboxProvider
-from lhaw_record.runners.environments.sandboxes.protocol import Sandbox, SandboxLimits
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, Sandbox, SandboxLimits
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 
 _DOCKERFILE = "environment/Dockerfile"
@@ -109,6 +121,7 @@ class HostEnvironment(Environment):
         sandbox: The agent's sandbox.
         test: Runs the tests on the files of a folder, which it may change.
         facts: Artifacts that describe the environment.
+        passed: What the reference solution showed here, or None if it was not tried.
     """
 
     tools = WORKSPACE_TOOLS
@@ -121,9 +134,11 @@ class HostEnvironment(Environment):
         sandbox: Sandbox,
         test: Callable[[Path], Awaitable[HarborVerdict]],
         facts: tuple[Artifact, ...],
+        passed: OraclePass | None,
     ) -> None:
         self.sandbox = sandbox
         self.facts = facts
+        self._passed = passed
         self._task = task
         self._test = test
 
@@ -136,7 +151,7 @@ class HostEnvironment(Environment):
         del final_answer, ask_judge  # only what is in the work directory counts
         with scratch_folder() as files:
             await self.sandbox.export(files)
-            return grade_of(self._task, await self._test(files))
+            return grade_of(self._task, await self._test(files), self._passed)
 
 
 class Host:
@@ -153,10 +168,10 @@ class Host:
 
     @asynccontextmanager
     async def open(
-        self, task: HarborTask, settings: EnvironmentSettings, oracle_passed: bool
+        self, task: HarborTask, settings: EnvironmentSettings, passed: OraclePass | None
     ) -> AsyncIterator[Environment]:
         """Open the sandbox of an agent."""
-        facts = {"system": system_name(), "oracle_passed": oracle_passed}
+        facts = {"system": system_name(), "oracle_passed": passed is not None}
         artifact = Artifact(
             name="environment.json", role="environment", media_type="application/json", content=canonical_json(facts)
         )
@@ -165,17 +180,18 @@ class Host:
         with scratch_folder() as files:
             await anyio.to_thread.run_sync(_place, task, files)
             async with self._provider.open(files, self._agents(task), settings.access, extra) as sandbox:
-                yield HostEnvironment(task, sandbox, lambda left: self._verdict(task, left), (artifact,))
+                yield HostEnvironment(task, sandbox, lambda left: self._verdict(task, left), (artifact,), passed)
 
     def oracle(self, task: HarborTask) -> Oracle:
         """Return how the reference solution of a task is tried. A pass counts for its run."""
 
-        async def verdict(solves: bool) -> HarborVerdict:
+        async def verdict(words: Mapping[str, str] | None, keeps: bool) -> HarborVerdict:
+            del keeps  # the tests have a sandbox of their own
             with scratch_folder() as files, scratch_folder() as solved:
                 await anyio.to_thread.run_sync(_place, task, files)
-                if solves:
-                    await self._solve(task, files, solved)
-                return await self._verdict(task, solved if solves else files)
+                if words is not None:
+                    await self._solve(task, files, solved, words)
+                return await self._verdict(task, files if words is None else solved)
 
         return Oracle(task=task, key=None, verdict=verdict)  # what is installed here may change until the next run
 
@@ -184,11 +200,11 @@ class Host:
         own_mb = task.config.environment.total_memory_mb
         return msgspec.structs.replace(self._limits, memory_mb=own_mb or self._limits.memory_mb)
 
-    async def _solve(self, task: HarborTask, files: Path, solved: Path) -> None:
+    async def _solve(self, task: HarborTask, files: Path, solved: Path, words: Mapping[str, str]) -> None:
         """Run the reference solution on the files of a folder, into another one. Its exit code does not matter."""
         variables = {**resolved(task.config.solution.env), "DEBIAN_FRONTEND": "noninteractive"}
         limits = msgspec.structs.replace(self._agents(task), command_seconds=agent_phase(task).timeout_s)
-        async with self._with(task, files, limits, "solution") as sandbox:
+        async with self._with(task, files, limits, "solution", words) as sandbox:
             await sandbox.run_bash(_script("/solution/solve.sh", "/logs/agent/oracle.txt", variables))
             await sandbox.export(solved)
 
@@ -199,32 +215,34 @@ class Host:
             self._limits,
             memory_mb=max(self._agents(task).memory_mb, _half_of_memory_mb()),
             processes=max(self._limits.processes, _TESTS_PROCESSES),
-            command_seconds=verifier.timeout_sec,
         )
         printed = "/logs/verifier/test-stdout.txt"
         try:
             async with self._with(task, files, limits, "tests") as sandbox:
-                ran = await sandbox.run_bash(_script("/tests/test.sh", printed, resolved(verifier.env)))
-                stdout = await _read(sandbox, printed) or ran.output.encode()
+                script = _script("/tests/test.sh", printed, resolved(verifier.env))
+                launch = ProgramCommand(
+                    argv=("bash", "-c", script), environment={}, stdin=b"", max_seconds=verifier.timeout_sec
+                )
+                ran = await sandbox.run_program(launch, anyio.Event())  # nothing runs any more when rewards are read
+                stdout = await _read(sandbox, printed) or f"{ran.stdout}{ran.stderr}".encode()
                 found = {PurePosixPath(path).name: await _read(sandbox, path) for path in _REWARDS}
         except SandboxBoundaryError as error:
             if not error.is_abuse:
                 raise
             raise grader_error(task, f"the tests used up their sandbox: {error}", "out_of_memory", b"") from error
-        if ran.is_timeout:
+        if ran.exit_code is None:
             what = f"the tests were stopped after {verifier.timeout_sec:g} s"
             raise grader_error(task, what, "verifier_timeout", stdout)
-        try:
-            rewards = read_rewards({name: content for name, content in found.items() if content is not None})
-        except NoReward as error:
-            raise grader_error(task, str(error), error.kind, stdout) from error
-        return HarborVerdict(rewards=rewards, stdout=stdout)
+        files = {name: content for name, content in found.items() if content is not None}
+        return verdict_of(task, files, stdout, outlived=ran.left, detached=ran.detached)
 
     @asynccontextmanager
-    async def _with(self, task: HarborTask, files: Path, limits: SandboxLimits, part: str) -> AsyncIterator[Sandbox]:
+    async def _with(
+        self, task: HarborTask, files: Path, limits: SandboxLimits, part: str, words: Mapping[str, str] = NO_WORDS
+    ) -> AsyncIterator[Sandbox]:
         """Open a sandbox on the files of a folder, with a part of the task, such as its tests, and ``/logs``."""
         with scratch_folder() as shown:
-            await anyio.to_thread.run_sync(_readable_copy, task.folder / part, shown)
+            await anyio.to_thread.run_sync(copied, task.folder / part, shown, words)
             links = placed(task).links
             extra = Extra(links=links, shown={f"/{part}": str(shown)}, writable=("/logs",))
             async with self._provider.open(files, limits, None, extra) as sandbox:
@@ -334,13 +352,6 @@ def _place(task: HarborTask, folder: Path) -> None:
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
-
-
-def _readable_copy(source: Path, target: Path) -> None:
-    """Copy a folder so that the user inside of the sandbox can read it and start its scripts."""
-    shutil.copytree(source, target, dirs_exist_ok=True)
-    for path in (target, *target.rglob("*")):
-        path.chmod(0o755 if path.is_dir() or path.suffix == ".sh" else path.stat().st_mode | 0o444)
 
 
 def _script(program: str, printed: str, variables: Mapping[str, str]) -> str:

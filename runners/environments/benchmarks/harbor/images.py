@@ -14,7 +14,12 @@ from lhaw_record.runners.environments.benchmarks.harbor.compose import (
     Compose,
     Service,
 )
-from lhaw_record.runners.environments.benchmarks.harbor.task_folder import EnvironmentTable, HarborTask, file_digests
+from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
+    EnvironmentTable,
+    HarborTask,
+    file_digests,
+    has_dockerfile,
+)
 from lhaw_record.runners.environments.sandboxes.docker.engine import connected
 from lhaw_record.runners.environments.sandboxes.docker.images import Images
 
@@ -44,8 +49,9 @@ async def ensure_images(
     config, folder = task.config, task.folder
     how = {"timeout_s": config.environment.build_timeout_sec, "network": build_network}
     main = compose.main if compose else Service(name=MAIN)
-    name = main.image if config.environment.docker_image and main.image else config.environment.docker_image
-    agent = await _ensure(images, name, Build(context=folder / "environment"), main.is_pulled, how)
+    is_named = config.environment.docker_image or not (main.build or has_dockerfile(task))
+    name = (main.image or config.environment.docker_image) if is_named else None
+    agent = await _ensure(images, name, main.build or Build(context=folder / "environment"), main.is_pulled, how)
     verifiers = []
     for step in task.steps:
         table = step.config.verifier.environment or EnvironmentTable()

@@ -6,7 +6,7 @@ network, a trial that is no success counts only if the solution passes once more
 """
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from lhaw_record.runners.environments.benchmarks.harbor.compose import COMPOSE
 from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict, last_printed
 from lhaw_record.runners.environments.benchmarks.harbor.environment import (
     ContainerSetup,
+    OraclePass,
     Steps,
     grade_of,
     open_task,
@@ -35,8 +36,8 @@ from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
 )
 from lhaw_record.runners.environments.sandboxes.harbor_machine import HarborSandboxProvider
 
-_PASSED = "the reference solution passes\n"
 _OVER = -1.0  # the time of a pass that counts no more
+_RULES = 2  # counts up when a pass means something else
 
 
 class Oracle(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,13 +46,14 @@ class Oracle(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         task: The task.
         key: The digest of all that a pass depends on; None if a pass counts for its run only.
-        verdict: Returns the verdict on a fresh environment: with the solution, or as an agent that does nothing leaves
-            it. Raises what grading raises.
+        verdict: Returns the verdict on a fresh environment: with the solution, in which some words are replaced, or
+            (None) as an agent that does nothing leaves it; what it left running is ended or kept. Raises what grading
+            raises.
     """
 
     task: HarborTask
     key: str | None
-    verdict: Callable[[bool], Awaitable[HarborVerdict]]
+    verdict: Callable[[Mapping[str, str] | None, bool], Awaitable[HarborVerdict]]
 
 
 class OracleGate:
@@ -67,32 +69,33 @@ class OracleGate:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._turns: dict[str, anyio.Lock] = {}
-        self._passes: dict[str, float] = {}
+        self._passes: dict[str, tuple[float, OraclePass]] = {}
         self._refusals: dict[str, SandboxBoundaryError] = {}
 
-    async def pass_through(self, oracle: Oracle, since: float = 0.0) -> None:
-        """Return if the task's solution passes here, after running it if that is not known."""
+    async def pass_through(self, oracle: Oracle, since: float = 0.0) -> OraclePass:
+        """Return what the task's solution shows if it passes here, after running it if that is not known."""
         task_id = oracle.task.task_id
         async with self._turns.setdefault(task_id, anyio.Lock()):
             if task_id in self._refusals:
                 raise self._refusals[task_id]
             place = self._folder / oracle.key if oracle.key else None
             if place is not None and await anyio.to_thread.run_sync(place.is_file):
-                return
+                return msgspec.json.decode(await anyio.to_thread.run_sync(place.read_bytes), type=OraclePass)
             has_passed, began = task_id in self._passes, anyio.current_time()
-            if has_passed and self._passes[task_id] >= since:
-                return
+            if has_passed and self._passes[task_id][0] >= since:
+                return self._passes[task_id][1]
             try:
-                await _check(oracle)
+                found = await _check(oracle)
             except SandboxBoundaryError as error:
                 if error.kind == "oracle_fails" and has_passed:
-                    self._passes[task_id] = _OVER
+                    self._passes[task_id] = (_OVER, OraclePass())
                 elif error.kind == "oracle_fails":
                     self._refusals[task_id] = error
                 raise
-            self._passes[task_id] = began
+            self._passes[task_id] = (began, found)
             if place is not None:
-                await anyio.to_thread.run_sync(_remember, place)
+                await anyio.to_thread.run_sync(_remember, place, found)
+            return found
 
 
 def oracle_of(setup: ContainerSetup, without: Sequence[str] = ()) -> Oracle:
@@ -101,6 +104,8 @@ def oracle_of(setup: ContainerSetup, without: Sequence[str] = ()) -> Oracle:
     names = ("task.toml", "checkpoints.toml", "tests", "solution", STEPS)
     key = digest(
         {
+            "rules": _RULES,
+            "keeps_processes": setup.keeps_processes,
             "files": file_digests(setup.task.folder, names),
             "images": [images.ids[each] for each in (images.agent, *images.verifiers)],
             "network": [setup.network, *setup.verifier_networks],
@@ -121,28 +126,50 @@ def _services_key(setup: ContainerSetup, without: Sequence[str]) -> dict[str, An
     }
 
 
-async def _verdict(setup: ContainerSetup, solves: bool) -> HarborVerdict:
+async def _verdict(setup: ContainerSetup, words: Mapping[str, str] | None, keeps: bool) -> HarborVerdict:
+    setup = msgspec.structs.replace(setup, keeps_processes=keeps or setup.keeps_processes)
     async with AsyncExitStack() as closing:
         provider = await closing.enter_async_context(room_of(setup))
         container = await closing.enter_async_context(open_task(setup, provider))
         steps = Steps(setup.within(provider), container, closing)
-        step: HarborTask | None = steps.current if solves else None
+        step: HarborTask | None = None if words is None else steps.current
         while step is not None:
-            await container.solve(step)
+            await container.solve(step, words or {})
             step = await steps.next()
         return await steps.verdict()
 
 
-async def _check(oracle: Oracle) -> None:
+async def _check(oracle: Oracle) -> OraclePass:
+    found, keeps, problem = await solved(oracle, {})
+    if problem is not None or found is None:
+        raise _unfit(str(problem))
+    return OraclePass(keeps_processes=keeps, outlived=found.outlived > 0)
+
+
+async def solved(oracle: Oracle, words: Mapping[str, str]) -> tuple[HarborVerdict | None, bool, str | None]:
+    """Run the solution with some words replaced. If its tests fail, run it once more and keep what it left running.
+
+    Return the verdict, whether processes were kept, and why the solution does not pass.
+    """
+    found, problem = await _tried(oracle, words, keeps=False)
+    keeps = problem is not None and (found is None or found.left > 0)
+    if keeps:
+        found, problem = await _tried(oracle, words, keeps=True)
+    return found, keeps, problem
+
+
+async def _tried(oracle: Oracle, words: Mapping[str, str], *, keeps: bool) -> tuple[HarborVerdict | None, str | None]:
     task = oracle.task
     try:
-        found = await oracle.verdict(True)
-        grade = grade_of(task, found)
+        found = await oracle.verdict(words, keeps)
+        grade = grade_of(task, found, OraclePass(outlived=True))
     except GraderError as error:
-        raise _unfit(str(error)) from error
-    if not grade.is_success:
-        rewards = ", ".join(f"{name} {reward:g}" for name, reward in found.rewards.items())
-        raise _unfit(f"{task.task_id}: its rewards are {rewards}; the tests said at last: {last_printed(found.stdout)}")
+        return None, str(error)
+    if grade.is_success:
+        return found, None
+    rewards = ", ".join(f"{name} {reward:g}" for name, reward in found.rewards.items())
+    said = last_printed(found.stdout)
+    return found, f"{task.task_id}: its rewards are {rewards}; the tests said at last: {said}"
 
 
 def _unfit(what: str) -> SandboxBoundaryError:
@@ -154,9 +181,9 @@ def _unfit(what: str) -> SandboxBoundaryError:
     )
 
 
-def _remember(place: Path) -> None:
+def _remember(place: Path, found: OraclePass) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(_PASSED, encoding="utf-8")
+    place.write_bytes(msgspec.json.encode(found))
 
 
 def passes_folder() -> Path:

@@ -7,6 +7,7 @@ change what the agent finds or how it is graded, and that is not supported, refu
 import hashlib
 import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
+from pathspec import GitIgnoreSpec
 
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
@@ -42,9 +44,14 @@ BENCHMARK = "harbor"
 VERSION = "1"
 INSTRUCTION = "instruction.md"
 CONFIG = "task.toml"
+_OLD_CONFIG = "task.yaml"
 CHECKPOINTS = "checkpoints.toml"
 STEPS = "steps"
-_UNREAD_BY_HARBOR = ("docker-compose.yml", "compose.yaml", "compose.yml")
+PUBLIC = "public"
+NETWORKS = (PUBLIC, "no-network")
+_ONLY_NETWORKS = "only public and no-network are supported"
+NO_WORDS: Mapping[str, str] = {}
+_IGNORE = ".harborignore"
 _GRADED_BY = (CONFIG, "environment", "tests")
 _CANARY = re.compile(r"^(<!--.*canary.*-->|#.*canary.*)$", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")  # the whole value; elsewhere it is literal
@@ -64,7 +71,7 @@ class Healthcheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class McpServerTable(msgspec.Struct, frozen=True, kw_only=True):
-    """One of ``[[environment.mcp_servers]]``: where a server of the task is."""
+    """One of ``[[environment.mcp_servers]]``: where a server of the task is. ``http`` is ``streamable-http``."""
 
     name: str
     transport: str = "sse"
@@ -117,6 +124,7 @@ class CollectTable(msgspec.Struct, frozen=True, kw_only=True):
     """One of ``[[verifier.collect]]``: a command that runs between the agent and the tests."""
 
     command: str
+    user: str | int | None = None
     service: str = MAIN
     timeout_sec: float = 60.0
 
@@ -160,10 +168,17 @@ class StepTable(msgspec.Struct, frozen=True, kw_only=True):
         return all(score is None or rewards.get(name, float("-inf")) >= score for name, score in least.items())
 
 
+class PackageTable(msgspec.Struct, frozen=True, kw_only=True):
+    """``[task]``."""
+
+    name: str | None = None
+
+
 class TaskTable(msgspec.Struct, frozen=True, kw_only=True):
     """The keys of ``task.toml`` that matter here."""
 
     metadata: dict[str, Any] = {}
+    task: PackageTable = PackageTable()
     agent: AgentTable = AgentTable()
     verifier: VerifierTable = VerifierTable()
     environment: EnvironmentTable = EnvironmentTable()
@@ -194,23 +209,20 @@ class RewardsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
-    """One task folder, or one step of it. Its id is the folder's name.
+    """One task folder, or one step of it.
 
-    ``prompt`` is the instruction of the task or its first step; ``later`` has the other steps' instructions.
+    Its id is ``[task] name``, or the folder's path in the dataset. ``prompt`` is the instruction of the task or its
+    first step; ``later`` has the other steps' instructions.
     """
 
     folder: Path
+    task_id: str
     prompt: str
     config: TaskTable
     rewards: RewardsFile
     variants: tuple[VariantEntry, ...] = ()
     later: tuple[str, ...] = ()
     step: StepTable | None = None
-
-    @property
-    def task_id(self) -> str:
-        """The name of the folder."""
-        return self.folder.name
 
     @property
     def steps(self) -> tuple["HarborTask", ...]:
@@ -274,6 +286,13 @@ class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
         """Whether there is a ``solve.sh`` for every step."""
         return all((step.solution / "solve.sh").is_file() for step in self.steps)
 
+    @property
+    def reward_names(self) -> list[str]:
+        """The names of the rewards that the tests of a task or step must give."""
+        step = self.step.name if self.step else None
+        ids = [each.checkpoint_id for each in self.rewards.checkpoints]
+        return [ONLY_REWARD if each == step else each.removeprefix(f"{step}/") for each in ids] or [ONLY_REWARD]
+
     def checkpoint_of(self, reward: str) -> str:
         """Return the id of the checkpoint that a reward of the tests is."""
         if self.step is None:
@@ -326,23 +345,33 @@ def is_task_folder(path: Path) -> bool:
 
 
 def task_folders(folder: Path) -> list[Path]:
-    """Return the task folders that a path means: itself, or those in it sorted by name. As in Harbor, none deeper.
+    """Return the task folders that a path means: itself, or those in it sorted by name, or else those further down.
 
-    Those that have only a prompt are among them; reading one says what is missing.
+    Those that have only a prompt are among them, as are those of an older format; reading one says what is missing.
     """
     if is_task_folder(folder):
         return [folder]
-    found = sorted(each for each in folder.iterdir() if is_task_folder(each) or (each / INSTRUCTION).is_file())
-    return found or ([folder] if (folder / INSTRUCTION).is_file() else [])
+    names = (CONFIG, INSTRUCTION, _OLD_CONFIG)
+    found = sorted({path.parent for name in names for path in folder.glob(f"*/{name}")})
+    if not any(map(is_task_folder, found)):
+        deeper = sorted(path.parent for path in folder.glob(f"*/*/**/{CONFIG}"))
+        found += [each for each in deeper if not any(map(is_task_folder, each.parents))]
+    return found or ([folder] if any((folder / name).is_file() for name in names) else [])
 
 
-def read_task(folder: Path) -> HarborTask:
+def read_task(folder: Path, dataset: Path | None = None) -> HarborTask:
+    """Read a task folder of a dataset, or one alone."""
+    if not is_task_folder(folder) and (folder / _OLD_CONFIG).is_file():
+        raise PublishedError(
+            f"{_OLD_CONFIG} is the format of an older Terminal-Bench; 'harbor task migrate -i {folder} -o NEW_FOLDER' "
+            "makes a task of it"
+        )
     if not is_task_folder(folder):
         raise PublishedError(f"it has {INSTRUCTION} but no {CONFIG}, which may be empty")
     config = decoded_file(folder / CONFIG, TaskTable)
     _check_names(folder, config.steps)
     places = [folder / STEPS / each.name / INSTRUCTION for each in config.steps] or [folder / INSTRUCTION]
-    prompt, *later = [without_canary(read_text(place)) for place in places]
+    prompt, *later = [without_canary(_lines(read_text(place))) for place in places]
     for place, text in zip(places, (prompt, *later), strict=True):
         if not text.strip():
             raise PublishedError(f"{place} is empty; write the task's prompt into it")
@@ -355,12 +384,29 @@ def read_task(folder: Path) -> HarborTask:
                 f"{folder / CHECKPOINTS}: {each.checkpoint_id!r} is of no step; it must be the name of a step, for its "
                 "only reward, or STEP/REWARD"
             )
-    task = HarborTask(folder=folder, prompt=prompt, config=config, rewards=rewards, later=tuple(later))
+    task = HarborTask(
+        folder=folder,
+        task_id=config.task.name or place_of(folder, dataset),
+        prompt=prompt,
+        config=config,
+        rewards=rewards,
+        later=tuple(later),
+    )
     if not (folder / VARIANTS).is_file():
         return task
     entries = decoded_file(folder / VARIANTS, VariantsFile).variants
     _check_variants(folder, entries, task_of(task))
     return msgspec.structs.replace(task, variants=entries)
+
+
+def place_of(folder: Path, dataset: Path | None) -> str:
+    """Return the path of a task folder in its dataset, or its name if it is alone."""
+    return folder.name if dataset in (None, folder) else folder.relative_to(dataset or "").as_posix()
+
+
+def _lines(text: str) -> str:
+    """Return a text as Python's text files give it, without a mark of the byte order."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _check_names(folder: Path, steps: Sequence[StepTable]) -> None:
@@ -407,7 +453,8 @@ def task_of(harbor: HarborTask, network: str = "", without: Sequence[str] = ()) 
 def compose_of(task: HarborTask, without: Sequence[str] = ()) -> Compose | None:
     """Return the services of a task, or None if it has only the agent's container.
 
-    As in Harbor, the file may use ``environment.env`` and five names. Unlike there, nothing of this machine.
+    As in Harbor, the file may use ``environment.env`` and six names (``TEST_DIR`` in migrated tasks). Unlike there,
+    nothing of this machine.
     """
     if not has_compose(task.folder):
         return None
@@ -417,8 +464,9 @@ def compose_of(task: HarborTask, without: Sequence[str] = ()) -> Compose | None:
         "CONTEXT_DIR": str((task.folder / "environment").resolve()),
         "MAIN_IMAGE_NAME": MAIN_IMAGE,
         **({"PREBUILT_IMAGE_NAME": table.docker_image} if table.docker_image else {}),
-        **({"CPUS": f"{table.cpus:g}"} if table.cpus else {}),
-        **({"MEMORY": f"{table.total_memory_mb}M"} if table.total_memory_mb else {}),
+        "CPUS": f"{table.cpus:g}" if table.cpus else "",
+        "MEMORY": f"{table.total_memory_mb}M" if table.total_memory_mb else "",
+        "TEST_DIR": "/tests",
     }
     return read_compose(task.folder, given, without)
 
@@ -446,6 +494,41 @@ def file_digests(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
     }
 
 
+def has_dockerfile(task: HarborTask) -> bool:
+    """Return whether the image of the agent's container is built from the task's own Dockerfile."""
+    return (task.folder / "environment" / "Dockerfile").is_file()
+
+
+def copied(source: Path, target: Path, words: Mapping[str, str]) -> None:
+    """Copy a folder with links as they are, readable by all, its scripts executable, and some words replaced.
+
+    What its ``.harborignore`` files exclude, by the rules of git, is left out.
+    """
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        place, found = Path(folder), {_IGNORE}
+        above = [each for each in (*reversed(place.parents), place) if each.is_relative_to(source)]
+        rules = [(each, (each / _IGNORE).read_text("utf-8")) for each in above if (each / _IGNORE).is_file()]
+        specs = [(each, GitIgnoreSpec.from_lines(text.splitlines())) for each, text in rules]
+        for path in (place / name for name in names):
+            end = "/" if path.is_dir() else ""
+            said = [spec.check_file(path.relative_to(at).as_posix() + end).include for at, spec in specs]
+            if [each for each in said if each is not None][-1:] == [True]:
+                found.add(path.name)
+        return found
+
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=ignored)
+    for path in (target, *target.rglob("*")):
+        if path.is_symlink():
+            continue
+        path.chmod(0o755 if path.is_dir() or path.suffix == ".sh" else path.stat().st_mode | 0o444)
+        if path.is_file() and words:
+            content = path.read_bytes()
+            for old, new in words.items():
+                content = content.replace(old.encode(), new.encode())
+            path.write_bytes(content)
+
+
 def refusal(task: HarborTask, without: Sequence[str] = ()) -> str | None:
     """Return why a task cannot run, naming the key of ``task.toml`` or the file; None if it can."""
     return next(_refusals(task, without), None)
@@ -458,10 +541,13 @@ def _refusals(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
     yield from _unsupported("environment", config.environment)
     yield from _servers(task, without)
     for step in task.steps:
-        yield from _unsupported("verifier.environment", step.config.verifier.environment or EnvironmentTable())
+        tests = step.config.verifier.environment or config.environment
+        yield from _unsupported("verifier.environment", tests)
+        if step.config.verifier.network_mode not in (None, *NETWORKS):
+            yield f"{CONFIG}: verifier.network_mode is {step.config.verifier.network_mode!r}; {_ONLY_NETWORKS}"
         yield from _other_containers(step.config)
         yield from _other_networks(step.config)
-    if config.environment.docker_image is None and not (folder / "environment" / "Dockerfile").is_file():
+    if config.environment.docker_image is None and not has_dockerfile(task) and not has_compose(folder):
         yield "it has neither environment/Dockerfile nor environment.docker_image"
     for step in task.steps:
         is_brought = step.has_tests_image and step.tests_folder is None
@@ -483,9 +569,6 @@ def _services(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
         place = folder / "docker-compose.yaml"
         if place.exists():
             yield f"{place.relative_to(task.folder)}: several containers for the tests are not supported"
-    for name in _UNREAD_BY_HARBOR:
-        if (task.folder / "environment" / name).exists():
-            yield f"environment/{name}: Harbor reads docker-compose.yaml; rename it, or remove it"
     try:
         compose = compose_of(task, without)
     except ComposeError as error:
@@ -494,6 +577,9 @@ def _services(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
     if compose is None:
         return
     config = task.config
+    main = compose.main
+    if not (config.environment.docker_image or has_dockerfile(task) or main.build or main.image):
+        yield f"{COMPOSE}: services.main has neither image nor build, and there is no environment/Dockerfile"
     if any(step.config.verifier.is_separate and not step.has_tests_image for step in task.steps):
         yield f"{COMPOSE}: a separate verifier in the task's own image would need the services once more"
     if config.environment.docker_image and (compose.main.build or compose.main.image == MAIN_IMAGE):
@@ -511,7 +597,7 @@ def _servers(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
             yield f"{CONFIG}: environment.mcp_servers: {count} servers of {task.task_id} are named {name!r}; rename one"
     for each in mcp_servers_of(task, without):
         place = f"{CONFIG}: environment.mcp_servers: {each.name}"
-        if each.transport != "streamable-http":
+        if each.transport not in ("http", "streamable-http"):
             yield f"{place} has transport {each.transport!r}; only streamable-http is supported"
         elif each.headers:
             yield f"{place} has headers, which are not supported"
@@ -561,8 +647,8 @@ def _unsupported(place: str, table: EnvironmentTable) -> Iterator[str]:
         yield f"{CONFIG}: {place}.skills_dir: skills of a task are not supported"
     if table.memory is not None and table.total_memory_mb is None:
         yield f"{CONFIG}: {place}.memory is {table.memory!r}; write memory_mb with a number"
-    if table.network not in ("public", "no-network"):
-        yield f"{CONFIG}: {place}.network_mode is {table.network!r}; only public and no-network are supported"
+    if table.network not in NETWORKS:
+        yield f"{CONFIG}: {place}.network_mode is {table.network!r}; {_ONLY_NETWORKS}"
 
 
 def missing_variables(variables: Mapping[str, str]) -> list[str]:

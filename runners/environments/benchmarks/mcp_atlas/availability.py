@@ -110,9 +110,9 @@ def _needed(row: Row, known: Needs | None, servers: ServerCatalog) -> tuple[str,
     """Return the servers that a task uses, from the bundled table, the row's own column, or its trajectory."""
     if known:
         return known.servers
-    if row.required_servers is not None:
+    if row.required_servers:
         return row.required_servers
-    if row.trajectory is None:
+    if not row.trajectory:  # a row without calls does not say that the task needs none
         return None
     names = [servers.split(call.name) for call in row.trajectory]
     return tuple(dict.fromkeys(split[0] for split in names if split))

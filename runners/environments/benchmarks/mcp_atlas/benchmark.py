@@ -129,6 +129,15 @@ class McpAtlasBenchmark(Benchmark):
         """Return the tasks of all rows, including those that cannot run here, in the order of the rows."""
         return [self._task(row) for row in self._rows.values()]
 
+    def needed_tools(self, task_id: str) -> frozenset[str]:
+        """Return the enabled tools of the needed servers that the reference calls, or all if it is not known."""
+        row, needed = self._rows[task_id], self.availability[task_id].needed
+        if needed is None:
+            return frozenset(row.enabled_tools)
+        used = {call.name for call in row.trajectory or ()}
+        split = {name: self._place.catalog.split(name) for name in used.intersection(row.enabled_tools)}
+        return frozenset(name for name, parts in split.items() if parts and parts[0] in needed)
+
     def left_out(self) -> Sequence[str]:
         return [task_id for task_id, found in self.availability.items() if not found.is_runnable]
 

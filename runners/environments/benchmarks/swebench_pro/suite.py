@@ -87,6 +87,7 @@ class Tester:
             await self._must(before, "does not get the files of its tests")
         await self._machine.put("/", {f"{_FOLDER}/{RUN_SCRIPT}": self._scripts.run_script})
         ran = await self._shell(suite_command(self._instance), self._timeout_s)
+        await self._machine.end_all()
         logs = await self._logs()
         if ran.is_timeout:
             raise self._error(f"the run script was stopped after {self._timeout_s:.0f} s", "suite_timeout")
@@ -122,6 +123,7 @@ class Tester:
         folder = f"/{_FOLDER}"
         command = f"rm -rf {folder}/output.json; python {folder}/{PARSER} {folder}/stdout.log {folder}/stderr.log "
         ended = await self._shell(command + f"{folder}/output.json", _PARSER_S)
+        await self._machine.end_all()
         if ended.is_timeout:
             raise self._error(f"the parser was stopped after {_PARSER_S:.0f} s", "parser_timeout")
         if ended.exit_code != 0:

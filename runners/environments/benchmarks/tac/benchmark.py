@@ -109,7 +109,10 @@ class TacBenchmark(Benchmark):
         return None
 
     def left_out(self) -> Sequence[str]:
-        return [task_id for task_id in self._published if self.why_not(task_id) is not None]
+        """Return the tasks that cannot run here, without those that ``only_with`` chooses to leave out."""
+        only = self._options.only_with
+        chosen = [name for name, each in self._published.items() if only is None or set(each.services) == set(only)]
+        return [task_id for task_id in chosen if self.why_not(task_id) is not None]
 
     def remarks(self) -> Sequence[str]:
         """Return remarks on a missing browser and on guessed memory limits."""

@@ -38,6 +38,16 @@ _STILL_HEALTHY_S = 15.0
 _SAID_CHARACTERS = 800
 _STARVED = ("out_of_memory", "out_of_processes", "exec_failed", "sandbox_out_of_memory")
 _NO_NETWORK = "There is no input and no network."
+_RUNNING = (
+    "ds-janusgraph-exercise",
+    "sde-copilot-arena-server-easy-add-suffix",
+    "sde-copilot-arena-server-new-endpoint",
+    "sde-copilot-arena-server-setup",
+    "sde-debug-crashed-server",
+    "sde-run-janusgraph",
+    "sde-run-rising-wave-locally",
+)
+"""The published tasks whose evaluators ask a server on localhost, which the agent had to start."""
 TOOLS = tuple(
     msgspec.structs.replace(
         tool,
@@ -119,11 +129,12 @@ class TacEnvironment(Environment):
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
         """Put the evaluator back, run it on the trajectory, and read the file that it writes.
 
-        What the agent left running stays, as in the original: it may be what the task asks for. If most of a limit is
-        taken by it, an evaluator that meets the limit and ends well is believed, and one that does not is the agent's
-        doing.
+        What the agent left running is ended, unless the evaluator looks for it. If most of a limit is then taken by it,
+        an evaluator that meets the limit and ends well is believed, and one that does not is the agent's doing.
         """
         await self._check_company()
+        if self._task.task_id not in _RUNNING:
+            await self._sandbox.machine.end_all()
         left = await self._left_running()
         trajectory = trajectory_of(self._prompt, self._calls, final_answer)
         try:
@@ -194,6 +205,8 @@ class TacEnvironment(Environment):
         looked = await machine.run(
             ["/bin/sh", "-c", free_space_command("/", self._options.work_dir)], timeout_s=_STEP_S, user="0"
         )
+        if self._task.task_id not in _RUNNING:
+            await machine.end_all()
         said = (result.stdout + result.stderr).decode(errors="replace")
         if is_full(said, looked.stdout.decode(), quoted=trajectory.decode()):
             raise GraderError(f"the disk was full while the evaluator ran; {last_words(result)}", kind="disk_full")

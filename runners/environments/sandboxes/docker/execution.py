@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aiodocker.containers import DockerContainer
     from aiodocker.execs import Exec
 
-_END_ALL = ("/bin/sh", "-c", "kill -9 -1")
+_END_ALL = ("/bin/sh", "-c", "for each in 1 2 3 4 5 6 7 8 9; do kill -9 -1 2> /dev/null || break; done; exit 0")
 _MARK = "LHAW_RECORD_PROGRAM"
 _END_MARKED = (
     "/bin/sh",
@@ -145,6 +145,11 @@ def _unless(stop: anyio.Event | None, work: Callable[[], Awaitable[int]]) -> Cal
         return done
 
     return stopped_or_done
+
+
+async def end_all(container: "DockerContainer") -> None:
+    """End every process of a container but the main one, as often as new ones have been forked."""
+    await execute(container, ContainerProgram(argv=_END_ALL, timeout_s=_END_S, user="0", work_dir="/"))
 
 
 async def check_end(container: "DockerContainer") -> None:

@@ -16,7 +16,13 @@ from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage, limited, read_only_mounts
 from lhaw_record.runners.environments.sandboxes.docker.containers import connect_network
 from lhaw_record.runners.environments.sandboxes.docker.engine import asked
-from lhaw_record.runners.environments.sandboxes.docker.execution import ContainerProgram, ExecResult, check_end, execute
+from lhaw_record.runners.environments.sandboxes.docker.execution import (
+    ContainerProgram,
+    ExecResult,
+    check_end,
+    end_all,
+    execute,
+)
 from lhaw_record.runners.environments.sandboxes.docker.files import (
     FileLimits,
     packed,
@@ -134,6 +140,10 @@ class DockerMachine:
             if result.exit_code != 0 or error.kind not in _NO_LOOK:
                 raise
         return with_limits_met(result, before, self._stopped)
+
+    async def end_all(self) -> None:
+        """End every process but the main one, so that nothing left behind can write what is read next."""
+        await end_all(self._container)
 
     async def put(self, folder: str, files: Mapping[str, bytes], *, executable: frozenset[str] = frozenset()) -> None:
         """Write files, owned by root, below an existing folder of the container."""

@@ -26,8 +26,19 @@ class Survivors:
     def count(self) -> int:
         """Return the number of processes, or 0 if counting would require listing all processes of the host."""
         if self._is_init or self._members_path:
-            return len(self._members())
+            return len(self.members())
         return 0
+
+    def left_by(self, program: int, own: "list[int]") -> tuple[int, int]:
+        """Return how many processes but our own are left of a program, and how many of them left its session."""
+        self.reap()
+        sessions = []
+        for process_id in set(self.members()).difference(own):
+            try:
+                sessions.append(os.getsid(process_id))
+            except ProcessLookupError:
+                continue
+        return len(sessions), len(sessions) - sessions.count(program)
 
     def reap(self) -> None:
         """Reap every ended child, own or adopted, and remember its exit status."""
@@ -46,19 +57,20 @@ class Survivors:
         while time.monotonic() < deadline:
             self._kill_once()
             self.reap()
-            if not self._members():
+            if not self.members():
                 return
             time.sleep(0.001)
 
     def _kill_once(self) -> None:
         # For process 1 of a namespace, -1 means all others at once, so a fork cannot escape.
-        for process_id in (-1,) if self._is_init else self._members():
+        for process_id in (-1,) if self._is_init else self.members():
             try:
                 os.kill(process_id, _SIGKILL)
             except (ProcessLookupError, PermissionError):
                 continue
 
-    def _members(self) -> list[int]:
+    def members(self) -> "list[int]":
+        """Return the processes of the sandbox but this one."""
         if self._is_init:
             found = [int(name) for name in os.listdir("/proc") if name.isdigit()]
         elif self._members_path:

@@ -24,6 +24,7 @@ def run_program(
     environment = dict(zip(words[:names:2], words[1:names:2]))  # noqa: B905  Python 3.9 in an image lacks strict
     if config["listener_socket"]:
         start_forwarder(config["listener_socket"])
+    own = survivors.members()
     try:
         program = RunningProgram(words[names:], environment, stdin, config["output_bytes"])
     except OSError:
@@ -31,13 +32,12 @@ def run_program(
         raise
     program.watch(*descriptors, float(seconds), survivors)
     status = survivors.statuses.get(program.process_id)
-    if status is None:
-        survivors.end_all()
-    program.close()
+    left = (0, 0) if status is None else survivors.left_by(program.process_id, own)
     survivors.end_all()
+    program.close()
     survivors.statuses.clear()
     exit_code = b"" if status is None else b"%d" % (status if status >= 0 else 128 - status)
-    return (b"ended", exit_code, *program.outputs[0].fields(), *program.outputs[1].fields())
+    return (b"ended", exit_code, b"%d %d" % left, *program.outputs[0].fields(), *program.outputs[1].fields())
 
 
 class RunningProgram:

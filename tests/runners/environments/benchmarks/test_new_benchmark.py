@@ -12,7 +12,7 @@ import pytest
 from lhaw_record.command_line import main
 from lhaw_record.recorder.events.values import Checkpoint, ExpectedQuestions
 from lhaw_record.recorder.processes import allow_pandas, refuse_pandas
-from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks import known_benchmarks, open_benchmark
 from lhaw_record.runners.environments.benchmarks.contract import problems_of
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
@@ -24,6 +24,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     ToolDefinition,
     ToolResult,
 )
+from lhaw_record.runners.environments.benchmarks.refusals import refuse_lack
 from lhaw_record.runners.environments.grading.grade import failed_grade
 from lhaw_record.runners.experiment.tables import GraderSpec
 from tests.support.toy_plan import ListedBenchmark
@@ -187,6 +188,16 @@ class BareBenchmark(Benchmark):
 async def test_what_is_optional_has_defaults():
     """A benchmark that defines only what it must keeps the contract."""
     assert await problems_of(BareBenchmark()) == []
+
+
+async def test_an_environment_without_what_its_task_needs_never_opens(monkeypatch):
+    """The contract names each tool that is lacking, and no trial begins."""
+    needed = frozenset({"telephone", *(tool.name for tool in BareEnvironment.tools)})
+    monkeypatch.setattr(BareBenchmark, "needed_tools", lambda *_: needed)
+    assert await problems_of(BareBenchmark()) == ["task t0: it needs the tool telephone, which its environment lacks"]
+    with pytest.raises(SandboxBoundaryError, match="t0 needs 1 tools that its environment lacks") as raised:
+        refuse_lack(BareBenchmark(), BareBenchmark().tasks()[0], BareEnvironment())
+    assert (raised.value.kind, raised.value.is_retry_owed) == ("lacks_tools", False)
 
 
 async def test_what_does_not_inherit_is_named(monkeypatch):

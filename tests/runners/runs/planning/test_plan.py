@@ -10,7 +10,7 @@ from lhaw_record.runners.base.conversation.injection import injection_action, or
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.prompts import InjectionTemplates, Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, BudgetSpec, LimitsSpec
-from lhaw_record.runners.runs.planning.plan import make_plan, settle_budget
+from lhaw_record.runners.runs.planning.plan import make_plan, refuse_left_out, settle_budget
 from tests.support.toy_plan import ListedBenchmark, experiment
 
 
@@ -116,6 +116,44 @@ def test_unknown_tasks_and_variants_are_named():
     """The key and some that are there stand in the message."""
     with pytest.raises(ExperimentError, match=r"key 'benchmark.variants': 'nope' is not there; there are: t0/v0"):
         plan_of(experiment(benchmark=BenchmarkSpec(name="toy", variants=("nope",))))
+
+
+class Partial(ListedBenchmark):
+    """One that cannot run a task here, and has no variant of another."""
+
+    def left_out(self):
+        """One task."""
+        return ["t9"]
+
+    def why_not(self, task_id):
+        """The reason."""
+        return "no engine"
+
+    def variants(self):
+        """All but those of the first task."""
+        return [each for each in super().variants() if each.task_id != "t0"]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "chosen", "said"),
+    [
+        (Partial(), {}, "t9: no engine; t0: it has no variant"),
+        (ListedBenchmark(variants_each=0), {}, "2 tasks would be left out .*t0: it has no variant; t1"),
+        (Partial(), {"tasks": ("t1",)}, None),
+        (Partial(), {"variants": ("t1/v0",)}, None),
+        (Partial(), {"allow_left_out": True}, None),
+        (ListedBenchmark(), {}, None),
+    ],
+)
+def test_a_task_is_left_out_only_if_the_file_allows_it(benchmark, chosen, said):
+    """Because it cannot run, or because no variant of it can be planned; what the file chooses is its choice."""
+    described = experiment(benchmark=BenchmarkSpec(name="toy", **chosen))
+    plan = plan_of(described, benchmark)
+    if said is None:
+        refuse_left_out(plan, described, benchmark)
+    else:
+        with pytest.raises(ExperimentError, match=said):
+            refuse_left_out(plan, described, benchmark)
 
 
 def test_naming_variants_chooses_their_tasks():

@@ -7,7 +7,7 @@ import pytest
 from lhaw_record.recorder.events.values import ExpectedQuestions
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, environment_variants
-from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems
+from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems, answer_remarks
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
@@ -78,7 +78,7 @@ def test_what_is_not_removed_is_not_given():
 def test_the_variants_of_desk_have_clean_answers(variant):
     """Their questions would be found in other words too, and their values can be said as they stand."""
     task = next(each for each in DESK.tasks() if each.task_id == variant.task_id)
-    assert list(answer_problems(variant, task)) == []
+    assert [*answer_problems(variant, task), *answer_remarks(variant)] == []
 
 
 def test_a_value_that_can_be_said_is_not_complained_of():

@@ -75,11 +75,11 @@ def test_services_are_those_of_the_file_and_ask_this_machine_for_nothing(tmp_pat
 
 WEB = "services: {web: {image: x, %s}}\n"
 REFUSED = [
-    (WEB % "ports: ['80:80']", "services.web.ports is not supported"),
-    (WEB % "privileged: true", "services.web.privileged is not supported"),
-    (WEB % "healthcheck: {tests: x}", "services.web.healthcheck.tests is not supported"),
-    (WEB % "deploy: {replicas: 2}", "services.web.deploy.replicas is not supported"),
-    (WEB % "env_file: .env", "services.web.env_file is not supported"),
+    (WEB % "ports: ['80:80']", "unknown key 'services.web.ports'"),
+    (WEB % "privileged: true", "unknown key 'services.web.privileged'"),
+    (WEB % "healthcheck: {tests: x}", "unknown key 'services.web.healthcheck.tests'"),
+    (WEB % "deploy: {replicas: 2}", "unknown key 'services.web.deploy.replicas'"),
+    (WEB % "env_file: .env", "unknown key 'services.web.env_file'"),
     (WEB % "environment: [HOME]", "services.web.environment asks for HOME of this machine"),
     (WEB % "environment: {HOME: }", "services.web.environment asks for HOME of this machine"),
     (WEB % "environment: {A: '${HOME}'}", "services.web.environment.A asks for HOME; set it"),
@@ -90,12 +90,15 @@ REFUSED = [
     (WEB % "volumes: ['../../none:/e:ro']", "there is no"),
     (WEB % "volumes: ['some:/e']", "the volume 'some' is not declared"),
     (WEB % "volumes: ['./a:/e:delegated']", "its flags can be ro or rw"),
-    (WEB % "volumes: [{type: tmpfs, target: /e}]", "type 'tmpfs' of /e"),
-    (WEB % "pull_policy: always", "services.web.pull_policy is 'always'"),
+    (WEB % "volumes: [{type: tmpfs, target: /e}]", "'services.web.volumes[0].type': \"tmpfs\" is not a choice"),
+    (WEB % "pull_policy: always", "'services.web.pull_policy': \"always\" is not a choice"),
     (WEB % "depends_on: [web]", "web wait for each other"),
     (WEB % "depends_on: [main]", "names main, which starts last"),
     (WEB % "depends_on: [db]", "names 'db', which is not there"),
-    (WEB % "depends_on: {main: {condition: service_ready}}", "depends_on.main.condition is 'service_ready'"),
+    (
+        WEB % "depends_on: {main: {condition: service_ready}}",
+        'depends_on.main.condition\': "service_ready" is not a choice',
+    ),
     (WEB % "mem_limit: lots", "write a size such as 512m"),
     (WEB % "healthcheck: {test: x, interval: 5}", "write a time such as 10s"),
     (WEB % "healthcheck: {test: [x]}", "must begin with CMD"),
@@ -106,11 +109,11 @@ REFUSED = [
     ("services: {main: {mem_limit: 1g}}\n", "write environment.memory_mb into task.toml"),
     ("services: {main: {build: .}}\n", "there is no"),
     ("services: {main: {image: '${MAIN_IMAGE_NAME}'}}\n", "environment.docker_image names another image"),
-    ("services: {}\nnetworks: {a: {}}\n", "networks is not supported"),
-    ("services: {}\nvolumes: {a: {external: true}}\n", "volumes.a.external is not supported"),
+    ("services: {}\nnetworks: {a: {}}\n", "unknown key 'networks'"),
+    ("services: {}\nvolumes: {a: {external: true}}\n", "unknown key 'volumes.a.external'"),
     ("services: [\n", "not readable YAML"),
     ("services: !reset {}\n", "not readable YAML"),
-    ("- services\n", "the file must be a table"),
+    ("- services\n", "another kind than its key needs"),
 ]
 
 

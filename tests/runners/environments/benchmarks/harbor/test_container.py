@@ -53,7 +53,7 @@ FAILING = [
     ((b"0", FREE, TESTS), {"exit_code": None, "is_timeout": True}, "verifier_timeout"),
     ((b"0", FREE, TESTS), {"is_out_of_memory": True}, "out_of_memory"),
     ((b"0", FREE, TESTS), {"is_out_of_processes": True}, "out_of_processes"),
-    ((b"1", FREE, "rm -rf"), {"exit_code": 1}, "tests_not_prepared"),
+    ((b"1", FREE, "chmod +x"), {"exit_code": 1}, "tests_not_prepared"),
 ]
 
 

@@ -1,5 +1,6 @@
 """Task folders without Docker: which can run, and what their agent and their tests find."""
 
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.runners.environments.benchmarks.harbor.folders import write_task
 from tests.support.needs import needs
 
 DOCKERFILE = "FROM debian\n# the guests\nWORKDIR /srv\nCOPY guests.csv lists/ ./\n"
+SOLUTION = "echo hello > hello.txt\n"
 FILES = {"environment__guests.csv": "Ada\n", "environment__lists__old.csv": "Zoe\n"}
 
 
@@ -67,16 +69,18 @@ def test_a_task_that_needs_its_image_is_left_out_by_name(tmp_path, dockerfile, c
 
 
 @pytest.fixture
-async def opened(tmp_path, monkeypatch):
+def opened(tmp_path, monkeypatch):
     """Return how to open the environment of a task that has these tests, in a sandbox of namespaces."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    settings = EnvironmentSettings(sandbox=await provider("namespaces"), limits=SandboxLimits())
 
-    def open_task(test, config="", **more):
-        folder_with(tmp_path / "tasks" / "hello", config=config, test=test)
+    @asynccontextmanager
+    async def open_task(test, config="", solution=SOLUTION, sandbox="namespaces", **more):
+        settings = EnvironmentSettings(sandbox=await provider(sandbox), limits=SandboxLimits())
+        folder_with(tmp_path / "tasks" / "hello", config=config, test=test, solution=solution)
         options = {"folder": "tasks", "without_docker": True, **more}
         benchmark = open_harbor(options, tmp_path, GraderSpec())
-        return benchmark.open(benchmark.tasks()[0], settings)
+        async with benchmark.open(benchmark.tasks()[0], settings) as environment:
+            yield environment
 
     return open_task
 
@@ -196,3 +200,45 @@ async def test_a_program_below_the_work_directory_is_refused_by_name(tmp_path):
     ):
         async with benchmark.open(benchmark.tasks()[0], settings):
             pass
+
+
+FORGE = "while :; do echo 1 > /logs/verifier/reward.txt; done"
+
+
+@needs("namespaces", "bubblewrap")
+@pytest.mark.parametrize("kind", ["namespaces", "bubblewrap"])
+@pytest.mark.parametrize(
+    "left", [f"({FORGE}) &", f"setsid bash -c '{FORGE}' &", f"nohup bash -c '{FORGE}' & disown", "sleep 60 &"]
+)
+async def test_what_outlives_the_tests_earns_no_reward(opened, kind, left):
+    """A work that the tests start leaves a process behind, which writes the reward or could have."""
+    solution = "echo 'echo hello' > /srv/say.sh\n"
+    test = '[ "$(bash /srv/say.sh)" = hello ]; echo $(( $? == 0 )) > /logs/verifier/reward.txt\n'
+    async with opened(test, solution=solution, sandbox=kind) as environment:
+        await bash(environment, solution)
+        assert (await environment.grade("", None)).is_success
+        script = f"{left.replace('&', '> /dev/null 2>&1 &', 1)}\necho hello\n"
+        await environment.call("write_file", {"path": "/srv/say.sh", "content": script})
+        grade = await environment.grade("", None)
+    assert not grade.is_success
+    assert "outlived" in grade.results[0].details
+
+
+@needs("namespaces")
+async def test_what_also_outlives_the_tests_of_the_solution_is_the_tasks(opened):
+    """Tests that leave a server running give the reward that they wrote."""
+    async with opened(f"sleep 60 &\n{HELLO}") as environment:
+        await bash(environment, "echo hello > /srv/hello.txt")
+        assert (await environment.grade("", None)).is_success
+
+
+@needs("namespaces")
+async def test_a_link_that_leads_nowhere_is_copied_as_a_link(opened, tmp_path):
+    """In tests and solution, as Docker copies them."""
+    for part in ("tests", "solution"):
+        folder = tmp_path / "tasks" / "hello" / part
+        folder.mkdir(parents=True)
+        (folder / "away").symlink_to("/nowhere")
+    async with opened(f"[ -L /tests/away ] || exit 1\n{HELLO}") as environment:
+        await bash(environment, "echo hello > /srv/hello.txt")
+        assert (await environment.grade("", None)).is_success

@@ -1,5 +1,7 @@
 """Task folders on a real engine: solved, untouched, with tests that fail in every way, and in images of their own."""
 
+import shlex
+
 import pytest
 
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
@@ -128,6 +130,44 @@ async def test_a_planted_reward_does_not_count(opened):
     plant = "echo 1 > /logs/verifier/reward.txt; echo '{\"reward\": 1}' > /logs/verifier/reward.json"
     with pytest.raises(GraderError, match="neither reward"):
         await graded(opened, plant, options={"gate": False}, test="true\n")
+
+
+FORGE = "while :; do echo 1 > /logs/verifier/reward.txt; done"
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        f"setsid bash -c '{FORGE}' > /dev/null 2>&1 &",
+        f"env -i setsid /bin/bash -c '{FORGE}' > /dev/null 2>&1 & disown",
+        f"(setsid bash -c 'while :; do ({FORGE}) & sleep 0.05; kill $!; done' > /dev/null 2>&1 &)",
+    ],
+)
+@pytest.mark.parametrize("place", ["the agent", "its work"])
+async def test_a_process_left_behind_writes_no_reward(opened, left, place):
+    """What the agent left running is ended before the tests, and what its work left in them earns nothing."""
+    grade, _ = await graded(
+        opened,
+        left if place == "the agent" else f"echo {shlex.quote(left)} > say.sh",
+        "rm -rf /tests /logs/verifier; mkdir /tmp/own /tests; ln -s /tmp/own /logs/verifier; echo 'exit 1' > /tests/x",
+        solution="echo echo hello > say.sh\n",
+        test='[ "$(bash say.sh)" = hello ]; r=$?; [ -e /tests/x ] || echo $(( r == 0 )) > /logs/verifier/reward.txt\n',
+    )
+    assert not grade.is_success
+
+
+SERVE = "cd /tmp; (setsid python3 -m http.server 8123 > /dev/null 2>&1 &)"
+
+
+async def test_what_the_tests_need_stays_as_the_solution_shows(opened):
+    """A task whose solution starts a server has it in its tests, after an agent too."""
+    ask = "import time, urllib.request as r; time.sleep(1); r.urlopen('http://127.0.0.1:8123')"
+    test = f'python3 -c "{ask}"; echo $(( $? == 0 )) > /logs/verifier/reward.txt\n'
+    assert (await graded(opened, SERVE, test=test, solution=f"{SERVE}\n"))[0].is_success
+    grade, _ = await graded(opened, SERVE, options={"gate": False, "keep_processes": True}, test=test)
+    assert grade.is_success
+    grade, _ = await graded(opened, SERVE, options={"gate": False}, test=test)
+    assert not grade.is_success
 
 
 async def test_a_task_whose_solution_does_not_pass_here_is_unfit(opened):

@@ -27,8 +27,8 @@ def solved(monkeypatch):
     """Return the rewards that the solution gets, one for each time that it runs."""
     rewards = []
 
-    async def verdict(setup, solves):
-        assert solves
+    async def verdict(setup, words, keeps):
+        assert (words, keeps) == ({}, False)
         return reward(rewards.pop(0))
 
     monkeypatch.setattr(oracle, "_verdict", verdict)

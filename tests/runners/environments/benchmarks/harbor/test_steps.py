@@ -362,4 +362,4 @@ async def test_separate_tests_of_a_step_see_its_artifacts_alone(tmp_path):
     options = {"folder": "tasks", "network": "none", "build_network": "none"}
     settings = EnvironmentSettings(sandbox=make_provider(), limits=SandboxLimits(memory_mb=128))
     oracle = await open_harbor(options, tmp_path, GraderSpec()).oracle("task", settings)
-    assert (await oracle.verdict(True)).rewards == {"one/kept": 1.0, "one/left": 0.0, "two": 1.0}
+    assert (await oracle.verdict({}, False)).rewards == {"one/kept": 1.0, "one/left": 0.0, "two": 1.0}

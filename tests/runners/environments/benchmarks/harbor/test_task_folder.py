@@ -4,7 +4,7 @@ import pytest
 
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.harbor import open_harbor, read_task, task_of
-from lhaw_record.runners.environments.benchmarks.harbor.task_folder import refusal, resolved
+from lhaw_record.runners.environments.benchmarks.harbor.task_folder import copied, refusal, resolved
 from lhaw_record.runners.experiment.tables import GraderSpec
 from tests.runners.environments.benchmarks.harbor.folders import CONFIG, write_task
 from tests.support.needs import PUBLISHED, needs
@@ -23,7 +23,11 @@ REFUSED = [
     ({"config": f'artifacts = [{{source = "/x", service = "db"}}]\n{CONFIG}'}, "'db'"),
     ({"config": ""}, "neither environment/Dockerfile nor environment.docker_image"),
     ({"test": None}, "no tests/test.sh"),
-    ({"environment__compose.yaml": "services: {}\n"}, "environment/compose.yaml"),
+    (
+        {"config": f'{CONFIG}[verifier]\nenvironment_mode = "separate"\nnetwork_mode = "allowlist"\n'},
+        "verifier.network",
+    ),
+    ({"config": f'{CONFIG}[verifier.environment]\nnetwork_mode = "allowlist"\n'}, "verifier.environment.network_mode"),
     ({"tests__docker-compose.yaml": "services: {}\n"}, "tests/docker-compose.yaml"),
     ({"trajectory.json": "{}"}, "trajectory.json"),
 ]
@@ -31,6 +35,7 @@ BROKEN = [
     ({"config": "[environment\n"}, "task.toml is not TOML"),
     ({"config": '[verifier]\ntimeout_sec = "long"\n'}, "key 'verifier.timeout_sec'"),
     ({"instruction.md": " \n"}, "instruction.md is empty"),
+    ({"task.toml": None, "task.yaml": "instruction: x\n"}, "'harbor task migrate -i "),
     ({"task.toml": None}, "it has instruction.md but no task.toml, which may be empty"),
     ({"checkpoints.toml": '[[checkpoints]]\ncheckpoint_id = "a"\n'}, "label' is missing"),
 ]
@@ -101,14 +106,73 @@ def test_only_secrets_of_the_environment_are_redacted(tmp_path, monkeypatch):
     assert benchmark.secrets() == {"open sesame", "correct horse", random}
 
 
-@pytest.mark.thorough
-def test_a_folder_of_datasets_names_one_of_them(tmp_path):
-    """As HiL-Bench's, in which each folder holds three tasks."""
-    write_task(tmp_path / "sql_0" / "baseline")
+def test_tasks_are_called_as_their_source_calls_them(tmp_path):
+    """By the name under ``[task]``, else by the path in the dataset, as in HiL-Bench, whose folders hold three each."""
+    for number in (0, 1):
+        write_task(tmp_path / f"sql_{number}" / "baseline")
+    write_task(tmp_path / "sql_1" / "tools", config=f'[task]\nname = "sql/with-tools"\n{CONFIG}')
+    (tmp_path / "sql_0" / "baseline" / "tests" / "task.toml").write_text("")
     (tmp_path / "about").mkdir()
     (tmp_path / "about" / "instruction.md").write_text("How to run these.\n")
-    with pytest.raises(ExperimentError, match=r"no folder in it has a task\.toml, but those in .*/sql_0 do; name that"):
+    benchmark = open_harbor({"folder": "."}, tmp_path, GraderSpec())
+    ids = {task.task_id for task in benchmark.tasks()}
+    assert ids == {"sql_0/baseline", "sql_1/baseline", "sql/with-tools"}
+    write_task(tmp_path / "sql_0" / "again", config=f'[task]\nname = "sql/with-tools"\n{CONFIG}')
+    with pytest.raises(ExperimentError, match=r"sql_0/again and \S+sql_1/tools are both the task sql/with-tools"):
         open_harbor({"folder": "."}, tmp_path, GraderSpec())
+
+
+BOM = "\ufeff"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"instruction.md": f"{BOM}# canary\r\n\r\nDo it.\r\nNow.\r\n"},
+        {"instruction.md": "Do it.\rNow.\n", "task.toml": f"{BOM}{CONFIG}"},
+        {"instruction.md": "Do it.\nNow.\n", "environment__docker-compose.yml": "not: [ours"},
+        {"instruction.md": "Do it.\nNow.\n", "environment__compose.yaml": "services: {}\n"},
+        {
+            "instruction.md": "Do it.\nNow.\n",
+            "task.toml": "[environment]\n",
+            "environment__docker-compose.yaml": "services: {main: {image: debian}}\n",
+        },
+        {
+            "instruction.md": "Do it.\nNow.\n",
+            "task.toml": '[[environment.mcp_servers]]\nname = "a"\ntransport = "http"\nurl = "http://web:80/mcp"\n',
+            "environment__docker-compose.yaml": (
+                "services:\n  main: {build: {context: app}, environment: ['TEST_DIR=${TEST_DIR}'],"
+                " deploy: {resources: {limits: {cpus: '${CPUS}', memory: '${MEMORY}'}}}}\n  web: {image: debian}\n"
+            ),
+            "environment__app__Dockerfile": "FROM debian\n",
+        },
+    ],
+)
+def test_what_harbor_takes_is_taken(tmp_path, parts):
+    """Marks of the byte order, line ends, files that it does not read, and images that only compose names."""
+    folder = tmp_path / "task"
+    for name, text in parts.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    write_task(folder, **dict.fromkeys(("instruction.md", *(n for n in parts if n == "task.toml"))))
+    task = read_task(folder)
+    assert (task.prompt, refusal(task)) == ("Do it.\nNow.\n", None)
+
+
+def test_ignored_files_of_tests_and_solution_are_left_behind(tmp_path):
+    """By the rules of git, further down too; Harbor 0.26 keeps the same."""
+    source = tmp_path / "tests"
+    kept = {"test.sh", "data/a.csv", "data/keep.log", "deep/er/x.txt"}
+    for name in (*kept, "a.log", "data/b.log", "cache/x", "deep/er/y.txt"):
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    (source / ".harborignore").write_text("*.log\ncache/\n")
+    (source / "data" / ".harborignore").write_text("!keep.log\n")
+    (source / "deep" / ".harborignore").write_text("er/y.*\n")
+    copied(source, tmp_path / "copy", {})
+    assert {each.relative_to(tmp_path / "copy").as_posix() for each in (tmp_path / "copy").rglob("*.*")} == kept
 
 
 @pytest.mark.thorough

@@ -171,3 +171,17 @@ async def test_usage_is_estimated_and_free():
     assert reply.usage.cost_usd == 0.0
     assert reply.usage.input_tokens >= 100
     assert (reply.finish_reason, reply.served_model) == ("tool_calls", "scripted/replay")
+
+
+async def test_a_call_that_uses_earlier_ones_is_made_again_after_them():
+    """A late message rewrites the script, and runs it; what does not use the script is not repeated."""
+    run = ReferenceCall(name="bash", arguments={"command": "sh solve.sh"}, uses_earlier=True)
+    write = ReferenceCall(name="write_file", arguments={"path": "solve.sh", "content": "go Ghent"})
+    look = ReferenceCall(name="bash", arguments={"command": "ls"})
+    city = ReferenceParameter(name="city", value="in Ghent", written="Ghent", question="Which?", guesses=("Mons",))
+    reference = Reference(task_id="t", origin="published", calls=(look, write, run), parameters=(city,))
+    model = MaskedReplayModel("m", 0, reference, ("in Ghent",))
+    for late in (1, 2, 3):
+        calls, _ = await converse(model, "Go.", interrupt=(late, "It is in Ghent."))
+        assert calls[-2:] == [(write.name, write.arguments), (run.name, run.arguments)]
+        assert len(calls) == {1: 3, 2: 4, 3: 5}[late]

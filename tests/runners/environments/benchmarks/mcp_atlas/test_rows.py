@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.availability import AtlasInstallation, availability
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.benchmark import McpAtlasBenchmark
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import (
     parse_claims,
     parse_names,
@@ -198,3 +200,15 @@ def test_published_rows(real_rows):
     assert all(1 <= len(row.claims) <= 23 for row in rows)
     assert all(catalog().split(tool) for row in rows for tool in row.enabled_tools)
     assert all(call.result for row in rows for call in row.trajectory or ())
+
+
+@pytest.mark.parametrize(
+    "cells", [{"TRAJECTORY": "[]"}, {"TRAJECTORY": ""}, {"REQUIRED_SERVERS": "[]", "TRAJECTORY": "[]"}]
+)
+def test_a_row_without_reference_calls_needs_what_it_enables(tmp_path, cells):
+    """It says nothing of what the task needs, so without its servers the task cannot run."""
+    (read,) = read_rows([write_csv(tmp_path / "rows.csv", [row(**cells)])])
+    place = AtlasInstallation(data=tmp_path, servers=tmp_path)
+    found = availability(read, place)
+    assert (found.needed, found.is_runnable) == (None, False)
+    assert McpAtlasBenchmark([read], place).needed_tools(read.task_id) == frozenset(read.enabled_tools)
