@@ -104,9 +104,9 @@ def _ending_of(facts: ProgramFacts) -> EndedBy:
             is_retry_owed=False,
         )
     if facts.reply_count == 0:
+        rules = "" if end.exit_code else " If it has no model, only rules: docs/external-agents.md#a-program-of-rules"
         raise SandboxBoundaryError(
-            f"program {facts.name} {_how(end)} and never got a reply from its model. A program that has no model, "
-            f"only rules, serves them as one (docs/external-agents.md#a-program-of-rules). {_last_words(end)}",
+            f"program {facts.name} {_how(end)} and never got a reply from its model. {_last_words(end)}{rules}",
             kind="program_no_call",
             is_retry_owed=end.exit_code is not None,
         )
