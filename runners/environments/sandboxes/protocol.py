@@ -11,13 +11,19 @@ from lhaw_record.recorder.events.interaction import SandboxLimit
 
 
 class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of one sandbox. Each sandbox lists in ``weak_limits`` which of them it cannot fully enforce."""
+    """Limits of one sandbox. Each sandbox lists in ``weak_limits`` which of them it cannot fully enforce.
+
+    Those with ``tool`` are of the servers whose tools an agent gets.
+    """
 
     memory_mb: int = 1024
     processes: int = 128
     file_mb: int = 4096
     output_bytes: int = 65536
     command_seconds: float = 60.0
+    tool_start_seconds: float = 60.0
+    tool_message_mb: int = 16
+    tool_result_kb: int | None = None
 
 
 READ_BYTES = 256 << 20
