@@ -87,7 +87,9 @@ def test_command(options: argparse.Namespace) -> int:
     spec = load_entry(options.entry, Path())
     if not is_installed(spec):
         install_entry(spec, entry_path(options.entry, Path()), say)
-    prepared = planned_test(options.entry, options.model, options.condition, options.experiment)
+    by_default = ("ask_user", "full") if spec.ask_user == "mcp" else ("full",)
+    conditions = (options.condition,) if options.condition else by_default
+    prepared = planned_test(options.entry, options.model, conditions, options.experiment)
     with scratch_folder() as folder:
         with RunProgress(sys.stderr) as progress:
             summary = anyio.run(run_experiment, prepared, folder / "store", progress.reporter())
@@ -208,8 +210,8 @@ COMMANDS = (
                 help="run one trial of an entry and print all that was seen of it",
                 description=(
                     "Install an entry if it has changed, run one trial of it, and print every model call that the "
-                    "gateway saw and why it was taken for what, the actions that were counted, the program's "
-                    "output (of more than 64 KB a stream, both ends), and the grade. Nothing is kept."
+                    "gateway saw and why it was taken for what, the actions that were counted, whether it asked, the "
+                    "program's output (of more than 64 KB a stream, both ends), and the grade. Nothing is kept."
                 ),
                 example="agents test my-agent.toml",
                 arguments=(
@@ -217,9 +219,8 @@ COMMANDS = (
                     argument("--model", default="scripted/balanced", help="default: %(default)s"),
                     argument(
                         "--condition",
-                        default="full",
                         choices=("full", "underspecified", "ask_user"),
-                        help="default: %(default)s",
+                        help="default: ask_user if the entry can ask and the task has a variant, else full",
                     ),
                     argument(
                         "--experiment",

@@ -90,6 +90,8 @@ def print_test(store: Store, events: Iterable[AnyEvent], out: TextIO) -> bool:
     print_rows(list(_calls(events)), _CALLS, "table", out)
     out.write("\nactions, as they were counted\n")
     print_rows([_action(event) for event in events if isinstance(event, ActionStarted)], _ACTIONS, "table", out)
+    questions = sum(isinstance(event, QuestionAsked) for event in events)
+    out.write(f"\nasked: {f'yes, {questions} times' if questions else 'no'}\n")
     for event in events:
         if isinstance(event, QuestionAsked):
             asked = f"question {event.question_id}, as action {event.action_index}: {event.question}"

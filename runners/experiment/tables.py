@@ -179,7 +179,8 @@ class LimitsSpec(_Table, frozen=True):
     """The limits of one trial.
 
     They are turns, actions (None for no limit), seconds in total and per command, memory in megabytes, processes, and
-    megabytes of a single file.
+    megabytes of a single file. A tool server has ``tool_start_seconds`` to list its tools, and one line of it
+    ``tool_message_mb``; an agent reads ``tool_result_kb`` of a result (None: as much as its benchmark lets it).
     """
 
     max_turns: int = 60
@@ -189,6 +190,9 @@ class LimitsSpec(_Table, frozen=True):
     memory_mb: int = 1024
     processes: int = 128
     file_mb: int = 4096
+    tool_start_seconds: float = 60.0
+    tool_message_mb: int = 16
+    tool_result_kb: int | None = None
 
 
 class BudgetSpec(_Table, frozen=True):

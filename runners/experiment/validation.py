@@ -47,21 +47,22 @@ def experiment_problems(experiment: Experiment) -> Iterator[str]:
     for key, value in (("trials", experiment.trials), ("concurrency", experiment.concurrency)):
         if value < 1:
             yield f"key '{key}': at least 1"
-    if experiment.limits.max_actions is not None and experiment.limits.max_actions < 1:
-        yield "key 'limits.max_actions': at least 1; leave it out for no limit"
     yield from _reasoning_problems(experiment)
     yield from _session_problems(experiment)
     if experiment.seeds is not None and len(experiment.seeds) < experiment.trials:
         yield f"key 'seeds': {experiment.trials} trials need as many seeds, {len(experiment.seeds)} are given"
     yield from _sandbox_problems(experiment.sandbox)
-    yield from _budget_problems(experiment)
+    yield from _limit_problems(experiment)
     if experiment.user_simulator.kind == "llm" and experiment.user_simulator.llm is None:
         yield "key 'user_simulator.llm': the llm simulator needs a model; add [user_simulator.llm] with model = ..."
     if experiment.grader.kind == "judge" and experiment.grader.judge is None:
         yield "key 'grader.judge': a judge needs a model; add [grader.judge] with model = ..."
 
 
-def _budget_problems(experiment: Experiment) -> Iterator[str]:
+def _limit_problems(experiment: Experiment) -> Iterator[str]:
+    for key in ("max_actions", "tool_start_seconds", "tool_message_mb", "tool_result_kb"):
+        if (limit := getattr(experiment.limits, key)) is not None and limit < 1:
+            yield f"key 'limits.{key}': at least 1; leave it out for {'no limit' if 'max' in key else 'the default'}"
     names = list(dict.fromkeys(spec.model for _, spec in experiment.models()))
     for pattern, limit_usd in experiment.budget.models.items():
         if not any(fnmatchcase(name, pattern) for name in names):

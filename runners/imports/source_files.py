@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from lhaw_record.runners.base.text.fields import with_valid_text
 from lhaw_record.runners.imports.foreign_trial import ImportFailed, ParsedFile, SourceFile
 
 _VARIABLE = "LHAW_RECORD_MAX_UNPACKED_MB"
@@ -96,17 +97,6 @@ def _loaded(content: bytes) -> Any:
     """Decode JSON, replacing half a surrogate pair, which is not valid text."""
     value = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_without_repeats)
     return with_valid_text(value) if b"\\ud" in content.lower() else value
-
-
-def with_valid_text(value: Any) -> Any:
-    """Return a JSON value with text that can be encoded as UTF-8."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [with_valid_text(item) for item in value]
-    if isinstance(value, dict):
-        return {with_valid_text(key): with_valid_text(item) for key, item in value.items()}
-    return value
 
 
 def _without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

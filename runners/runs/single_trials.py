@@ -182,20 +182,18 @@ def _base_of(environment: Path) -> Path | None:
     return Path(home).parent if home else None
 
 
-def planned_test(entry: str, model: str, condition: str, file: Path | None) -> PreparedExperiment:
+def planned_test(entry: str, model: str, conditions: Sequence[str], file: Path | None) -> PreparedExperiment:
+    """Plan one trial of an entry, under the first of some conditions that the task has trials of."""
     path = entry_path(entry, Path())
     program = str(path.resolve()) if entry.endswith(".toml") else entry
     agent = AgentSpec(name=load_entry(entry, Path()).name, model=model, program=program)
     described = _DESK if file is None else load_experiment(file)
-    experiment = msgspec.structs.replace(
-        described,
-        name=TEST_EXPERIMENT,
-        agents=(agent,),
-        conditions=(condition,),
-        trials=1,
-        retry=msgspec.structs.replace(described.retry, max_attempts=1),
-    )
-    prepared = prepare_experiment(experiment, file or Path(f"{TEST_EXPERIMENT}.toml"))
-    if not prepared.plan.trials:
-        raise ExperimentError(f"{prepared.path} plans no trial under {condition}; it may need variants")
-    return msgspec.structs.replace(prepared, plan=Plan(trials=prepared.plan.trials[:1]))
+    retry = msgspec.structs.replace(described.retry, max_attempts=1)
+    for condition in conditions:
+        experiment = msgspec.structs.replace(
+            described, name=TEST_EXPERIMENT, agents=(agent,), conditions=(condition,), trials=1, retry=retry
+        )
+        prepared = prepare_experiment(experiment, file or Path(f"{TEST_EXPERIMENT}.toml"))
+        if prepared.plan.trials:
+            return msgspec.structs.replace(prepared, plan=Plan(trials=prepared.plan.trials[:1]))
+    raise ExperimentError(f"{prepared.path} plans no trial under {condition}; it may need variants")

@@ -4,7 +4,7 @@ import pytest
 
 from lhaw_record.runners.agents.programs.installation import AGENTS_VARIABLE
 from tests.cli.program import called
-from tests.runners.agents.programs.rigs import ASKS
+from tests.runners.agents.programs.rigs import ASKS, tiny, toml
 
 pytestmark = pytest.mark.thorough
 ENTRY = """
@@ -46,4 +46,27 @@ def test_an_entry_is_tested_as_it_is_now(tmp_path, monkeypatch):
     assert "the first conversation that offers tools" in mended.stdout
     assert "--- stderr.txt\nsaid\n" in mended.stdout
     assert "ended by submitted" in mended.stdout
+    assert "asked: no" in mended.stdout
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["agents"]
+
+
+def test_asking_is_tested_by_default(tmp_path):
+    """An entry that says it can ask is tried under ask_user: whether it asked, and that it was never offered a way."""
+    asks = called("agents", "test", _tiny(tmp_path, 'asking = {command = ["--mcp-config", "{mcp_config}"]}'))
+    assert asks.returncode == 0, asks.stdout
+    assert "under ask_user" in asks.stdout
+    assert "\nasked: yes, " in asks.stdout
+    mute = called("agents", "test", _tiny(tmp_path, ""))
+    assert mute.returncode == 1
+    assert "\nasked: no\n" in mute.stdout
+    assert "failed at sandbox (asking_not_offered)" in mute.stdout
+    assert "under full" in called("agents", "test", _tiny(tmp_path, ""), "--condition", "full").stdout
+
+
+def _tiny(folder, more):
+    program = tiny("chat")
+    command = [word for word in program["command"] if word not in ("--mcp-config", "{mcp_config}")]
+    lines = {**program, "command": command}
+    path = folder / "tiny.toml"
+    path.write_text("".join(f"{key} = {toml(value)}\n" for key, value in lines.items()) + more)
+    return str(path)

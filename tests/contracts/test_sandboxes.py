@@ -19,6 +19,7 @@ from lhaw_record.runners.environments.sandboxes.kinds import install_command, is
 from lhaw_record.runners.environments.sandboxes.local import providers
 from lhaw_record.runners.environments.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
 from lhaw_record.runners.environments.sandboxes.local.cgroups import available_hierarchies, find_hierarchies
+from lhaw_record.runners.environments.sandboxes.local.layout import CERTIFICATES
 from lhaw_record.runners.environments.sandboxes.local.providers import NamespaceSandboxProvider, ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import CommandResult, Sandbox, SandboxLimits
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
@@ -674,6 +675,15 @@ class IsolatedHereContract(IsolatedContract):
             for folder in (Path.home(), Path("/home"), Path("/tmp"), Path("/var"), Path("/mnt")):
                 command = f"find '{folder}' -type f ! -path '{home.base_prefix}/*' 2>/dev/null"
                 assert (await sandbox.run_bash(command)).output == ""
+
+    async def test_certificates_are_there_and_private_keys_are_not(self):
+        """A program verifies TLS with the authorities of this machine: each readable file of theirs, the same."""
+        async with self.opened() as sandbox:
+            for folder in filter(os.path.exists, CERTIFICATES):
+                command = f"find -L {folder} -type f -exec sha256sum {{}} + 2>/dev/null | sort | sha256sum"
+                here = (await anyio.run_process(command)).stdout.decode()
+                assert (await sandbox.run_bash(command)).output == here
+            assert (await sandbox.run_bash("ls -d /etc/ssl/private /etc/pki/tls/private")).exit_code == 2
 
     async def test_counts_of_kernel_keys_cannot_be_seen(self):
         """How many keys each user of the machine has is nobody's business; Docker shows it."""

@@ -15,7 +15,7 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.agents.programs.entries import found_content
 from lhaw_record.runners.agents.programs.installation import bin_folder
 from lhaw_record.runners.agents.programs.leases import Lease, Leases, Offer
-from lhaw_record.runners.agents.programs.outcome import ProgramFacts, ending_of
+from lhaw_record.runners.agents.programs.outcome import ProgramFacts, asking_not_offered, ending_of
 from lhaw_record.runners.agents.programs.program_server import ProgramServer
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.ending import Ending
@@ -90,7 +90,9 @@ class ExternalAgent:
         self._over = anyio.Event()
         # Hexadecimal, because one in 64 base64 tokens begins with a hyphen, and a program would read it as an option.
         self._key, self._token = secrets.token_hex(32), secrets.token_hex(32)
-        self._session = self.session_of(prompt=self._prompt, on_over=self._over.set)
+        self._ask_user_tool = self.program.ask_user_tool or TOOL_NAME
+        ask_user_tool = self._ask_user_tool if self.asking is not None else None
+        self._session = self.session_of(prompt=self._prompt, ask_user_tool=ask_user_tool, on_over=self._over.set)
         self._tools = OfferedTools(self.toolbox, self._session.executed) if self.toolbox.tools else None
 
     @property
@@ -121,8 +123,7 @@ class ExternalAgent:
                 self.server.gateway.open(self._key, self._session, self._token)
                 stack.callback(self.server.gateway.close, self._key)
                 if self._has_tools:
-                    name = self.program.ask_user_tool or TOOL_NAME
-                    pending = self._session.pending_calls
+                    name, pending = self._ask_user_tool, self._session.pending_calls
                     await self.server.asking.open(self._key, self._token, self.asking, pending, name, self._tools)
                     stack.push_async_exit(self._close_asking)
                 end = await (self._run_program() if self.lease is None else self._run_leased(*self.lease))
@@ -135,6 +136,8 @@ class ExternalAgent:
             reason = ending.ended_by
         except SandboxBoundaryError as error:
             reason = "resource_abuse" if error.is_abuse else reason
+            if error.is_abuse and self._lacks_asking and self._session.reply_count:
+                raise asking_not_offered(self.program.title) from error
             raise
         finally:
             with anyio.CancelScope(shield=True):  # nothing may be recorded after the trial's last event
@@ -313,6 +316,11 @@ class ExternalAgent:
         if failure is not None:
             raise failure
 
+    @property
+    def _lacks_asking(self) -> bool:
+        """Whether there is a user whom neither the model was told how to ask nor the program has asked."""
+        return self.asking is not None and self._session.lacks_asking and not self.asking.was_asked
+
     def _ended_by(self, end: ProgramEnd) -> EndedBy:
         """Return how the agent's part ended. Raises an error if our side or the infrastructure failed."""
         self._raise_our_failure()
@@ -328,6 +336,7 @@ class ExternalAgent:
                 reply_count=session.reply_count - self._replies_before,
                 wire=program.wire,
                 wires=session.wires,
+                lacks_asking=self._lacks_asking,
             )
         )
 

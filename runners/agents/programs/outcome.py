@@ -11,6 +11,7 @@ These are pure functions. The first rule that applies decides:
     none of its calls was ever answered              boundary sandbox; a retry owed if it ended by itself, but
                                                      not with 126 or 127: a shell could not start it
     it never used the wire that its entry names      boundary sandbox, no retry owed: the entry is wrong
+    its model was never offered a way to ask         boundary sandbox, no retry owed, and whatever its ending
     its own time was used up                         time_limit
     its model's last reply was cut or refused        output_limit, refused, context_limit, however the program took it
     it ended with a nonzero exit code                gave_up: it worked, then crashed or reported failure
@@ -45,6 +46,7 @@ class ProgramFacts(msgspec.Struct, frozen=True, kw_only=True):
         reply_count: The number of replies that the program got.
         wire: The wire that the program's entry names, if any.
         wires: The wires on which the program got replies.
+        lacks_asking: Whether the condition has a user to ask, but no request offered the model a way to.
     """
 
     name: str
@@ -56,10 +58,28 @@ class ProgramFacts(msgspec.Struct, frozen=True, kw_only=True):
     reply_count: int
     wire: str | None
     wires: Collection[str]
+    lacks_asking: bool = False
 
 
 def ending_of(facts: ProgramFacts) -> EndedBy:
     """Return how the agent's part of the trial ended."""
+    ended_by = _ending_of(facts)
+    if facts.lacks_asking:
+        raise asking_not_offered(facts.name)
+    return ended_by
+
+
+def asking_not_offered(name: str) -> SandboxBoundaryError:
+    """Return the failure of a program whose model could not ask, so that it says nothing about asking."""
+    return SandboxBoundaryError(
+        f"program {name} never offered its model the tool that asks the user; let [asking] of its entry name the MCP "
+        "server to it, and try: lhaw-record agents test",
+        kind="asking_not_offered",
+        is_retry_owed=False,
+    )
+
+
+def _ending_of(facts: ProgramFacts) -> EndedBy:
     end = facts.end
     if end.start_error is not None:
         raise SandboxBoundaryError(
@@ -84,9 +104,9 @@ def ending_of(facts: ProgramFacts) -> EndedBy:
             is_retry_owed=False,
         )
     if facts.reply_count == 0:
+        rules = "" if end.exit_code else " If it has no model, only rules: docs/external-agents.md#a-program-of-rules"
         raise SandboxBoundaryError(
-            f"program {facts.name} {_how(end)} and never got a reply from its model. A program that has no model, "
-            f"only rules, serves them as one (docs/external-agents.md#a-program-of-rules). {_last_words(end)}",
+            f"program {facts.name} {_how(end)} and never got a reply from its model. {_last_words(end)}{rules}",
             kind="program_no_call",
             is_retry_owed=end.exit_code is not None,
         )

@@ -49,6 +49,17 @@ def shallow_json(raw: bytes, most_levels: int = _LEVELS_OF_BODY) -> bytes:
     return b"".join([*pieces, raw[done:]]) if pieces else raw
 
 
+def with_valid_text(value: Any) -> Any:
+    """Return a JSON value with text that UTF-8 can encode: half a surrogate pair is replaced."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [with_valid_text(item) for item in value]
+    if isinstance(value, dict):
+        return {with_valid_text(key): with_valid_text(item) for key, item in value.items()}
+    return value
+
+
 def as_text(value: Any, name: str) -> str:
     """Return a value that must be a non-empty text."""
     if not isinstance(value, str) or not value.strip():

@@ -1,18 +1,27 @@
-"""A client for MCP servers that exchange JSON lines over standard input and output."""
+"""The door of MCP servers that exchange JSON lines: all that one sends is made whole here, and what is not, is named.
 
+Text is made valid, a tool that no model can have is left out, and a result becomes text: also what is only in
+``structuredContent``, and the address of a link.
+"""
+
+import base64
+import hashlib
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
 
 from lhaw_record.runners.base.conversation.messages import ToolDefinition
 from lhaw_record.runners.base.errors import ToolBoundaryError, ungrouped
+from lhaw_record.runners.base.text.fields import shown, with_valid_text
+from lhaw_record.runners.environments.grading.grade import Artifact
 from lhaw_record.runners.environments.sandboxes.command_output import cut_text
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -23,46 +32,142 @@ if TYPE_CHECKING:
     from lhaw_record.runners.environments.sandboxes.docker.sidecar import LineChannel
 
 MAX_TOOL_PAGES = 100
-_CONNECT_S = 60.0
+MAX_NOISE_BYTES, MAX_NOISE_LINES = 64 << 20, 100_000
+"""Limits on output that is not a message. A server that prints forever would use up the time of every trial."""
 
 
-def parse_line(line: bytes, output_schemas: dict[str, Any]) -> "SessionMessage | None":
-    """Return the JSON-RPC message in one line of standard output, or None if the line is not a message.
+class ServerStreams(Protocol):
+    """The standard streams of a server."""
 
-    Output schemas are taken out of tool lists: agents read the text of a result, and a client that knows a schema
-    rejects servers whose schemas or structured results do not match it.
+    @property
+    def lines(self) -> AsyncIterable[bytes]:
+        """The lines of its standard output, until the output ends."""
+
+    async def write(self, line: bytes) -> None:
+        """Send a line to its standard input."""
+
+    def break_off(self, reason: str, kind: str) -> None:
+        """Read no more from it, for a reason."""
+
+
+def whole_tool(tool: Any) -> dict[str, Any]:
+    """Return what agents get of a listed tool. Raises ValueError, which names the field, if no model can have it."""
+    name, schema = (tool.get("name"), tool.get("inputSchema")) if isinstance(tool, dict) else ("", None)
+    if not name or not isinstance(name, str):
+        raise ValueError(f"name is {shown(name)}, expected a text")
+    if not isinstance(schema, dict):
+        raise ValueError(f"inputSchema is {shown(schema)}, expected an object")  # noqa: TRY004  the caller's one kind
+    for key, kind, is_kind in (
+        ("type", "'object'", schema.get("type", "object") == "object"),
+        ("properties", "an object", isinstance(schema.get("properties", {}), dict)),
+        ("required", "a list", isinstance(schema.get("required", []), list)),
+    ):
+        if not is_kind:
+            raise ValueError(f"inputSchema.{key} is {shown(schema[key])}, expected {kind}")
+    notes, said = tool.get("annotations"), tool.get("description")
+    return {
+        "name": name,
+        "inputSchema": {"type": "object", **schema},
+        **({"description": said} if isinstance(said, str) else {}),
+        **({"annotations": {"readOnlyHint": True}} if isinstance(notes, dict) and notes.get("readOnlyHint") else {}),
+    }
+
+
+class ToolListing:
+    """What servers list besides tools that models can have.
+
+    Attributes:
+        output_schemas: What tools state about the form of their results, by the tools' names.
+        refused: Why no model can have a tool, by name.
     """
-    from mcp.shared.message import SessionMessage
-    from mcp_types import jsonrpc_message_adapter
 
+    def __init__(self) -> None:
+        self.output_schemas: dict[str, Any] = {}
+        self.refused: dict[str, str] = {}
+
+    def of(self, tools: Iterable[Any]) -> Iterator[dict[str, Any]]:
+        """Yield the tools that models can have.
+
+        Output schemas are taken out: agents read the text of a result, and a client that knows a schema rejects servers
+        whose schemas or structured results do not match it.
+        """
+        for tool in tools:
+            try:
+                whole = whole_tool(tool)
+            except ValueError as error:
+                self.refused[str(tool.get("name") if isinstance(tool, dict) else tool)] = str(error)
+                continue
+            if schema := tool.get("outputSchema"):
+                self.output_schemas[whole["name"]] = schema
+            yield whole
+
+
+def whole_result(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool result with all that an agent can be shown as text parts of its content."""
+    structured = result.get("structuredContent")
+    content = result.get("content", [] if structured is not None else None)
+    if not isinstance(content, list):
+        return result
+    parts = [_as_text(part) if isinstance(part, dict) else part for part in content]
+    if structured is not None and not _says([part["text"] for part in parts if _is_text(part)], structured):
+        parts.append({"type": "text", "text": json.dumps(structured, ensure_ascii=False)})
+    return {**{key: value for key, value in result.items() if key != "structuredContent"}, "content": parts}
+
+
+def _as_text(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a link or a resource of text as a part of text, with its address, and other parts as they are."""
+    inner = part.get("resource")
+    if part.get("type") == "resource_link":
+        words = [f"{part.get(key)}" for key in ("title", "name", "uri", "description") if part.get(key)]
+        return {"type": "text", "text": f"[resource_link {' | '.join(words)}]"}
+    if part.get("type") == "resource" and isinstance(inner, dict) and isinstance(inner.get("text"), str):
+        return {"type": "text", "text": f"[resource {inner.get('uri')}]\n{inner['text']}"}
+    return part
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+
+
+def _says(texts: Sequence[str], structured: Any) -> bool:
+    """Return whether texts hold a structured result, whole or as servers wrap a single value (``result``)."""
+    is_wrapped = isinstance(structured, dict) and set(structured) == {"result"}
+    values = [_value(text) for text in texts]
+    forms = [structured, *(structured.values() if is_wrapped else ())]
+    return any(form in (*values, *texts, values, texts) for form in forms)
+
+
+def _value(text: str) -> Any:
     try:
-        raw = json.loads(line)
-        if not isinstance(raw, dict):
-            return None
-        result = raw.get("result")
-        tools = result.get("tools") if isinstance(result, dict) else None
-        for tool in tools if isinstance(tools, list) else ():
-            if isinstance(tool, dict) and (schema := tool.pop("outputSchema", None)):
-                output_schemas[str(tool.get("name"))] = schema
-        return SessionMessage(jsonrpc_message_adapter.validate_python(raw, by_name=False))
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return None
+        return text
 
 
-def result_text(result: "CallToolResult") -> str:
-    """Return the text of a tool result as an agent reads it.
+def shown_result(result: "CallToolResult", tool: str) -> tuple[str, tuple[Artifact, ...]]:
+    """Return the text of a whole tool result as an agent reads it, and what it cannot be shown, to be kept.
 
     Text parts are joined by newlines. Other parts are replaced by a note that names their type.
     """
-    parts = []
+    texts, unshown = [], []
     for part in result.content:
         if part.type == "text":
-            parts.append(part.text)
-        elif part.type == "resource" and hasattr(part.resource, "text"):
-            parts.append(part.resource.text)
-        else:
-            parts.append(f"[{part.type} content, not shown]")
-    return "\n".join(parts)
+            texts.append(part.text)
+            continue
+        inner = part.resource if part.type == "resource" else part
+        kind = getattr(inner, "mime_type", None) or "application/octet-stream"
+        content = _bytes_of(str(getattr(inner, "blob", None) or getattr(inner, "data", "")))
+        texts.append(f"[{part.type} content, not shown: {kind}, {len(content):,} bytes]")
+        name = f"{tool}-{hashlib.sha256(content).hexdigest()[:12]}.{kind.rpartition('/')[2]}"
+        unshown.append(Artifact(name=name, role="tool_content", media_type=kind, content=content))
+    return "\n".join(texts), tuple(unshown)
+
+
+def _bytes_of(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except ValueError:
+        return text.encode()
 
 
 async def all_tools(client: "Client") -> "tuple[Tool, ...]":
@@ -91,24 +196,33 @@ def shortened(text: str, most_bytes: int) -> str:
 
 
 @asynccontextmanager
-async def open_client(channel: "LineChannel", server: str) -> "AsyncIterator[tuple[Client, tuple[Tool, ...]]]":
-    """Connect to the server behind a channel, and yield the client with the tools that the server lists."""
+async def open_client(
+    channel: "LineChannel", server: str, limits: SandboxLimits
+) -> "AsyncIterator[tuple[Client, tuple[Tool, ...], dict[str, str]]]":
+    """Connect to the server behind a channel, and yield the client with the tools that the server lists.
+
+    Tools that are left out come with the reason, by their names.
+    """
     from mcp import Client
 
+    seconds, channel.most_line_bytes = limits.tool_start_seconds, limits.tool_message_mb << 20
+    transport = LineTransport(channel)
     with ungrouped(), anyio.CancelScope() as scope:
-        scope.deadline = anyio.current_time() + _CONNECT_S
-        client = Client(LineTransport(channel), mode="legacy")
+        scope.deadline = anyio.current_time() + seconds
+        client = Client(transport, mode="legacy")
         with translated(channel, server):
             await client.__aenter__()
         try:
             with translated(channel, server):
                 tools = await all_tools(client)
             scope.deadline = float("inf")
-            yield client, tools
+            yield client, tools, transport.listing.refused
         finally:
             await client.__aexit__(*sys.exc_info())
     if scope.cancelled_caught:
-        raise ToolBoundaryError(f"{server} did not answer within {_CONNECT_S:g} s", kind="server_timeout")
+        raise ToolBoundaryError(
+            f"{server} did not answer within {seconds:g} s (limits.tool_start_seconds)", kind="server_timeout"
+        )
 
 
 @contextmanager
@@ -119,15 +233,27 @@ def translated(channel: "LineChannel", server: str) -> Iterator[None]:
     except ToolBoundaryError:
         raise
     except Exception as error:
-        reason = channel.end[0] if channel.end else f"{type(error).__name__}: {error}"
+        reason = channel.end[0] if channel.end else f"{type(error).__name__}: {one_line(error)}"
         raise ToolBoundaryError(f"{server} is gone: {reason}", kind="server_gone") from error
 
 
-class LineTransport:
-    """A client transport over a sidecar's lines that skips lines that are not messages."""
+def one_line(error: BaseException) -> str:
+    """Return an error's message in one line: that of a malformed answer names the field in its last ones."""
+    return " ".join(str(error).split())[:600]
 
-    def __init__(self, channel: "LineChannel") -> None:
-        self._channel = channel
+
+class LineTransport:
+    """A client transport over a server's lines: it makes messages whole and skips lines that are none.
+
+    Attributes:
+        listing: What its lists of tools hold besides the tools.
+        noise_lines: The number of lines that are not messages.
+    """
+
+    def __init__(self, streams: ServerStreams) -> None:
+        self.listing = ToolListing()
+        self.noise_lines = 0
+        self._server = streams
         self._group: TaskGroup | None = None
         self._streams: tuple[Any, ...] = ()
 
@@ -154,17 +280,43 @@ class LineTransport:
         return await self._group.__aexit__(kind, error, trace)
 
     async def _read(self, inbox: "MemoryObjectSendStream[Any]") -> None:
+        noise_bytes = 0
         async with inbox:  # closing it fails all pending requests
-            async for line in self._channel.lines:
-                message = parse_line(line, {})
-                if message is None:
-                    continue
-                try:
-                    await inbox.send(message)
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async for line in self._server.lines:
+                message = self._message(line)
+                if message is not None:
+                    try:
+                        await inbox.send(message)
+                    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                        return
+                elif line.strip():
+                    self.noise_lines += 1
+                    noise_bytes += len(line)
+                if noise_bytes > MAX_NOISE_BYTES or self.noise_lines > MAX_NOISE_LINES:
+                    self._server.break_off(f"it printed {self.noise_lines} lines that are not messages", "server_gone")
                     return
+
+    def _message(self, line: bytes) -> "SessionMessage | None":
+        """Return the JSON-RPC message in a line, made whole, or None if the line is not a message."""
+        from mcp.shared.message import SessionMessage
+        from mcp_types import jsonrpc_message_adapter
+
+        try:
+            raw = json.loads(line.decode("utf-8", "replace"))
+            if not isinstance(raw, dict):
+                return None
+            raw = with_valid_text(raw) if b"\\ud" in line.lower() else raw
+            result = raw.get("result")
+            if isinstance(result, dict):
+                tools = result.get("tools")
+                raw["result"] = whole_result(result)
+                if isinstance(tools, list):
+                    raw["result"]["tools"] = list(self.listing.of(tools))
+            return SessionMessage(jsonrpc_message_adapter.validate_python(raw, by_name=False))
+        except (ValueError, RecursionError):
+            return None
 
     async def _write(self, outbox: "MemoryObjectReceiveStream[SessionMessage]") -> None:
         async with outbox:
             async for item in outbox:
-                self._channel.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+                await self._server.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())

@@ -11,13 +11,19 @@ from lhaw_record.recorder.events.interaction import SandboxLimit
 
 
 class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of one sandbox. Each sandbox lists in ``weak_limits`` which of them it cannot fully enforce."""
+    """Limits of one sandbox. Each sandbox lists in ``weak_limits`` which of them it cannot fully enforce.
+
+    Those with ``tool`` are of the servers whose tools an agent gets.
+    """
 
     memory_mb: int = 1024
     processes: int = 128
     file_mb: int = 4096
     output_bytes: int = 65536
     command_seconds: float = 60.0
+    tool_start_seconds: float = 60.0
+    tool_message_mb: int = 16
+    tool_result_kb: int | None = None
 
 
 READ_BYTES = 256 << 20
@@ -74,8 +80,8 @@ class ProgramEnd(msgspec.Struct, frozen=True, kw_only=True):
 
     ``exit_code`` is 128 plus the signal if a signal ended the program, and None if we ended it (told to stop, or timed
     out). ``start_error`` is the system's error message if the program could not start; the other fields then have no
-    meaning. ``left`` is the number of processes that outlived a program that ended by itself, ``detached`` how many of them had
-    left its session; where programs run in a task's own image, neither is counted.
+    meaning. ``left`` is the number of processes that outlived a program that ended by itself, ``detached`` how many of
+    them had left its session; where programs run in a task's own image, neither is counted.
     """
 
     exit_code: int | None

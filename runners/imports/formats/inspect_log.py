@@ -13,9 +13,9 @@ from typing import Any
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message
-from lhaw_record.runners.base.text.fields import as_list, as_number, as_object, optional_count
+from lhaw_record.runners.base.text.fields import as_list, as_number, as_object, optional_count, with_valid_text
 from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile, elapsed_ms
-from lhaw_record.runners.imports.source_files import most_unpacked_bytes, too_large, with_valid_text
+from lhaw_record.runners.imports.source_files import most_unpacked_bytes, too_large
 from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, message_of, turns_of
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")

@@ -101,6 +101,21 @@ def events_of(
     return [*decision.changes.events, *insertion, called], history
 
 
+def offers_asking(request: WireRequest, tool: str, prompt: str) -> bool:
+    """Return whether a request offers the model a way to ask its user.
+
+    That is a tool of this name with any prefix, a tool or system text that speaks of it, as agents whose actions are
+    code describe their tools, or a user turn that names it more often than the trial's prompt does.
+    """
+    definitions = [each.definition for each in request.tools]
+    messages = [turn.message for turn in request.turns]
+    return (
+        any(tool in text for each in definitions for text in (each.name, each.description))
+        or any(tool in each.content for each in messages if each.role == "system")
+        or any(each.content.count(tool) > prompt.count(tool) for each in messages if each.role == "user")
+    )
+
+
 def _parent(state: TrialState, decision: RequestDecision) -> Thread | None:
     """Return the thread that this call's delta is based on: its own, the one it was forked from, or None."""
     if decision.thread.last_call_id is not None:

@@ -36,7 +36,7 @@ from lhaw_record.runners.models.gateway.calls import (
     SessionReply,
     at_least,
 )
-from lhaw_record.runners.models.gateway.decision import decide, events_of
+from lhaw_record.runners.models.gateway.decision import decide, events_of, offers_asking
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal, refusal_of
 from lhaw_record.runners.models.gateway.flags import flags_of
 from lhaw_record.runners.models.gateway.insertion import InjectionState
@@ -55,6 +55,7 @@ class TrialSession:
     Args:
         upstream: The model behind the gateway.
         prompt: The task as given to the agent, used to recognise a restarted conversation.
+        ask_user_tool: The name of the tool that asks the user, if the condition has one.
         injection: The message to inject, if the condition has one.
         rules: The thread declarations of the agent's entry.
         limits: The trial's limits. A request beyond a limit is refused permanently and not recorded as a call.
@@ -70,6 +71,7 @@ class TrialSession:
         recording: Recording,
         upstream: Upstream,
         prompt: str | None = None,
+        ask_user_tool: str | None = None,
         injection: PlannedInjection | None = None,
         rules: ThreadRules | None = None,
         limits: SessionLimits | None = None,
@@ -101,8 +103,11 @@ class TrialSession:
         """The number of replies that have arrived so far, for all threads."""
         self.flags: tuple[TrialFlagged, ...] = ()
         """Flags of doubtful recordings, set once the trial has ended."""
+        self.lacks_asking = ask_user_tool is not None
+        """Whether the condition has a user to ask and no request so far offered the model a way to ask."""
         self.wires: set[str] = set()
         """The names of the wires whose requests got replies."""
+        self._prompt, self._ask_user_tool = prompt or "", ask_user_tool or ""
         self._recording = recording
         self._state = TrialState(prompt, InjectionState(planned=injection) if injection else None, rules)
         self._limits = limits or SessionLimits()
@@ -193,6 +198,7 @@ class TrialSession:
         async with self._lock:
             await self._count_what_is_left()
             self._state.threads.reopen(prompt)
+            self._prompt = prompt
 
     async def _end_requests(self) -> None:
         while self._scopes:
@@ -355,6 +361,7 @@ class TrialSession:
         events, history = events_of(self._state, decision, outgoing, upstream.name)
         await self._recording.append(*events)
         self._state.call_begun(decision, history)
+        self.lacks_asking &= not offers_asking(decision.request, self._ask_user_tool, self._prompt)
         began_ns = self._clock_ns()
         reply_id, relay = f"{decision.call_id}-{began_ns:x}", None
         if outgoing.request.is_streamed:  # possibly only by us: a broken stream's usage is also known

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
+import msgspec
 
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
@@ -105,10 +106,6 @@ class LocalExecutor:
 
 
 def _sandbox_limits(experiment: Experiment) -> SandboxLimits:
-    limits = experiment.limits
-    return SandboxLimits(
-        memory_mb=limits.memory_mb,
-        processes=limits.processes,
-        file_mb=limits.file_mb,
-        command_seconds=limits.command_seconds,
-    )
+    of_trial = ("max_turns", "max_actions", "max_seconds")
+    limits = msgspec.structs.asdict(experiment.limits)
+    return SandboxLimits(**{name: limit for name, limit in limits.items() if name not in of_trial})

@@ -259,9 +259,12 @@ def _check_mcp_tools(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> No
 
 
 def _measured_limits(experiment: Experiment) -> dict[str, float]:
-    """Return the limits that are set. Each can change what an agent achieves."""
-    limits = msgspec.structs.asdict(experiment.limits)
-    return {name: limit for name, limit in limits.items() if limit is not None}
+    """Return the limits that are set and can change what an agent achieves.
+
+    A tool server beyond its own limits makes missing data.
+    """
+    limits, others = msgspec.structs.asdict(experiment.limits), ("tool_start_seconds", "tool_message_mb")
+    return {name: limit for name, limit in limits.items() if limit is not None and name not in others}
 
 
 def _in_run_order(

@@ -48,6 +48,11 @@ class RecordedUser:
         self._question_count = 0
         self._turn = anyio.Lock()
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether a question has arrived."""
+        return self._question_count > 0
+
     async def __call__(self, question: str, context: str, call_id: str | None, action_index: int | None) -> str:
         """Answer one question, and record the question and the answer."""
         try:

@@ -294,7 +294,8 @@ class LivingEnvironment(Environment):
         if self.life.tool_fault:
             process = unconfined([sys.executable, str(FAKE_SERVER), self.life.tool_fault], {}, Path.cwd())
             seconds = 0.2 if self.life.tool_fault == "hangs" else 600.0
-            async with running_servers([ServerPlan(name="s", process=process, call_seconds=seconds)]) as (server,):
+            plan = ServerPlan(name="s", process=process, limits=SandboxLimits(command_seconds=seconds))
+            async with running_servers([plan]) as (server,):
                 return ToolResult(text=(await server.call("echo", {})).text)
         self.life.fail("command")
         self.work_count += 1

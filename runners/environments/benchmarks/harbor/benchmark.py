@@ -318,7 +318,7 @@ class HarborBenchmark(Benchmark):
                 assert isinstance(provider, DockerSandboxProvider)  # their services are refused elsewhere
                 assert isinstance(container.machine, DockerMachine)
                 names, room = [tool.name for tool in TOOLS], provider.room
-                opened = open_servers(setup.servers, images.agent, room, container.machine, names, settings.limits)
+                opened = open_servers(setup.servers, images.agent, room, container.machine, names, settings)
                 servers = await closing.enter_async_context(opened)
             sandbox = None
             if access is not None and isinstance(provider, DockerSandboxProvider):

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import McpServerTable
 from lhaw_record.runners.environments.benchmarks.mcp_lines import (
     definition_of,
     open_client,
-    result_text,
     shortened,
+    shown_result,
     translated,
 )
-from lhaw_record.runners.environments.benchmarks.protocol import ToolResult
+from lhaw_record.runners.environments.benchmarks.protocol import Artifact, EnvironmentSettings, Keep, ToolResult
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
 from lhaw_record.runners.environments.sandboxes.docker.sidecar import RELAY_LIMITS, LineChannel, open_python
@@ -46,7 +47,8 @@ class McpServers:
     Args:
         servers: The servers by name.
         taken: Names that tools of the container have.
-        limits: ``command_seconds`` bounds a call, and ``output_bytes`` what the agent reads of it.
+        limits: ``command_seconds`` bounds a call, ``tool_result_kb`` or ``output_bytes`` what the agent reads of it.
+        keep: Stores what no agent can be shown.
     """
 
     def __init__(
@@ -54,8 +56,9 @@ class McpServers:
         servers: Mapping[str, "_Server"],
         taken: Sequence[str],
         limits: SandboxLimits,
+        keep: Keep,
     ) -> None:
-        self._limits = limits
+        self._limits, self._keep = limits, keep
         found = [(name, tool) for name, server in servers.items() for tool in server.tools]
         shown = names_for_models([(name, tool.name) for name, tool in found], taken)
         self._owners = {each: (servers[name], tool.name) for each, (name, tool) in zip(shown, found, strict=True)}
@@ -78,8 +81,11 @@ class McpServers:
                     if server.channel.end is not None:
                         raise
                     return ToolResult(text=str(error), is_error=True)
-                text = shortened(result_text(result), self._limits.output_bytes)
-                return ToolResult(text=text, is_error=bool(result.is_error))
+                text, unshown = shown_result(result, own)
+                for artifact in unshown:
+                    await self._keep(artifact)
+                most_bytes = (self._limits.tool_result_kb or 0) << 10 or self._limits.output_bytes
+                return ToolResult(text=shortened(text, most_bytes), is_error=bool(result.is_error))
         seconds = self._limits.command_seconds
         text = f"[{server.name} gave no answer within {seconds:g} s]"
         return ToolResult(text=text, is_error=True, limit_met="command_seconds")
@@ -118,11 +124,19 @@ def _accepted(name: str) -> str:
 class _Server:
     """One open server: its client, and the streams behind it."""
 
-    def __init__(self, name: str, client: "Client", channel: LineChannel, tools: Sequence["Tool"]) -> None:
+    def __init__(
+        self,
+        name: str,
+        client: "Client",
+        channel: LineChannel,
+        tools: Sequence["Tool"],
+        refused_tools: Mapping[str, str],
+    ) -> None:
         self.name = name
         self.client = client
         self.channel = channel
         self.tools = tools
+        self.refused_tools = refused_tools
 
 
 @asynccontextmanager
@@ -132,26 +146,33 @@ async def open_servers(
     room: MemoryBudget,
     beside: DockerMachine,
     taken: Sequence[str],
-    limits: SandboxLimits,
+    settings: EnvironmentSettings,
 ) -> AsyncIterator[McpServers]:
-    """Connect to the servers of a task."""
+    """Connect to the servers of a task. Tools that no model can have are left out, and that is stored."""
     async with AsyncExitStack() as stack:
-        opened = {each.name: await stack.enter_async_context(_opened(each, image, room, beside)) for each in servers}
-        yield McpServers(opened, taken, limits)
+        limits, opened = settings.limits, dict[str, _Server]()
+        for each in servers:
+            opened[each.name] = await stack.enter_async_context(_opened(each, image, room, beside, limits))
+        if refused := {name: server.refused_tools for name, server in opened.items() if server.refused_tools}:
+            content = canonical_json({"refused_tools": refused})
+            await settings.keep(
+                Artifact(name="mcp_servers.json", role="environment", media_type="application/json", content=content)
+            )
+        yield McpServers(opened, taken, limits, settings.keep)
 
 
 @asynccontextmanager
 async def _opened(
-    table: McpServerTable, image: str, room: MemoryBudget, beside: DockerMachine
+    table: McpServerTable, image: str, room: MemoryBudget, beside: DockerMachine, limits: SandboxLimits
 ) -> AsyncIterator[_Server]:
     assert table.url is not None
     arguments = (table.url, "", "1")  # a call is sent once: it may change something
     name = f"the MCP server {table.name} of the task at {table.url}"
     async with (
         open_python(_bridge(), arguments, image, room, beside) as channel,
-        open_client(channel, name) as (client, tools),
+        open_client(channel, name, limits) as (client, tools, refused),
     ):
-        yield _Server(table.name, client, channel, tools)
+        yield _Server(table.name, client, channel, tools, refused)
 
 
 @lru_cache(maxsize=1)

@@ -23,6 +23,7 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import MATCHER
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import data_digest, private_copy
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.container import MEMORY_MB, WorldSpec, memory_mb, open_world
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.environment import (
+    MAX_RESULT_BYTES,
     McpAtlasEnvironment,
     offered_tools,
     server_plan,
@@ -225,6 +226,8 @@ class McpAtlasBenchmark(Benchmark):
                     self._judge,
                     data_at=None if self._is_confined else str(copy),
                     facts=(self._facts(found.servers, servers),),
+                    keep=settings.keep,
+                    result_bytes=_result_bytes(settings),
                 )
 
     @asynccontextmanager
@@ -260,6 +263,7 @@ class McpAtlasBenchmark(Benchmark):
                     "image_id": image_id or None,
                     "tools": len(server.tools),
                     "output_schemas": server.output_schemas,
+                    "refused_tools": server.refused_tools,
                     "is_shared": bool(container.address),
                     "has_network": has_network,
                 }
@@ -267,7 +271,16 @@ class McpAtlasBenchmark(Benchmark):
             ]
             tools = offered_tools(row, self._place.catalog, servers)
             facts = (_recorded(described),)
-            yield McpAtlasEnvironment(task, tools, row.trajectory or (), self._judge, facts=facts, sandbox=sandbox)
+            yield McpAtlasEnvironment(
+                task,
+                tools,
+                row.trajectory or (),
+                self._judge,
+                facts=facts,
+                sandbox=sandbox,
+                keep=settings.keep,
+                result_bytes=_result_bytes(settings),
+            )
 
     def memory_mb(self, task_id: str, sandbox_mb: int) -> int:
         """Return the memory of a trial in MiB: that of its containers, if it has some."""
@@ -298,6 +311,7 @@ class McpAtlasBenchmark(Benchmark):
                 "says": server.info,
                 "tools": len(server.tools),
                 "output_schemas": server.output_schemas,
+                "refused_tools": server.refused_tools,
                 "is_confined": self._is_confined,
                 "has_network": spec.needs_network or not self._is_confined,
             }
@@ -306,14 +320,7 @@ class McpAtlasBenchmark(Benchmark):
         return _recorded(described)
 
     def _plan(self, spec: ServerSpec, copy: Path, settings: EnvironmentSettings) -> ServerPlan:
-        return server_plan(
-            spec,
-            self._place.servers,
-            copy,
-            settings.limits.file_mb,
-            settings.limits.command_seconds,
-            is_confined=self._is_confined,
-        )
+        return server_plan(spec, self._place.servers, copy, settings.limits, is_confined=self._is_confined)
 
     def _task(self, row: Row) -> Task:
         return task_of(row, self._environment_digest(row))
@@ -341,6 +348,11 @@ class McpAtlasBenchmark(Benchmark):
     @cached_property
     def _data_digest(self) -> str:
         return data_digest(self._place.data)
+
+
+def _result_bytes(settings: EnvironmentSettings) -> int:
+    kilobytes = settings.limits.tool_result_kb
+    return MAX_RESULT_BYTES if kilobytes is None else kilobytes << 10
 
 
 def _recorded(servers: list[dict[str, Any]]) -> Artifact:

@@ -22,20 +22,13 @@ from lhaw_record.runners.base.host.scratch import remove_folder
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import SYSTEM_FOLDERS
 from lhaw_record.runners.environments.sandboxes.driver_program import SERVER_MODULES, driver_command, driver_program
 from lhaw_record.runners.environments.sandboxes.local.bubblewrap import step_arguments
-from lhaw_record.runners.environments.sandboxes.local.layout import HIDDEN_KERNEL_FILES, interpreter
+from lhaw_record.runners.environments.sandboxes.local.layout import CERTIFICATES, HIDDEN_KERNEL_FILES, interpreter
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 from lhaw_record.runners.environments.sandboxes.seccomp import system_call_filter
 
 DATA_MOUNT = "/data"
 _SYSTEM_FILES = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime")
-_NETWORK_FILES = (
-    "/etc/resolv.conf",
-    "/etc/hosts",
-    "/etc/nsswitch.conf",
-    "/etc/ssl",
-    "/etc/ca-certificates",
-    "/etc/pki",
-)
+_NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", *CERTIFICATES)
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 

@@ -20,7 +20,7 @@ from lhaw_record.runners.base.errors import SandboxBoundaryError, ToolBoundaryEr
 from lhaw_record.runners.environments.benchmarks.mcp_atlas import http_program
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import ServerAnswer
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import variables_in_container
-from lhaw_record.runners.environments.benchmarks.mcp_lines import result_text
+from lhaw_record.runners.environments.benchmarks.mcp_lines import ToolListing, shown_result, whole_result
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
 from lhaw_record.runners.environments.benchmarks.refusals import docker_of
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
@@ -76,15 +76,10 @@ class ContainerServer:
         self.name = name
         self._world = world
         self._call_seconds = call_seconds
-        self.output_schemas: dict[str, Any] = {}
-        tools = []
-        for each in listed:
-            raw = {**each, "name": each["name"].removeprefix(f"{name}_")}
-            schema = raw.pop("outputSchema", None)  # the library refuses some that servers state
-            if schema:
-                self.output_schemas[raw["name"]] = schema
-            tools.append(Tool.model_validate(raw))
-        self.tools = tuple(tools)
+        listing = ToolListing()
+        named = ({**each, "name": each["name"].removeprefix(f"{name}_")} for each in listed)
+        self.tools = tuple(Tool.model_validate(each) for each in listing.of(named))
+        self.output_schemas, self.refused_tools = listing.output_schemas, listing.refused
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ServerAnswer:
         """Call one tool. What the published client shows its agent is the text: also the bare body of an error."""
@@ -97,11 +92,12 @@ class ContainerServer:
             return ServerAnswer(text, is_error=True)
         try:
             content = json.loads(text) if status == _OK else _refuse(status, text)
-            result = CallToolResult.model_validate({"content": content})
+            result = CallToolResult.model_validate(whole_result({"content": content}))
         except ValueError as error:
             raise self._world.malformed(f"/call-tool of {self.name}", error) from error
         has_text = any(part.type == "text" and part.text.strip() for part in result.content)
-        return ServerAnswer(result_text(result) if has_text else "success", is_error=False)
+        text, unshown = shown_result(result, tool)
+        return ServerAnswer(text if has_text else "success", is_error=False, unshown=unshown)
 
 
 class World:
@@ -293,7 +289,7 @@ class HttpRelay:
         """Return the answer to a request."""
         async with self._turn:
             self._number += 1
-            self._channel.write(json.dumps({**asked, "id": self._number}).encode())
+            await self._channel.write(json.dumps({**asked, "id": self._number}).encode())
             with anyio.move_on_after(asked["timeout_s"] + _GRACE_S):
                 async for line in self._channel.lines:
                     answer: dict[str, Any] = json.loads(line)

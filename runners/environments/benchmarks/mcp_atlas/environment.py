@@ -11,7 +11,7 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Task
 from lhaw_record.runners.base.conversation.messages import ToolDefinition
-from lhaw_record.runners.base.errors import GraderError
+from lhaw_record.runners.base.errors import GraderError, ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import grade_claims, grade_of
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import (
     DATA_MOUNT,
@@ -30,15 +30,23 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
     runtime_roots,
     with_credentials,
 )
-from lhaw_record.runners.environments.benchmarks.protocol import Artifact, AskJudge, Environment, Grade, ToolResult
+from lhaw_record.runners.environments.benchmarks.mcp_lines import shortened
+from lhaw_record.runners.environments.benchmarks.protocol import (
+    Artifact,
+    AskJudge,
+    Environment,
+    Grade,
+    Keep,
+    ToolResult,
+)
 from lhaw_record.runners.environments.grading.confined_grading import grade_apart
 from lhaw_record.runners.environments.grading.deliverables import Deliverables
-from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox, SandboxLimits
 
 if TYPE_CHECKING:
     from mcp_types import Tool
 
-MAX_RESULT_CHARACTERS = 1 << 20
+MAX_RESULT_BYTES = 1 << 20
 
 
 class ToolServer(Protocol):
@@ -53,6 +61,10 @@ class ToolServer(Protocol):
     @property
     def tools(self) -> "Sequence[Tool]":
         """Its tools, under its own names."""
+
+    @property
+    def refused_tools(self) -> Mapping[str, str]:
+        """The tools that no model can have, and why, by name."""
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ServerAnswer:
         """Call one tool.
@@ -80,6 +92,8 @@ class McpAtlasEnvironment(Environment):
         data_at: The host path of the data for unconfined servers, or None if the data is at ``/data``.
         facts: Artifacts that describe the servers.
         sandbox: The place of a program, or None for the native agent and where any empty sandbox will do.
+        keep: Stores what no agent can be shown of a tool's result.
+        result_bytes: How much of a result the agent reads.
     """
 
     tools_are_servers = True
@@ -93,12 +107,15 @@ class McpAtlasEnvironment(Environment):
         data_at: str | None = None,
         facts: tuple[Artifact, ...] = (),
         sandbox: ProgramSandbox | None = None,
+        keep: Keep | None = None,
+        result_bytes: int = MAX_RESULT_BYTES,
     ) -> None:
         self._task = task
         self._offered = offered
         self._judge = judge
         self._data_at = data_at
         self.facts = facts
+        self._keep, self._result_bytes = keep, result_bytes
         self.sandbox = sandbox
         self._recorded: dict[bytes, list[str]] = {}
         for call in recorded:
@@ -117,12 +134,15 @@ class McpAtlasEnvironment(Environment):
             return ToolResult(text=f"There is no tool {name!r} here.", is_error=True)
         sent = arguments if self._data_at is None else translated(arguments, MOUNTED, self._data_at)
         answer = await offered.server.call(offered.tool, sent)
+        if self._keep is not None:
+            for artifact in answer.unshown:
+                await self._keep(artifact)
         text = answer.text
         if self._data_at is not None:
             text = translated(text, re.compile(re.escape(self._data_at)), DATA_MOUNT)
         reference = self._take_reference(name, arguments)
         return ToolResult(
-            text=_bounded(text),
+            text=shortened(text, self._result_bytes),
             is_error=answer.is_error,
             server=offered.server.name,
             server_pid=offered.server.pid,
@@ -164,26 +184,19 @@ def _definition(name: str, offered: ServedTool) -> ToolDefinition:
     return ToolDefinition(name=name, description=listed.description or "", input_schema=dict(listed.input_schema))
 
 
-def _bounded(text: str) -> str:
-    if len(text) <= MAX_RESULT_CHARACTERS:
-        return text
-    half = MAX_RESULT_CHARACTERS // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
-
-
 def server_plan(
-    spec: ServerSpec, servers: Path, data: Path, file_mb: int, call_seconds: float, *, is_confined: bool = True
+    spec: ServerSpec, servers: Path, data: Path, limits: SandboxLimits, *, is_confined: bool = True
 ) -> ServerPlan:
     """Return the plan that starts a server on a copy of the data."""
     command = [with_credentials(part) for part in command_of(spec, servers)]
     variables = {name: with_credentials(value) for name, value in spec.variables.items()}
     readable = runtime_roots(spec, servers)
     process = (
-        confined(command, variables, data, readable, file_mb, has_network=spec.needs_network)
+        confined(command, variables, data, readable, limits.file_mb, has_network=spec.needs_network)
         if is_confined
         else unconfined(command, variables, data)
     )
-    return ServerPlan(name=spec.recorded_name, process=process, call_seconds=call_seconds)
+    return ServerPlan(name=spec.recorded_name, process=process, limits=limits)
 
 
 def offered_tools(row: Row, known: ServerCatalog, servers: Mapping[str, ToolServer]) -> dict[str, ServedTool]:
@@ -192,6 +205,12 @@ def offered_tools(row: Row, known: ServerCatalog, servers: Mapping[str, ToolServ
     for name in row.enabled_tools:
         split = known.split(name)
         server = servers.get(split[0]) if split else None
+        if split and server and split[1] in server.refused_tools:
+            raise ToolBoundaryError(
+                f"MCP server {server.name}: no model can have its tool {split[1]}: {server.refused_tools[split[1]]}",
+                kind="malformed_tool",
+                is_retry_owed=False,
+            )
         if split and server and any(tool.name == split[1] for tool in server.tools):
             offered[name] = ServedTool(server, split[1])
     return offered

@@ -26,9 +26,9 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
     installed_version,
     servers_directory,
 )
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
-_FILE_MB = 64
-_CALL_SECONDS = 30.0
+_LIMITS = SandboxLimits(file_mb=64, command_seconds=30.0)
 
 
 class ServerCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ async def _check_server(spec: ServerSpec, place: AtlasInstallation, copy: Path, 
     problems = [problem.removeprefix(f"server {spec.name} ") for problem in problems_of(spec.name, spec, place)]
     if problems:
         return _broken(spec, place, "; ".join(problems))
-    plan = server_plan(spec, place.servers, copy, _FILE_MB, _CALL_SECONDS, is_confined=place.is_confined)
+    plan = server_plan(spec, place.servers, copy, _LIMITS, is_confined=place.is_confined)
     async with running_servers([plan]) as (server,):
         try:
             server.check()
@@ -109,6 +109,7 @@ def _working(spec: ServerSpec, place: AtlasInstallation, server: RunningServer, 
     said = f"says {server.info['name']} {server.info['version']}, protocol {server.info['protocol']}"
     said += f"; given {', '.join(credentials_of(spec))}" if credentials_of(spec) else ""
     said += f"; {server.noise_lines} lines of noise on standard output" if server.noise_lines else ""
+    said += "".join(f"; no model can have {name}: {why}" for name, why in server.refused_tools.items())
     said += f"; enabled but not listed: {', '.join(lacking)}" if lacking else ""
     return ServerCheck(columns=_server_columns(spec, place, len(names), said), lacking_tools=lacking)
 

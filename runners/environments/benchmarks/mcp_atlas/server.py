@@ -10,8 +10,10 @@ from anyio.abc import TaskStatus
 
 from lhaw_record.runners.base.errors import ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import ProcessPlan
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.transport import ServerTransport
-from lhaw_record.runners.environments.benchmarks.mcp_lines import all_tools, result_text
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.transport import ServerProcess
+from lhaw_record.runners.environments.benchmarks.mcp_lines import LineTransport, all_tools, one_line, shown_result
+from lhaw_record.runners.environments.benchmarks.protocol import Artifact
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -19,19 +21,19 @@ if TYPE_CHECKING:
 
 
 class ServerPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A server to start: the name under which it is recorded, its process, and its time limits in seconds."""
+    """A server to start: the name under which it is recorded, its process, and its limits."""
 
     name: str
     process: ProcessPlan
-    connect_seconds: float = 30.0
-    call_seconds: float = 60.0
+    limits: SandboxLimits = SandboxLimits()
 
 
 class ServerAnswer(msgspec.Struct, frozen=True):
-    """A tool result: the text of its parts, joined by newlines, and whether the tool reported an error."""
+    """A tool result: its text, whether the tool reported an error, and what no agent can be shown of it."""
 
     text: str
     is_error: bool
+    unshown: tuple[Artifact, ...] = ()
 
 
 class RunningServer:
@@ -42,14 +44,15 @@ class RunningServer:
         self.tools: tuple[Tool, ...] = ()
         self.info: dict[str, str] = {}
         self._plan = plan
-        self._transport = ServerTransport(plan.process)
+        self._process = ServerProcess(plan.process, plan.limits.tool_message_mb << 20)
+        self._transport = LineTransport(self._process)
         self._client: Client | None = None
         self._failure: BaseException | None = None
 
     @property
     def pid(self) -> int | None:
         """The id of the server's process. Ending this process ends the server."""
-        return self._transport.pid
+        return self._process.pid
 
     @property
     def noise_lines(self) -> int:
@@ -59,7 +62,12 @@ class RunningServer:
     @property
     def output_schemas(self) -> dict[str, Any]:
         """What tools state about the form of their results, by the tools' names."""
-        return self._transport.output_schemas
+        return self._transport.listing.output_schemas
+
+    @property
+    def refused_tools(self) -> dict[str, str]:
+        """The tools that no model can have, and why, by name."""
+        return self._transport.listing.refused
 
     async def serve(self, closing: anyio.Event, *, task_status: TaskStatus[None]) -> None:
         """Keep the session open until ``closing`` is set.
@@ -71,7 +79,7 @@ class RunningServer:
         try:
             # Every published server speaks the initialize handshake; only some know the newer one.
             client = Client(self._transport, mode="legacy")
-            async with self._connected(client):
+            async with self._process, self._connected(client):
                 self._client = client
                 task_status.started()
                 await closing.wait()
@@ -84,8 +92,9 @@ class RunningServer:
 
     @asynccontextmanager
     async def _connected(self, client: "Client") -> AsyncIterator[None]:
+        seconds = self._plan.limits.tool_start_seconds
         with anyio.CancelScope() as scope:
-            scope.deadline = anyio.current_time() + self._plan.connect_seconds
+            scope.deadline = anyio.current_time() + seconds
             async with client:
                 self.tools = await all_tools(client)
                 scope.deadline = float("inf")
@@ -97,11 +106,11 @@ class RunningServer:
                 }
                 yield
         if scope.cancelled_caught:
-            raise TimeoutError(f"no answer to the handshake within {self._plan.connect_seconds:g} s")
+            raise TimeoutError(f"no answer to the handshake within {seconds:g} s (limits.tool_start_seconds)")
 
     def check(self) -> None:
         """Check that the server is running."""
-        if self._client is None or self._transport.is_gone:
+        if self._client is None or self._process.is_gone:
             raise self._gone("is not running")
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ServerAnswer:
@@ -111,28 +120,29 @@ class RunningServer:
         self.check()
         assert self._client is not None
         try:
-            with anyio.fail_after(self._plan.call_seconds):
+            with anyio.fail_after(self._plan.limits.command_seconds):
                 result = await self._client.call_tool(tool, arguments)
         except TimeoutError as error:
             raise ToolBoundaryError(
-                f"MCP server {self.name} gave no answer to {tool} within {self._plan.call_seconds:g} s",
+                f"MCP server {self.name} gave no answer to {tool} within {self._plan.limits.command_seconds:g} s",
                 kind="server_timeout",
             ) from error
         except MCPError as error:
-            if self._transport.is_gone:
+            if self._process.is_gone:
                 raise self._gone(f"went away during {tool}") from error
             return ServerAnswer(f"{error}", is_error=True)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             raise self._gone(f"went away during {tool}") from error
         except ValueError as error:  # pydantic: a result that breaks the protocol
             raise ToolBoundaryError(
-                f"MCP server {self.name} answered {tool} with a malformed result: {str(error)[:300]}",
+                f"MCP server {self.name} answered {tool} with a malformed result: {one_line(error)}",
                 kind="malformed_result",
             ) from error
-        return ServerAnswer(result_text(result), is_error=bool(result.is_error))
+        text, unshown = shown_result(result, tool)
+        return ServerAnswer(text, is_error=bool(result.is_error), unshown=unshown)
 
     def _gone(self, what: str) -> ToolBoundaryError:
-        words = self._transport.last_words()
+        words = self._process.last_words()
         cause = f": {_first_cause(self._failure)}" if self._failure else ""
         said = f"; its last words were: {words}" if words else ""
         return ToolBoundaryError(f"MCP server {self.name} (process {self.pid}) {what}{cause}{said}", kind="server_gone")
@@ -141,7 +151,7 @@ class RunningServer:
 def _first_cause(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return f"{type(error).__name__} {error}".strip()
+    return f"{type(error).__name__} {one_line(error)}".strip()
 
 
 @asynccontextmanager

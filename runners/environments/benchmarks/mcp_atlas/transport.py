@@ -1,49 +1,42 @@
-"""A stdio transport that copes with real MCP servers: noisy, outdated, or dead.
+"""One server process of real life, which is noisy, outdated, or dead, as lines.
 
-The library's own transport hides the process, reports every stray line as an error, and refuses tool lists that other
-clients accept. This one starts the process itself, skips lines that are not JSON-RPC, and knows when the process is
-gone.
+The library's own transport hides the process. This one knows when it is gone, and its last words.
 """
 
 import os
 import signal
 from collections import deque
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Self
 
 import anyio
-from anyio.abc import ByteReceiveStream, Process, TaskGroup
+from anyio.abc import Process, TaskGroup
 
 from lhaw_record.recorder import processes
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import ProcessPlan
-from lhaw_record.runners.environments.benchmarks.mcp_lines import parse_line
 
-if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-    from mcp.shared.message import SessionMessage
-
-MAX_MESSAGE_BYTES = 16 << 20
-"""The size limit of one line. Parsing takes about twenty times as much memory, and agents read only a small part."""
-MAX_NOISE_BYTES, MAX_NOISE_LINES = 64 << 20, 100_000
-"""Limits on output that is not a message. A server that prints forever would use up the time of every trial."""
 _STDERR_LINES = 20
 _REAP_SECONDS = 5.0
 
 
-class ServerTransport:
-    """One server process and the two streams of a client session. Used as ``Client(ServerTransport(plan))``."""
+class ServerProcess:
+    """One server process: its standard streams as lines, and its last words.
 
-    def __init__(self, plan: ProcessPlan) -> None:
+    Args:
+        plan: The process to start.
+        most_line_bytes: The limit of one line. Parsing takes about twenty times as much memory, and agents read only a
+            small part.
+    """
+
+    def __init__(self, plan: ProcessPlan, most_line_bytes: int) -> None:
         self._plan = plan
+        self._most_line_bytes = most_line_bytes
         self._process: Process | None = None
         self._group: TaskGroup | None = None
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
-        self._inbox: MemoryObjectSendStream[SessionMessage | Exception] | None = None
         self.is_gone = False
-        self.noise_lines = 0
-        self.output_schemas: dict[str, Any] = {}
-        """What tools state about the form of their results, by the tools' names."""
 
     @property
     def pid(self) -> int | None:
@@ -54,20 +47,13 @@ class ServerTransport:
         """Return the end of the server's standard error, for an error message."""
         return " | ".join(line for line in self._stderr if line)[-600:]
 
-    async def __aenter__(
-        self,
-    ) -> "tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]":
-        from mcp.shared.message import SessionMessage
-
+    async def __aenter__(self) -> Self:
         self._process = await self._started()
-        self._inbox, reader = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        writer, outbox = anyio.create_memory_object_stream[SessionMessage](0)
-        self._streams = (self._inbox, reader, writer, outbox)
         self._group = await anyio.create_task_group().__aenter__()
-        self._group.start_soon(self._read_stdout, self._process, self._inbox)
-        self._group.start_soon(self._write_stdin, self._process, outbox)
         self._group.start_soon(self._read_stderr, self._process)
-        return reader, writer
+        if self._plan.supervisor:
+            await self._send(self._plan.supervisor)
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -76,8 +62,6 @@ class ServerTransport:
         assert self._group is not None
         with anyio.CancelScope(shield=True):
             await end_process(self._process, ends_by_itself=bool(self._plan.supervisor))
-            for stream in self._streams:
-                stream.close()
         self._group.cancel_scope.cancel()
         return await self._group.__aexit__(kind, error, trace)
 
@@ -93,45 +77,41 @@ class ServerTransport:
                 return process
             await process.aclose()
 
-    async def _read_stdout(self, process: Process, inbox: "MemoryObjectSendStream[Any]") -> None:
-        assert process.stdout is not None
+    @property
+    async def lines(self) -> AsyncIterator[bytes]:
+        """The lines of standard output, until it ends."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        line = bytearray()
         try:
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-                await self._read_messages(process.stdout, inbox)
+                async for chunk in self._process.stdout:
+                    first, *others = chunk.split(b"\n")
+                    line += first
+                    for other in others:
+                        yield bytes(line)
+                        line = bytearray(other)
+                    if len(line) > self._most_line_bytes:
+                        limit = f"{self._most_line_bytes >> 20} MB (limits.tool_message_mb)"
+                        self.break_off(f"a line of more than {limit} on standard output", "server_gone")
+                        return
         finally:
             self.is_gone = True
-            inbox.close()  # pending requests end with an error instead of waiting forever
 
-    async def _read_messages(self, stdout: ByteReceiveStream, inbox: "MemoryObjectSendStream[Any]") -> None:
-        line = bytearray()
-        noise_bytes = 0
-        async for chunk in stdout:
-            first, *others = chunk.split(b"\n")
-            line += first
-            for other in others:
-                message = parse_line(bytes(line), self.output_schemas)
-                if message is not None:
-                    await inbox.send(message)
-                elif line.strip():
-                    self.noise_lines += 1
-                    noise_bytes += len(line)
-                line = bytearray(other)
-            if len(line) > MAX_MESSAGE_BYTES:
-                self._stderr.append(f"a line of more than {MAX_MESSAGE_BYTES} bytes on standard output")
-                return
-            if noise_bytes > MAX_NOISE_BYTES or self.noise_lines > MAX_NOISE_LINES:
-                self._stderr.append(f"{self.noise_lines} lines on standard output that are not messages")
-                return
+    def break_off(self, reason: str, _: str) -> None:
+        """Call the server gone, for a reason that becomes its last words."""
+        self.is_gone = True
+        self._stderr.append(reason)
 
-    async def _write_stdin(self, process: Process, outbox: "MemoryObjectReceiveStream[SessionMessage]") -> None:
-        assert process.stdin is not None
+    async def write(self, line: bytes) -> None:
+        """Send a line to standard input."""
+        await self._send(line + b"\n")
+
+    async def _send(self, content: bytes) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-            if self._plan.supervisor:
-                await process.stdin.send(self._plan.supervisor)
-            async for item in outbox:
-                await process.stdin.send(
-                    item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-                )
+            await self._process.stdin.send(content)
 
     async def _read_stderr(self, process: Process) -> None:
         assert process.stderr is not None

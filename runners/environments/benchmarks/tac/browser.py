@@ -14,7 +14,7 @@ import anyio
 
 from lhaw_record.runners.base.errors import ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_lines import definition_of, open_client, shortened, translated
-from lhaw_record.runners.environments.benchmarks.protocol import Artifact, Keep, ToolResult
+from lhaw_record.runners.environments.benchmarks.protocol import Artifact, EnvironmentSettings, Keep, ToolResult
 from lhaw_record.runners.environments.benchmarks.tac.options import BrowserSpec
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
@@ -124,7 +124,7 @@ class Browser:
 
 @asynccontextmanager
 async def open_browser(
-    spec: BrowserSpec, work_dir: str, room: MemoryBudget, beside: DockerMachine, keep: Keep
+    spec: BrowserSpec, work_dir: str, room: MemoryBudget, beside: DockerMachine, settings: EnvironmentSettings
 ) -> AsyncIterator[Browser]:
     """Open a browser beside the agent's container. Closing it leaves nothing behind."""
     image = DockerImage(name=spec.image, work_dir=work_dir)
@@ -132,6 +132,6 @@ async def open_browser(
     arguments: Sequence[str] = (*_ARGUMENTS, f"{work_dir}/{OUTPUTS}", *spec.arguments)
     async with (
         open_sidecar(image, limits, room, beside=beside, arguments=arguments) as channel,
-        open_client(channel, _SERVER) as (client, tools),
+        open_client(channel, _SERVER, settings.limits) as (client, tools, _),
     ):
-        yield Browser(client, channel, keep, tools, keeps_screenshots=spec.screenshots)
+        yield Browser(client, channel, settings.keep, tools, keeps_screenshots=spec.screenshots)

@@ -55,12 +55,12 @@ class ModelRoute:
                     with self._clock.current():
                         text = await ask(*_prompts(asked["body"]))
                     answer = {"id": asked["id"], "status": 200, "body": _completion(asked["body"], text)}
-                    self._channel.write(json.dumps(answer).encode())
+                    await self._channel.write(json.dumps(answer).encode())
                     continue
                 except GraderError as error:
                     self.failure = error
             body = {"error": {"message": str(self.failure), "type": "invalid_request_error"}}
-            self._channel.write(json.dumps({"id": asked["id"], "status": _REFUSED, "body": body}).encode())
+            await self._channel.write(json.dumps({"id": asked["id"], "status": _REFUSED, "body": body}).encode())
 
     async def check(self) -> None:
         """Check that every request so far had an answer, and that the route could take them."""

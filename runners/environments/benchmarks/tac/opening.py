@@ -84,7 +84,7 @@ class CompanyOpening(msgspec.Struct, frozen=True):
             browser = None
             if options.browser:
                 browser = await stack.enter_async_context(
-                    open_browser(options.browser, options.work_dir, room, sandbox.machine, settings.keep)
+                    open_browser(options.browser, options.work_dir, room, sandbox.machine, settings)
                 )
             program_sandbox = None
             if access is not None:

@@ -26,7 +26,6 @@ from lhaw_record.runners.environments.sandboxes.inside import forwarder
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
 
-MAX_LINE_BYTES = 64 << 20
 _MOST_UNREAD_LINES = 1024
 _SHARED_MEMORY_BYTES = 256 << 20  # browsers store pages there
 
@@ -37,9 +36,11 @@ class LineChannel(Channel):
     Attributes:
         lines: The lines of its standard output, until the output ends.
         end: Why it ended, and the error kind, or None.
+        most_line_bytes: The limit of one line.
     """
 
     machine: DockerMachine
+    most_line_bytes = 64 << 20
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,15 +66,15 @@ class LineChannel(Channel):
                 return
             self._buffer.clear()
         self._buffer += rest
-        if len(self._buffer) > MAX_LINE_BYTES:
-            self.break_off(f"it printed a line of more than {MAX_LINE_BYTES >> 20} MB", "sandbox_protocol")
+        if len(self._buffer) > self.most_line_bytes:
+            self.break_off(f"it printed a line of more than {self.most_line_bytes >> 20} MB", "sandbox_protocol")
 
     def break_off(self, reason: str, kind: str) -> None:
         """Close the stream of lines; the first reason is kept."""
         self.end = self.end or (reason, kind)
         self._inbox.close()
 
-    def write(self, line: bytes) -> None:
+    async def write(self, line: bytes) -> None:
         """Send a line to its standard input."""
         assert self._transport is not None
         self._transport.write(line + b"\n")

@@ -34,6 +34,14 @@ USER_ID = 61000
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _USR_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec", "share")
 _ETC_ENTRIES = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "magic", "mime.types")
+CERTIFICATES = (
+    *(f"/etc/ssl/{name}" for name in ("certs", "cert.pem", "ca-bundle.pem", "openssl.cnf")),
+    *(f"/etc/pki/{name}" for name in ("tls/certs", "tls/cert.pem", "tls/openssl.cnf", "ca-trust/extracted")),
+    "/etc/ca-certificates/extracted",
+    "/etc/crypto-policies",
+    "/usr/local/share/ca-certificates",
+)
+"""Where distributions keep the certificates of authorities and what refers to them. Private keys lie beside them."""
 HIDDEN_KERNEL_FILES = ("/proc/keys", "/proc/key-users")
 """Files that would also list the host user's keys."""
 _ETC_FILES = {
@@ -71,8 +79,9 @@ def sandbox_layout(
     steps = _own_folders(memory_bytes, access, is_root=is_root)
     packages = [f"{PYTHON_DIR}/{home.site_packages}/{name}" for name, _ in home.packages]
     targets = [*extra.links, *extra.shown, *extra.writable]
-    steps += _parents([*files, home.executable, *packages, *(access.mounts if access else ()), *targets])
-    steps += _system()
+    certificates = [path for path in CERTIFICATES if Path(path).exists()]
+    steps += _parents([*certificates, *files, home.executable, *packages, *(access.mounts if access else ()), *targets])
+    steps += [*_system(), *(("read", path, path, False) for path in certificates)]
     steps += _python(home)
     if access is not None:
         steps.append(("socket", LISTENER_SOCKET, access.socket))

@@ -106,6 +106,27 @@ async def test_a_program_that_only_forks_is_said_to_have_called_nobody(tmp_path)
     assert "ended with exit code 0 and never got a reply" in message
 
 
+@pytest.mark.parametrize(
+    ("source", "limits"),
+    [("work(2)\n", {}), ("work(9)\n", {"max_turns": 2}), ("ask()\ntime.sleep(600)\n", {"max_seconds": 3.0})],
+    ids=["submitted", "turn limit", "time limit"],
+)
+async def test_a_model_that_was_never_offered_a_way_to_ask_is_missing_data(tmp_path, source, limits):
+    """It cannot ask, so its trial says nothing about asking, however it ended."""
+    program = scripted(tmp_path, source, ask_user="mcp")
+    found, message = await failed(tmp_path, program, conditions=("ask_user",), limits=limits)
+    assert found == ("sandbox", "asking_not_offered", False)
+    assert "lhaw-record agents test" in message
+
+
+async def test_a_program_that_asks_by_itself_was_offered_a_way(tmp_path):
+    """A question that arrived counts, though no request of its model had the tool."""
+    program = scripted(tmp_path, _ASKS_THE_USER.replace("time.sleep(600)", "work(1)"), ask_user="mcp")
+    events = await trial_of(tmp_path, program, conditions=("ask_user",))
+    assert ended(events) == "submitted"
+    assert len(of(events, QuestionAsked)) == 1
+
+
 @pytest.mark.parametrize("sandbox", SANDBOXES)
 async def test_what_is_written_to_home_is_gone_afterwards(tmp_path, sandbox):
     """HOME is the trial's own and no part of the work directory: nothing of it is graded, and nothing stays."""

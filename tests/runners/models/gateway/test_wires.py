@@ -10,6 +10,7 @@ import pytest
 from lhaw_record.recorder.events import ModelCalled
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.models.gateway.decision import offers_asking
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.wires import CHAT, MESSAGES, RESPONSES, WIRES
 from lhaw_record.runners.models.protocol import ModelReply
@@ -18,11 +19,15 @@ from tests.runners.models.gateway.shapes import (
     TASK,
     block,
     call_item,
+    calls,
     chat,
     item,
     messages,
     output_item,
     responses,
+    result,
+    says,
+    system,
     user,
 )
 from tests.runners.models.gateway.tiny_agents import events_of
@@ -60,6 +65,30 @@ async def test_a_tool_in_a_namespace_is_called_with_both_names():
     again = responses(item("user", TASK), call, output_item("a", "The red ones."), tools=[NAMESPACE])
     await post(rig, "v1/responses", again)
     assert rig.actions() == [("tool", "mcp__user__ask_user", '{"question":"Which?"}')]
+
+
+NOTICE = f"{TASK} When in doubt, call `ask_user`."
+
+
+@pytest.mark.parametrize(
+    ("wire", "body", "is_offered"),
+    [
+        (CHAT, chat(user(TASK)), False),
+        (CHAT, chat(user(NOTICE), says("I would call ask_user."), user(f"<task>{NOTICE}</task>")), False),
+        (CHAT, chat(user(TASK), calls(("a", "work")), result("a", "ask_user.py mcp.json")), False),
+        (CHAT, chat(user(TASK), tools=("work", "mcp__user__ask_user")), True),
+        (CHAT, chat(system("def ask_user(question: str) -> str: ..."), user(TASK), tools=()), True),
+        (CHAT, chat(user(TASK), user(f"{NOTICE} Deferred tools: mcp__user__ask_user")), True),
+        (RESPONSES, responses(item("user", TASK)), False),
+        (RESPONSES, responses(item("user", TASK), tools=[NAMESPACE]), True),
+        (RESPONSES, responses(item("user", TASK), tools=[{**PATCH, "description": "tools.ask_user()"}]), True),
+        (MESSAGES, messages(user(TASK)), False),
+        (MESSAGES, messages(user(TASK), tools=("user_ask_user",)), True),
+    ],
+)
+def test_a_way_to_ask_is_a_tool_or_a_text_that_is_not_the_prompts(wire, body, is_offered):
+    """Agents offer the tool under a prefix, in a tool of code, in their system text, or by name in a reminder."""
+    assert offers_asking(wire.requests.read(body), "ask_user", NOTICE) == is_offered
 
 
 async def test_custom_tools_take_text():

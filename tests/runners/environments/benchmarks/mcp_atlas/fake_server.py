@@ -4,6 +4,8 @@ well: none. noisy: plain text lines between messages. strange: an output schema 
 answers the handshake. crash: ends at once. dies: ends during the first call. hangs: never answers a call. malformed:
 answers a call with a result that is none. floods: one result of ten million characters. endless: answers a call
 with a line that never ends. chatters: prints lines for ever. nests: a line nested a million deep before the answer.
+halves: half a surrogate pair in its description, results and errors. bytes: bytes that are no UTF-8 there.
+tools: also lists tools that no model can have.
 """
 
 import json
@@ -11,17 +13,18 @@ import sys
 import time
 
 FAULT = sys.argv[1]
+BAD = {"halves": " \ud83c", "bytes": " \udcff"}
 
 
 def say(line):
     """Write one line on standard output, whatever it is."""
-    sys.stdout.write(line + "\n")
+    sys.stdout.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
     sys.stdout.flush()
 
 
 def send(message):
     """Write one protocol message."""
-    say(json.dumps({"jsonrpc": "2.0", **message}))
+    say(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=FAULT != "bytes"))
 
 
 def tool():
@@ -29,7 +32,19 @@ def tool():
     described = {"name": "echo", "description": "Repeat.", "inputSchema": {"type": "object", "properties": {}}}
     if FAULT == "strange":
         described["outputSchema"] = {"type": "array", "items": {"type": "string"}}
+    if FAULT in BAD:
+        described["description"] += BAD[FAULT]
+        described["inputSchema"]["properties"] = {"a" + BAD[FAULT]: {}}
     return described
+
+
+def tools():
+    """List the only tool, or with it some that are none."""
+    schemas = {"null": None, "list": [], "text": {"type": "string"}, "asked": {"properties": [], "required": {}}}
+    others = [{"name": name, "inputSchema": schema} for name, schema in schemas.items()]
+    others += ["bare", {"inputSchema": {"type": "object"}}, {"name": "none"}]
+    untyped = {**tool(), "name": "untyped", "description": 7, "annotations": [], "title": {}, "inputSchema": {}}
+    return [*others, untyped, tool()] if FAULT == "tools" else [tool()]
 
 
 def handle(request):
@@ -49,7 +64,7 @@ def handle(request):
             }
         )
     elif method == "tools/list":
-        send({"id": request["id"], "result": {"tools": [tool()]}})
+        send({"id": request["id"], "result": {"tools": tools()}})
     elif method == "tools/call":
         call(request)
 
@@ -57,7 +72,7 @@ def handle(request):
 def call(request):
     """Answer a tool call with its own arguments, unless the fault is here."""
     arguments = request["params"].get("arguments") or {}
-    text = json.dumps(arguments)
+    text = json.dumps(arguments) + BAD.get(FAULT, "")
     if FAULT == "dies":
         sys.stderr.write("the disk is on fire" + "\n")
         sys.exit(3)
@@ -71,7 +86,7 @@ def call(request):
         send({"id": request["id"], "result": {"content": "not a list"}})
         return
     if arguments.get("fail"):
-        send({"id": request["id"], "error": {"code": -32602, "message": "that argument is wrong"}})
+        send({"id": request["id"], "error": {"code": -32602, "message": "that argument is wrong" + BAD.get(FAULT, "")}})
         return
     if FAULT == "floods":
         text = "x" * 10_000_000

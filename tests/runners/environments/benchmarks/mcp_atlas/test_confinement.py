@@ -15,6 +15,7 @@ import pytest
 from lhaw_record.runners.base.errors import ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import confined
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import ServerPlan, running_servers
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.environments.sandboxes.seccomp import system_call_filter
 from tests.runners.environments.benchmarks.mcp_atlas.confined_program import said_by
 from tests.runners.environments.benchmarks.mcp_atlas.test_servers_with_faults import FAKE, is_running
@@ -71,7 +72,11 @@ async def test_a_confined_server_serves_and_its_end_is_told(tmp_path):
     roots = [PYTHON.parents[1], Path(FAKE).parent]
 
     def plan(*command):
-        return ServerPlan(name="fake", process=confined([*command], {}, tmp_path, roots, 1), connect_seconds=600.0)
+        return ServerPlan(
+            name="fake",
+            process=confined([*command], {}, tmp_path, roots, 1),
+            limits=SandboxLimits(tool_start_seconds=600.0),
+        )
 
     plans = [plan(str(PYTHON), FAKE, "well"), plan(str(PYTHON), FAKE, "dies"), plan("/no/such/program")]
     async with running_servers(plans) as (well, dies, absent):

@@ -21,6 +21,7 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
     credentials_of,
     missing_credentials,
 )
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.tables import GraderSpec
 from tests.runners.environments.benchmarks.mcp_atlas.confined_program import said_by
 from tests.support.needs import needs
@@ -97,7 +98,9 @@ def test_a_key_is_in_the_environment_of_its_server_only(world, monkeypatch):
     """Not on the command line, which every user of the machine can read, and not with servers that do not need it."""
     monkeypatch.setenv("BRAVE_API_KEY", KEY)
     plans = {
-        name: server_plan(install(world, name), world / "servers", world / "data", 1, 1.0)
+        name: server_plan(
+            install(world, name), world / "servers", world / "data", SandboxLimits(file_mb=1, command_seconds=1.0)
+        )
         for name in ("brave-search", "filesystem")
     }
     assert plans["brave-search"].process.environment["BRAVE_API_KEY"] == KEY

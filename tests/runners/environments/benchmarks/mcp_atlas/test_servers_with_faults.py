@@ -1,5 +1,7 @@
 """Servers as bad as real ones: what the agent may see stays a result, what is broken fails the trial at ``tool``."""
 
+import base64
+import json
 import os
 import resource
 import signal
@@ -10,17 +12,57 @@ from pathlib import Path
 
 import anyio
 import anyio.lowlevel
+import msgspec
 import pytest
+from mcp import Client, StdioServerParameters
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
 
 from lhaw_record.recorder.events.values import Checkpoint, Task
 from lhaw_record.runners.base.errors import ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import unconfined
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.environment import (
-    MAX_RESULT_CHARACTERS,
+    MAX_RESULT_BYTES,
     McpAtlasEnvironment,
     ServedTool,
+    offered_tools,
 )
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import Row
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import ServerPlan, running_servers
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import catalog
+from lhaw_record.runners.environments.benchmarks.mcp_lines import whole_result
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
+
+PATIENT = SandboxLimits(tool_start_seconds=600.0, command_seconds=600.0)
+OFFICIAL = """
+import anyio
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+from mcp.types import CallToolResult, ListToolsResult, Tool
+async def listed(context, params):
+    return ListToolsResult(tools=[Tool(name="tell", input_schema={"type": "object"})])
+async def called(context, params):
+    return CallToolResult.model_validate_json(BODIES[params.arguments["n"]])
+async def main():
+    server = Server("o", on_list_tools=listed, on_call_tool=called)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+anyio.run(main)
+"""
+"""A server of the protocol's own library, which answers with one of BODIES."""
+
+
+def _coded(content):
+    return base64.b64encode(content).decode()
+
 
 FAKE = str(Path(__file__).with_name("fake_server.py"))
 
@@ -31,7 +73,8 @@ def plan_of(tmp_path):
 
     def plan(fault, connect_seconds=600.0, call_seconds=600.0):
         process = unconfined([sys.executable, FAKE, fault], {}, tmp_path)
-        return ServerPlan(name=fault, process=process, connect_seconds=connect_seconds, call_seconds=call_seconds)
+        limits = SandboxLimits(tool_start_seconds=connect_seconds, command_seconds=call_seconds)
+        return ServerPlan(name=fault, process=process, limits=limits)
 
     return plan
 
@@ -67,6 +110,105 @@ async def test_an_output_schema_that_strict_clients_refuse_is_no_obstacle(plan_o
     async with running_servers([plan_of("strange")]) as (server,):
         assert [tool.name for tool in server.tools] == ["echo"]
         assert (await server.call("echo", {})).text == "{}"
+
+
+@pytest.mark.parametrize("fault", ["halves", "bytes"])
+async def test_text_that_is_none_is_replaced_wherever_it_comes(plan_of, fault):
+    """In a description, a schema, a result and an error: UTF-8 can write what is recorded and what a model gets."""
+    async with running_servers([plan_of(fault)]) as (server,):
+        (tool,) = server.tools
+        texts = [tool.description, *tool.input_schema["properties"]]
+        texts += [(await server.call("echo", arguments)).text for arguments in ({}, {"fail": True})]
+    assert texts == ["Repeat. \ufffd", "a \ufffd", "{} \ufffd", "that argument is wrong \ufffd"]
+
+
+async def test_a_tool_that_no_model_can_have_is_no_obstacle_for_others(plan_of):
+    """It is left out, and its wrong field named; one without a type is made whole; an enabled one fails the trial."""
+    async with running_servers([plan_of("tools")]) as (server,):
+        server.check()
+        assert [tool.name for tool in server.tools] == ["untyped", "echo"]
+        assert server.tools[0].input_schema == {"type": "object"}
+        assert server.refused_tools == {
+            "null": "inputSchema is None, expected an object",
+            "list": "inputSchema is [], expected an object",
+            "text": "inputSchema.type is 'string', expected 'object'",
+            "asked": "inputSchema.properties is [], expected an object",
+            "bare": "name is '', expected a text",
+            "None": "name is None, expected a text",
+            "none": "inputSchema is None, expected an object",
+        }
+        row = Row(task_id="t", prompt="p", enabled_tools=("tools_echo", "tools_null"), claims=("c",), source="here")
+        known = msgspec.structs.replace(catalog(), servers={"tools": next(iter(catalog().servers.values()))})
+        with pytest.raises(ToolBoundaryError, match="inputSchema is None") as caught:
+            offered_tools(row, known, {"tools": server})
+        assert (caught.value.kind, caught.value.is_retry_owed) == ("malformed_tool", False)
+
+
+PICTURE = b"\x89PNG of no picture"
+KINDS = [
+    [],
+    [TextContent(type="text", text="a text")],
+    [TextContent(type="text", text="a"), ImageContent(type="image", data=_coded(PICTURE), mime_type="image/png")],
+    [AudioContent(type="audio", data=_coded(b"no sound"), mime_type="audio/wav")],
+    [ResourceLink(type="resource_link", uri="file:///a.txt", name="a.txt", description="the first")],
+    [EmbeddedResource(type="resource", resource=TextResourceContents(uri="file:///b.txt", text="words"))],
+    [EmbeddedResource(type="resource", resource=BlobResourceContents(uri="x:y", blob=_coded(b"1"), mime_type="a/b"))],
+]
+STRUCTURED = [None, {"number": 42}, {"result": 42}, {"result": ["a", 1]}, {"result": None}, {"a": {"b": "ü"}}]
+
+
+async def test_all_that_the_official_client_gets_is_shown_or_kept(tmp_path):
+    """Texts, addresses and names, and what is structured; bytes of pictures, sounds and files are kept."""
+    sent = [
+        CallToolResult(content=content, structured_content=structured, is_error=is_error)
+        for content in KINDS
+        for structured in STRUCTURED
+        for is_error in (False, True)
+    ]
+    source, command = tmp_path / "server.py", [sys.executable, str(tmp_path / "server.py")]
+    bodies = [each.model_dump_json(by_alias=True, exclude_none=True) for each in sent]
+    source.write_text(OFFICIAL.replace("BODIES", repr(bodies)))
+    plan = ServerPlan(name="o", process=unconfined(command, {}, tmp_path), limits=PATIENT)
+    async with (
+        Client(StdioServerParameters(command=command[0], args=command[1:])) as client,
+        running_servers([plan]) as (own,),
+    ):
+        for number in range(len(sent)):
+            got, answer = await client.call_tool("tell", {"n": number}), await own.call("tell", {"n": number})
+            assert answer.is_error == got.is_error
+            assert [told for told in _told(got) if told not in answer.text] == []
+            assert [artifact.content for artifact in answer.unshown] == list(_bytes(got))
+            if got.structured_content is not None:
+                assert json.loads(answer.text.splitlines()[-1]) == got.structured_content
+
+
+def _told(result):
+    """All texts, names and addresses in a result; a file of bytes has its kind told."""
+    for part in result.content:
+        inner = part.resource if part.type == "resource" else part
+        names = ("mime_type",) if hasattr(inner, "blob") else ("text", "name", "description", "uri", "mime_type")
+        yield from (str(value) for name in names if (value := getattr(inner, name, None)))
+
+
+def _bytes(result):
+    for part in result.content:
+        inner = part.resource if part.type == "resource" else part
+        coded = getattr(inner, "blob", None) or getattr(inner, "data", None)
+        yield from [base64.b64decode(coded)] if coded else []
+
+
+async def test_what_is_structured_is_not_told_twice(plan_of):
+    """Servers repeat it as text: whole, or without the ``result`` that they wrap a single value in."""
+    for texts, structured in [
+        (['{"a":  1}'], {"a": 1}),
+        (["42"], {"result": 42}),
+        (["42"], {"result": "42"}),
+        (["a", "b"], {"result": ["a", "b"]}),
+        (["before", '{"a": 1}'], {"a": 1}),
+    ]:
+        content = [{"type": "text", "text": text} for text in texts]
+        assert whole_result({"content": content, "structuredContent": structured}) == {"content": content}
+    assert whole_result({"structuredContent": {"a": 1}})["content"] == [{"type": "text", "text": '{"a": 1}'}]
 
 
 async def test_a_protocol_error_of_a_living_server_is_a_result(plan_of):
@@ -133,8 +275,8 @@ async def test_a_flood_is_cut_in_the_middle(plan_of):
     async with running_servers([plan_of("floods")]) as (server,):
         environment = McpAtlasEnvironment(task, {"fake_echo": ServedTool(server, "echo")}, (), None)
         result = await environment.call("fake_echo", {})
-        assert len(result.text) < MAX_RESULT_CHARACTERS + 100
-        assert "characters left out" in result.text
+        assert len(result.text) < MAX_RESULT_BYTES + 100
+        assert "bytes left out" in result.text
         assert (result.server, result.server_pid) == ("floods", server.pid)
 
 

@@ -47,7 +47,7 @@ def service_line(image, health):
 def run(tmp_path, images, capsys):
     """Run what an agent does, or what it does in several tasks by name; returns the exit code and events by class."""
 
-    def run(calls, *, trials=1, services=None, more=""):
+    def run(calls, *, trials=1, services=None, more="", start_seconds=60.0):
         (tmp_path / "references").mkdir()
         for task_id, made in calls.items() if isinstance(calls, dict) else [(TASK, calls)]:
             folder = make_folder(tmp_path, task_id, "" if services == "" else "- owncloud")
@@ -60,7 +60,7 @@ def run(tmp_path, images, capsys):
             trials = {trials}
             concurrency = 2
             agents = [{{name = "replay", model = "scripted/replay"}}]
-            limits = {{memory_mb = 256}}
+            limits = {{memory_mb = 256, tool_start_seconds = {start_seconds}}}
             retry = {{max_attempts = 1}}
             sandbox = {{kind = "docker"}}
             [benchmark]
@@ -229,11 +229,10 @@ def test_a_page_that_needs_too_much_memory(run):
         ("{owncloud}", ("server_timeout", "server_gone"), "the browser"),
     ],
 )
-def test_a_browser_that_is_none(run, images, monkeypatch, image, kinds, says):
+def test_a_browser_that_is_none(run, images, image, kinds, says):
     """An image that cannot be had, or that holds no browser, fails the trial; nothing is scored."""
-    monkeypatch.setattr("lhaw_record.runners.environments.benchmarks.mcp_lines._CONNECT_S", 3.0)
     more = f'[benchmark.browser]\nimage = "{image.format(**images)}"\nmemory_mb = 256'
-    code, events = run([LOOK], more=more)
+    code, events = run([LOOK], more=more, start_seconds=3.0)
     (failed,) = events["TrialFailed"]
     assert code == 1
     assert failed.error_kind in kinds
