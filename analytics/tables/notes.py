@@ -56,6 +56,11 @@ ARM_KINDS = {
         "trials",
         "Switch on the server's tool parser or template (vLLM and SGLang: --tool-call-parser; llama.cpp: --jinja).",
     ),
+    "split_replies": (
+        "tool calls of a stream had no index of their own and were told apart by their ids or names",
+        "replies",
+        "Clients differ here: one that goes by the index alone ran one malformed call, or none.",
+    ),
     "cut_replies": (
         "replies were cut at their length limit",
         "replies",

@@ -5,12 +5,12 @@
 -- outputs:
 --   benchmark
 --   agent varchar: name of the agent, with part of its digest where names repeat
---   kind varchar: no_tool_called, calls_in_text, cut_replies, refused, overflowed,
---       identical_trials, nothing_revealed or echoed_questions
+--   kind varchar: no_tool_called, calls_in_text, split_replies, cut_replies, refused,
+--       overflowed, identical_trials, nothing_revealed or echoed_questions
 --   n bigint: how many
 --   n_all bigint: of how many
--- equation: no_tool_called and calls_in_text: trials; cut_replies: replies; refused and
---     overflowed: trials that ended by refused, by context_limit; identical_trials:
+-- equation: no_tool_called and calls_in_text: trials; cut_replies and split_replies:
+--     replies; refused and overflowed: trials that ended so; identical_trials:
 --     cells of at least two trials that all did the same tool calls; nothing_revealed:
 --     questions, where no answer revealed anything; echoed_questions: answers that are
 --     the question again, letters and digits only
@@ -79,6 +79,11 @@ counted as (
                     'kind': 'calls_in_text',
                     'n': count(*) filter (where n_calls_in_text > 0),
                     'n_all': count(*)
+                },
+                {
+                    'kind': 'split_replies',
+                    'n': sum(n_split_replies)::bigint,
+                    'n_all': sum(n_replies)::bigint
                 },
                 {
                     'kind': 'cut_replies',
