@@ -90,7 +90,25 @@ def arm_cautions_of(envelopes, used):
             **_answer_cautions([events for _, events, _ in found]),
         }
         rows.update({(agent, kind): pair for kind, pair in counts.items() if pair[0]})
-    return rows
+    return {**rows, **_hang_ups(streams, used)}
+
+
+def _hang_ups(streams, used):
+    """Return how many of an agent's attempts that ended did so in a model call that it left, by (agent, kind)."""
+    ended, left = Counter(), Counter()
+    for trial_id, _, events in streams.values():
+        calls = [each for each in events if type(each).__name__ in ("ModelFailed", "ModelResponded")]
+        last = next((each for each in reversed(calls) if each.role == "agent"), None)
+        kinds = [each.error_kind for each in _of(events, "TrialFailed")] or [getattr(last, "error_kind", None)]
+        if (
+            trial_id in used
+            and kinds != ["interrupted"]
+            and (_of(events, "TrialFailed") or _of(events, "TrialFinished"))
+        ):
+            agent = used[trial_id].keys.agent
+            ended[agent] += 1
+            left[agent] += kinds[0] in ("client_gone", "hung_up")
+    return {(agent, "hung_up"): (left[agent], count) for agent, count in ended.items() if left[agent]}
 
 
 def _identical(found):
