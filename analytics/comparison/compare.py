@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from lhaw_record.analytics.comparison.groups import SPLITS, Group, check_groups, parse_group
 from lhaw_record.analytics.errors import BadParameter
-from lhaw_record.analytics.tables.notes import background, notes_for
+from lhaw_record.analytics.tables.notes import MOST_HANG_UPS, background, notes_for
 from lhaw_record.analytics.views.parameters import Setting
 from lhaw_record.analytics.views.rows import rows_of
 from lhaw_record.analytics.views.store import open as open_store
@@ -179,7 +179,13 @@ _DIMENSION_PART = """union all
 
 
 def compare(
-    connection: "duckdb.DuckDBPyConnection", a: Group, b: Group, *, measure: str = "pass_at_k", by: str | None = None
+    connection: "duckdb.DuckDBPyConnection",
+    a: Group,
+    b: Group,
+    *,
+    measure: str = "pass_at_k",
+    by: str | None = None,
+    allow_hang_ups: bool = False,
 ) -> list[dict[str, Any]]:
     """Compute the mean difference a - b over the units that both groups have.
 
@@ -196,6 +202,8 @@ def compare(
     """
     query = "select distinct agent, condition from int_arm_values order by agent, condition"
     check_groups(a, b, by, connection.execute(query).fetchall(), _left_out(connection))
+    if not allow_hang_ups:
+        _check_hang_ups(connection, a, b)
     left_open = [name for name in Group._fields if getattr(a, name) is None]
     values: dict[str, Any] = {}
     for side, group in (("a", a), ("b", b)):
@@ -238,6 +246,7 @@ def print_comparison(
     *,
     measure: str,
     by: str | None,
+    allow_hang_ups: bool = False,
     settings: Mapping[str, Setting],
     form: str,
     out: TextIO,
@@ -245,7 +254,7 @@ def print_comparison(
     """Print a comparison of two groups, and notes on standard error, such as what was left out."""
     a, b = (parse_group(text) for text in arms)
     with open_store(store, parameters=settings, only=VIEWS) as connection:
-        found = compare(connection, a, b, measure=measure, by=by)
+        found = compare(connection, a, b, measure=measure, by=by, allow_hang_ups=allow_hang_ups)
         parameters = (*(("k",) if measure.startswith("pass") else ()), *(("per",) if by == "dimension" else ()))
         pooled = ("pooled",) if a.agent is None else ()
         chosen = (*parameters, *pooled, "permutations", "seed", "cluster")
@@ -261,6 +270,17 @@ def print_comparison(
         over = "all units: the groups have no task in common"
     said = [f"a: {a}", f"b: {b}", f"difference: mean of {measure} of a minus b over {over}", *notes]
     say("\n".join(f"  {line}" for line in said))
+
+
+def _check_hang_ups(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group) -> None:
+    """Refuse agents that left so many of their model calls that they may have chosen which trials count."""
+    query = "select agent, benchmark, n, n_all from arm_cautions where kind = 'hung_up' order by all"
+    for agent, benchmark, n, n_all in connection.execute(query).fetchall():
+        if 100 * n > MOST_HANG_UPS * n_all and (agent in (a.agent, b.agent) or a.agent is None):
+            raise BadParameter(
+                f"{n} of {n_all} attempts of {agent} in {benchmark} ended because it left its model call, more than "
+                f"{MOST_HANG_UPS:g} %: it may have chosen which trials count; --allow-hang-ups compares it anyway"
+            )
 
 
 def _left_out(connection: "duckdb.DuckDBPyConnection") -> dict[str, str]:

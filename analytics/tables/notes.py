@@ -57,6 +57,11 @@ ARM_KINDS = {
         "trials",
         "Switch on the server's tool parser or template (vLLM and SGLang: --tool-call-parser; llama.cpp: --jinja).",
     ),
+    "split_replies": (
+        "tool calls of a stream had no index of their own and were told apart by their ids or names",
+        "replies",
+        "Clients differ here: one that goes by the index alone ran one malformed call, or none.",
+    ),
     "cut_replies": (
         "replies were cut at their length limit",
         "replies",
@@ -83,9 +88,20 @@ ARM_KINDS = {
         "answers",
         "The simulated user's model is too weak for its role.",
     ),
+    "hung_up": (
+        "the program left its model call before the reply",
+        "attempts",
+        "An agent that leaves when it is unhappy chooses which of its trials count; see docs/metrics.md 1, hang-ups.",
+    ),
 }
 """Cautions about single arms, by kind in the view arm_cautions: title, what is counted, meaning."""
-_LEAST_PERCENT = dict.fromkeys(ARM_KINDS, 0.0) | {"cut_replies": 1.0, "identical_trials": 50.0}
+MOST_HANG_UPS = 5.0
+"""The percentage of attempts that may end by hanging up before an arm is flagged and not compared: a choice."""
+_LEAST_PERCENT = dict.fromkeys(ARM_KINDS, 0.0) | {
+    "cut_replies": 1.0,
+    "identical_trials": 50.0,
+    "hung_up": MOST_HANG_UPS,
+}
 _ABOUT_TRIALS = frozenset({"overall", "endings", "trial_counts_and_cost"})
 _NO_SEGMENTS = {
     "variants_without_segments": "variants of {benchmark} whose removed segments are unknown: {n}; they have no "

@@ -77,7 +77,8 @@ class Wire(Value, frozen=True):
     ``first_token_ms`` is the time from sending the request to the first generated piece, if the reply was streamed.
     ``changes_json`` maps each parameter that a library changed to the value it sent, null if it dropped the parameter.
     It is None if the request was sent as recorded. ``call_in_text`` names the notation of a tool call that the server
-    did not recognise and left in the text of the reply.
+    did not recognise and left in the text of the reply. ``calls_split_by`` says what told the tool calls of a streamed
+    reply apart where their index did not: ``id``, or ``name``. Clients differ here; some see one malformed call.
     """
 
     sent_sha256: Sha256 | None = None
@@ -85,6 +86,7 @@ class Wire(Value, frozen=True):
     first_token_ms: float | None = None
     changes_json: str | None = None
     call_in_text: str | None = None
+    calls_split_by: str | None = None
 
 
 class ModelResponded(Event, frozen=True, tag="model_responded"):

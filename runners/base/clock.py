@@ -14,6 +14,9 @@ Which clock a request belongs to is known only when it ends. The agent's clock t
 way, and the agent is charged afterwards if the request was answered. As a result, no trial ends with ``time_limit``
 while it waits, and a slow answer still counts against the model. Overlapping intervals (from multithreaded programs)
 count once.
+
+The agent's processes may work while a request is under way, so their CPU time is the agent's own whatever it waits for
+(:meth:`TrialClock.meter`).
 """
 
 import time
@@ -42,6 +45,8 @@ _ERRORS: dict[Boundary, type[BoundaryError]] = {
     for error in (ModelBoundaryError, ToolBoundaryError, SandboxBoundaryError, UserSimulatorError, GraderError)
 }
 _FOREVER = float("inf")
+_SAMPLE_S = 1.0
+_IDLE_SHARE = 0.05  # a choice: what a client uses that waits, or shows a spinner
 
 
 @dataclass(eq=False)
@@ -119,6 +124,8 @@ class TrialClock:
         self._backing_off: Interval | None = None
         self._last_straw: Interval | None = None
         self._scope: anyio.CancelScope | None = None
+        self._metered_s: float | None = None  # until when the agent's CPU time is known
+        self._worked_s = 0.0
 
     @property
     def charged_s(self) -> float:
@@ -153,6 +160,33 @@ class TrialClock:
         finally:
             self._scope = None
             self._ended_s = self._now_s()
+
+    async def meter(self, cpu_s: Callable[[], Awaitable[float | None]]) -> None:
+        """Charge the agent for CPU time that its processes use while its clock stands still, until cancelled.
+
+        Args:
+            cpu_s: Returns the CPU seconds of all its processes so far, or None while they are unknown.
+        """
+        before_s = await cpu_s()
+        self._metered_s = self._now_s()
+        while True:
+            await anyio.sleep(_SAMPLE_S)
+            now_s = await cpu_s()
+            known_s = before_s if now_s is None else now_s
+            self.used((known_s or 0.0) - (before_s or 0.0))
+            before_s = known_s
+
+    def used(self, cpu_s: float) -> None:
+        """Count CPU seconds since the last call as the agent's own time, up to the time that has passed."""
+        now_s = self._now_s()
+        passed_s = now_s - (self._metered_s or 0.0)
+        if cpu_s > _IDLE_SHARE * passed_s:
+            worked_s = min(cpu_s, passed_s)
+            self._waited.add(now_s - worked_s, now_s)  # covered, then taken off the cover: so it counts as not waited
+            self._worked_s += worked_s
+        self._metered_s = now_s
+        self._settle()
+        self._reset_deadline()
 
     @contextmanager
     def current(self, request: Interval | None = None) -> Iterator[None]:
@@ -221,10 +255,14 @@ class TrialClock:
             self._exempt.add(interval.began_s, self._now_s())
         if not is_own:
             self._waited.add(interval.began_s, self._now_s())
+        if self._metered_s is None:
+            self._settle()
+        self._reset_deadline()
+
+    def _settle(self) -> None:
         if not self._open:
             self._waited.settle()
             self._exempt.settle()
-        self._reset_deadline()
 
     def _now_s(self) -> float:
         """Return the current time, or the time at which the agent's part ended if it has ended."""
@@ -234,8 +272,8 @@ class TrialClock:
         return 0.0 if self._began_s is None else self._now_s() - self._began_s
 
     def _covered_s(self, intervals: Iterable[Interval]) -> float:
-        """Return the seconds covered by past waiting or by the given open intervals."""
-        return self._waited.total_s(self._until_now(intervals))
+        """Return the seconds covered by past waiting or by the given open intervals, without those of work."""
+        return self._waited.total_s(self._until_now(intervals)) - self._worked_s
 
     def _until_now(self, intervals: Iterable[Interval]) -> list[tuple[float, float]]:
         now_s = self._now_s()

@@ -44,7 +44,6 @@ def serve_command(make_report: "MakeReport", extend: "Extend", options: argparse
         max_trials=options.max_trials,
         token=token,
         lease_token=os.environ.get(LEASE_TOKEN_VARIABLE) or None,
-        otlp=options.otlp,
         gateway=options.gateway,
         gateway_url=options.gateway_url,
     )
@@ -165,12 +164,6 @@ def daemon_commands(make_report: "MakeReport", extend: "Extend") -> tuple[Comman
                 ),
                 argument(
                     "--gateway-url", metavar="URL", help="the same as leases name it, if a proxy stands before it"
-                ),
-                argument(
-                    "--otlp",
-                    metavar="URL",
-                    help="an OpenTelemetry collector that gets every attempt when it ends, as OTLP over HTTP "
-                    "(http://localhost:4318)",
                 ),
             ),
             function=partial(serve_command, make_report, extend),

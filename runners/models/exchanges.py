@@ -41,7 +41,7 @@ class Exchange(msgspec.Struct, kw_only=True):
 
     ``http_status`` is None until a reply begins, and always for a provider called without litellm. ``received`` is None
     until the reply's body arrives, and incomplete if the reply was cut off. ``joined`` is the whole reply assembled
-    from a stream.
+    from a stream, and ``calls_split_by`` is what told its tool calls apart (``ReplyStream``).
     """
 
     sent: bytes
@@ -50,6 +50,7 @@ class Exchange(msgspec.Struct, kw_only=True):
     received: bytes | None = None
     received_media_type: str = _JSON
     joined: bytes | None = None
+    calls_split_by: str | None = None
 
     @property
     def reply(self) -> bytes | None:
@@ -81,6 +82,7 @@ def wire_facts(
         first_token_ms=first_token_ms,
         changes_json=canonical_json(dict(changes)).decode() if changes else None,
         call_in_text=notation,
+        calls_split_by=exchange.calls_split_by,
     )
 
 

@@ -1,24 +1,27 @@
 -- view: arm_cautions
 -- grain: benchmark, agent, kind
--- inputs: int_questions_placed, int_trials_evaluated, stg_questions_answered,
---     stg_questions_asked, trial_endings
+-- inputs: int_attempt_arms, int_attempts, int_questions_placed, int_trials_evaluated,
+--     stg_models_failed, stg_models_responded, stg_questions_answered,
+--     stg_questions_asked, stg_trials_failed, trial_endings
 -- outputs:
 --   benchmark
 --   agent varchar: name of the agent, with part of its digest where names repeat
---   kind varchar: no_tool_called, calls_in_text, cut_replies, refused, overflowed,
---       identical_trials, nothing_revealed or echoed_questions
+--   kind varchar: no_tool_called, calls_in_text, split_replies, cut_replies, refused,
+--       overflowed, identical_trials, nothing_revealed, echoed_questions or hung_up
 --   n bigint: how many
 --   n_all bigint: of how many
--- equation: no_tool_called and calls_in_text: trials; cut_replies: replies; refused and
---     overflowed: trials that ended by refused, by context_limit; identical_trials:
+-- equation: no_tool_called and calls_in_text: trials; cut_replies and split_replies:
+--     replies; refused and overflowed: trials that ended so; identical_trials:
 --     cells of at least two trials that all did the same tool calls; nothing_revealed:
 --     questions, where no answer revealed anything; echoed_questions: answers that are
---     the question again, letters and digits only
--- source: docs/metrics.md 1, endings, and 3, question quality
+--     the question again, letters and digits only; hung_up: attempts whose program left
+--     its last model call before the reply
+-- source: docs/metrics.md 1, endings and hang-ups, and 3, question quality
 -- notes: only kinds that occur, over the valid trials that the tables use. An answer
 --     that has up to a fifth more or fewer characters than the question it contains, or
 --     is contained in, counts as an echo. Trials of unknown actions are left out of
---     no_tool_called and identical_trials, answers of unknown content of the others.
+--     no_tool_called and identical_trials, answers of unknown content of the others. hung_up counts all attempts
+--     that ended, also those that are missing; a run that was stopped ends none.
 with trials as (
     select
         used.trial_id,
@@ -64,6 +67,48 @@ answers as (
             and placed.question_id = answered.question_id
 ),
 
+last_calls as (
+    select
+        stream_id,
+        arg_max(error_kind, sequence) as error_kind
+    from (
+        select
+            stream_id,
+            sequence,
+            coalesce(error_kind, '') as error_kind
+        from stg_models_failed
+        where role = 'agent'
+        union all
+        select
+            stream_id,
+            sequence,
+            '' as error_kind
+        from stg_models_responded
+        where role = 'agent'
+    )
+    group by stream_id
+),
+
+attempts as (
+    select
+        attempts.benchmark,
+        arms.agent,
+        coalesce(failed.error_kind, last_calls.error_kind, '')
+        in ('client_gone', 'hung_up') as is_hung_up
+    from int_attempts as attempts
+    inner join int_attempt_arms as arms on attempts.stream_id = arms.stream_id
+    left join stg_trials_failed as failed on attempts.stream_id = failed.stream_id
+    left join last_calls on attempts.stream_id = last_calls.stream_id
+    where
+        arms.is_chosen
+        and attempts.attempt_state in ('valid', 'ungraded', 'failed')
+        and coalesce(failed.error_kind <> 'interrupted', true)
+        and (
+            getvariable('experiment') is null
+            or attempts.experiment_id = getvariable('experiment')
+        )
+),
+
 counted as (
     select
         benchmark,
@@ -79,6 +124,11 @@ counted as (
                     'kind': 'calls_in_text',
                     'n': count(*) filter (where n_calls_in_text > 0),
                     'n_all': count(*)
+                },
+                {
+                    'kind': 'split_replies',
+                    'n': sum(n_split_replies)::bigint,
+                    'n_all': sum(n_replies)::bigint
                 },
                 {
                     'kind': 'cut_replies',
@@ -134,6 +184,17 @@ counted as (
             ]
         ) as counted
     from answers
+    group by benchmark, agent
+    union all
+    select
+        benchmark,
+        agent,
+        {
+            'kind': 'hung_up',
+            'n': count(*) filter (where is_hung_up),
+            'n_all': count(*)
+        } as counted
+    from attempts
     group by benchmark, agent
 )
 

@@ -10,6 +10,7 @@
 --   n_cut_replies bigint: those that reached their length limit
 --   n_refused_replies bigint: those that the model or a filter refused
 --   n_calls_in_text bigint: those with a tool call left in their text
+--   n_split_replies bigint: those whose tool calls clients of streams tell apart or join
 --   n_tool_calls bigint: actions that are tool calls, malformed ones too
 --   actions_digest hugeint: checksum of the sequence of actions; null without actions
 -- equation: cut = finish reason length; refused = refusal or content_filter
@@ -34,7 +35,8 @@ replies as (
         count(*) filter (
             where responded.finish_reason in ('refusal', 'content_filter')
         ) as n_refused_replies,
-        count(responded.call_in_text) as n_calls_in_text
+        count(responded.call_in_text) as n_calls_in_text,
+        count(responded.calls_split_by) as n_split_replies
     from stg_models_responded as responded
     anti join other_threads
         on
@@ -62,6 +64,7 @@ select
     coalesce(replies.n_cut_replies, 0) as n_cut_replies,
     coalesce(replies.n_refused_replies, 0) as n_refused_replies,
     coalesce(replies.n_calls_in_text, 0) as n_calls_in_text,
+    coalesce(replies.n_split_replies, 0) as n_split_replies,
     coalesce(actions.n_tool_calls, 0) as n_tool_calls,
     actions.actions_digest
 from int_trials as trials

@@ -25,6 +25,8 @@
 --   first_token_ms double: milliseconds to the first piece; null if not streamed
 --   changes_json varchar: parameters that a library changed; null if none
 --   call_in_text varchar: notation of a tool call left in the text; null without one
+--   calls_split_by varchar: id or name, where these told calls of a stream apart and
+--       their index did not; null elsewhere
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event model_responded
 -- notes: one row is one reply of a model.
@@ -53,6 +55,7 @@ select
     model_responded.wire.received_sha256,
     model_responded.wire.first_token_ms,
     model_responded.wire.changes_json,
-    model_responded.wire.call_in_text
+    model_responded.wire.call_in_text,
+    model_responded.wire.calls_split_by
 from events
 where type = 'model_responded'

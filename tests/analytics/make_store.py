@@ -188,6 +188,7 @@ class Store:
         attempt: int = 1,
         host: str = "",
         ends: str = "finished",
+        error_kind: str = "timeout",
         budget: int | None = None,
         injected_after: int | None = None,
         cost_usd: float | None = 0.01,
@@ -213,6 +214,7 @@ class Store:
             attempt: Its number, from 1.
             host: What the stream's name ends with, where several hosts share a store.
             ends: finished, failed, running or interrupted.
+            error_kind: Why its last call failed, of one that failed.
             budget: B of an injected trial.
             injected_after: The action after which the message went in; None: the trial ended before.
             cost_usd: Price of each model call.
@@ -317,11 +319,11 @@ class Store:
         if ends == "failed":
             self.add(stream, called("last"), trial_id, attempt)
             timeout = ModelFailed(
-                call_id="last", role="agent", error_kind="timeout", message="late", is_retried=False, latency_ms=5.0
+                call_id="last", role="agent", error_kind=error_kind, message="late", is_retried=False, latency_ms=5.0
             )
             self.add(stream, timeout, trial_id, attempt)
             failure = TrialFailed(
-                boundary="model", error_kind="timeout", message="late", is_retry_owed=True, duration_ms=1000.0
+                boundary="model", error_kind=error_kind, message="late", is_retry_owed=True, duration_ms=1000.0
             )
             self.add(stream, failure, trial_id, attempt)
             return trial_id

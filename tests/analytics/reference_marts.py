@@ -63,6 +63,7 @@ def trial_endings_of(envelopes, trials):
             reasons.count("length"),
             reasons.count("refusal") + reasons.count("content_filter"),
             sum(each.wire is not None and each.wire.call_in_text is not None for each in replies),
+            sum(each.wire is not None and each.wire.calls_split_by is not None for each in replies),
             sum(each.kind != "text" for each in _of(events, "ActionStarted")),
         )
     return rows
@@ -79,8 +80,9 @@ def arm_cautions_of(envelopes, used):
     for agent, found in arms.items():
         known = [each for each in found if each[0].is_course_known]
         counts = {
-            "no_tool_called": (sum(ending[6] == 0 for *_, ending in known), len(known)),
+            "no_tool_called": (sum(ending[7] == 0 for *_, ending in known), len(known)),
             "calls_in_text": (sum(ending[5] > 0 for *_, ending in found), len(found)),
+            "split_replies": (sum(ending[6] for *_, ending in found), sum(ending[2] for *_, ending in found)),
             "cut_replies": (sum(ending[3] for *_, ending in found), sum(ending[2] for *_, ending in found)),
             "refused": (sum(ending[0] == "refused" for *_, ending in found), len(found)),
             "overflowed": (sum(ending[0] == "context_limit" for *_, ending in found), len(found)),
@@ -88,7 +90,25 @@ def arm_cautions_of(envelopes, used):
             **_answer_cautions([events for _, events, _ in found]),
         }
         rows.update({(agent, kind): pair for kind, pair in counts.items() if pair[0]})
-    return rows
+    return {**rows, **_hang_ups(streams, used)}
+
+
+def _hang_ups(streams, used):
+    """Return how many of an agent's attempts that ended did so in a model call that it left, by (agent, kind)."""
+    ended, left = Counter(), Counter()
+    for trial_id, _, events in streams.values():
+        calls = [each for each in events if type(each).__name__ in ("ModelFailed", "ModelResponded")]
+        last = next((each for each in reversed(calls) if each.role == "agent"), None)
+        kinds = [each.error_kind for each in _of(events, "TrialFailed")] or [getattr(last, "error_kind", None)]
+        if (
+            trial_id in used
+            and kinds != ["interrupted"]
+            and (_of(events, "TrialFailed") or _of(events, "TrialFinished"))
+        ):
+            agent = used[trial_id].keys.agent
+            ended[agent] += 1
+            left[agent] += kinds[0] in ("client_gone", "hung_up")
+    return {(agent, "hung_up"): (left[agent], count) for agent, count in ended.items() if left[agent]}
 
 
 def _identical(found):
@@ -96,7 +116,7 @@ def _identical(found):
     for trial, events, ending in found:
         keys = trial.keys
         told = tuple((one.action_index, one.name, one.arguments_json) for one in _of(events, "ActionStarted"))
-        cells[keys.condition, keys.task_id, keys.variant_id].append((told, ending[6]))
+        cells[keys.condition, keys.task_id, keys.variant_id].append((told, ending[7]))
     several = [cell for cell in cells.values() if len(cell) > 1 and all(count for _, count in cell)]
     return sum(len({told for told, _ in cell}) == 1 for cell in several), len(several)
 

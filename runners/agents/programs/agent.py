@@ -92,7 +92,10 @@ class ExternalAgent:
         self._key, self._token = secrets.token_hex(32), secrets.token_hex(32)
         self._ask_user_tool = self.program.ask_user_tool or TOOL_NAME
         ask_user_tool = self._ask_user_tool if self.asking is not None else None
-        self._session = self.session_of(prompt=self._prompt, ask_user_tool=ask_user_tool, on_over=self._over.set)
+        elsewhere = {"patience_s": 0.0} if self.lease is not None else {}  # a network between may cut its calls
+        self._session = self.session_of(
+            prompt=self._prompt, ask_user_tool=ask_user_tool, on_over=self._over.set, **elsewhere
+        )
         self._tools = OfferedTools(self.toolbox, self._session.executed) if self.toolbox.tools else None
 
     @property
@@ -184,6 +187,7 @@ class ExternalAgent:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._stop_when_over, stop)
                 tasks.start_soon(self._keep_time)
+                tasks.start_soon(self.trial_clock.meter, self.sandbox.cpu_s)
                 self._watch_servers(tasks)
                 end, number = await self._run_once(stop, 1), 1
                 while (request := await self._next_request(end)) is not None:

@@ -5,6 +5,8 @@ These are pure functions. The first rule that applies decides:
     our side failed, or the simulated user           raised as it is
     it could not be started                          boundary sandbox, no retry owed: it would fail again
     a limit of turns, actions or cost was reached    turn_limit, action_limit, cost_limit: the gateway refuses for good
+    it hung up on its last model call, too early     gave_up, or time_limit if its own time was used up
+    for a server that does not answer
     its last model call met a limit of the model     context_limit, refused, output_limit: the program saw the error
     its last model call failed, or got no answer     boundary model, a retry owed as for a native agent; unless its
     before it hung up                                own time was used up before
@@ -28,6 +30,7 @@ from lhaw_record.runners.base.conversation.ending import ended_by_failure, ended
 from lhaw_record.runners.base.errors import ModelBoundaryError, SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramEnd
 from lhaw_record.runners.models.call_outcomes import FINAL_KINDS
+from lhaw_record.runners.models.gateway.calls import HUNG_UP
 
 _SHOWN_CHARACTERS = 600
 _NOT_STARTED = (126, 127)
@@ -90,12 +93,8 @@ def _ending_of(facts: ProgramFacts) -> EndedBy:
         )
     if facts.limit_reached is not None:
         return facts.limit_reached
-    failed = facts.last_failure
-    if failed is not None and not facts.is_time_up:
-        if (ended_by := ended_by_failure(failed.error_kind)) is not None:
-            return ended_by
-        is_retry_owed = failed.error_kind not in FINAL_KINDS
-        raise ModelBoundaryError(failed.message, kind=failed.error_kind, is_retry_owed=is_retry_owed)
+    if facts.last_failure is not None and (ended_by := _ended_by_call(facts.last_failure, facts)) is not None:
+        return ended_by
     if facts.reply_count == 0 and end.exit_code in _NOT_STARTED:
         raise SandboxBoundaryError(
             f"program {facts.name} {_how(end)} and most likely cannot run in this sandbox or image, which lacks its "
@@ -126,6 +125,19 @@ def _ending_of(facts: ProgramFacts) -> EndedBy:
         return "time_limit"
     own: EndedBy = "submitted" if end.exit_code == 0 else "gave_up"
     return ended_by_reply(facts.last_finish_reason or "") or own
+
+
+def _ended_by_call(failed: ModelFailed, facts: ProgramFacts) -> EndedBy | None:
+    """Return how the trial ended by its last call, which failed, or None if its own time had ended before."""
+    if failed.error_kind == HUNG_UP:
+        return "time_limit" if facts.is_time_up else "gave_up"
+    if facts.is_time_up:
+        return None
+    ended_by = ended_by_failure(failed.error_kind)
+    if ended_by is None:
+        is_retry_owed = failed.error_kind not in FINAL_KINDS
+        raise ModelBoundaryError(failed.message, kind=failed.error_kind, is_retry_owed=is_retry_owed)
+    return ended_by
 
 
 def _how(end: ProgramEnd) -> str:

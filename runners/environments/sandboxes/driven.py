@@ -44,6 +44,7 @@ class DrivenSandbox:
         limits: SandboxLimits,
         channel: ControlChannel,
         watch: Watch = dict,
+        cpu_s: Callable[[], float | None] = lambda: None,
     ) -> None:
         self.kind = kind
         self.work_dir: str = config["work_dir"]
@@ -54,6 +55,7 @@ class DrivenSandbox:
         self._limits = limits
         self._channel = channel
         self._watch = watch
+        self._cpu_s = cpu_s
         self._seen = watch()
 
     async def prepare(
@@ -117,6 +119,9 @@ class DrivenSandbox:
                 _target(destination, path).mkdir(parents=True, exist_ok=True)
                 continue
             left_bytes -= await self._export_file(path, int(size), kind == b"x", destination, left_bytes)
+
+    async def cpu_s(self) -> float | None:
+        return self._cpu_s()
 
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
         environment = {**self._environment, **launch.environment}

@@ -124,6 +124,10 @@ class ProgramSandbox(Protocol):
         """
         ...
 
+    async def cpu_s(self) -> float | None:
+        """Return the CPU seconds that the sandbox's processes have used so far, or None if that is not known."""
+        ...
+
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
         """Run a program in the work directory until it ends, then end every process in the sandbox.
 

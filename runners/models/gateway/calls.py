@@ -15,6 +15,13 @@ from lhaw_record.runners.models.protocol import ModelError
 
 CLIENT_GONE = "client_gone"
 """Error kind of a call whose client disconnected before the reply was ready."""
+HUNG_UP = "hung_up"
+"""Error kind of a call whose client disconnected although the model was generating, or before ``PATIENCE_S``.
+
+That was the agent's decision: no client of a silent server gives it up so soon. ``CLIENT_GONE`` is all the rest.
+"""
+PATIENCE_S = 10.0
+"""A choice, below the timeouts of clients (600 s in the SDKs of OpenAI and Anthropic)."""
 
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,6 +61,7 @@ async def deliver(
         while (await receive())["type"] != "http.disconnect":
             pass
         if not is_delivered:  # servers also report a disconnect after a complete delivery
+            outlet.is_abandoned = True
             group.cancel_scope.cancel()
 
     async with anyio.create_task_group() as group:
@@ -83,6 +84,7 @@ class _Outlet:
 
     def __init__(self, send: Send, wire: WireFormat, patience: Patience) -> None:
         self.has_begun = False
+        self.is_abandoned = False
         self._send = send
         self._wire = wire
         self._patience = patience

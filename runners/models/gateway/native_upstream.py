@@ -229,7 +229,7 @@ async def _streamed(
     try:
         body = await joined_reply(pieces(), stream, pass_on, model=payload.endpoint.model)
     finally:
-        exchange.received = bytes(received)
+        exchange.received, exchange.calls_split_by = bytes(received), stream.calls_split_by
     return UpstreamAnswer(reply=_read(wire, body, priced), body=body, headers=dict(shown))
 
 

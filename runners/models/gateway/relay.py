@@ -19,6 +19,9 @@ from lhaw_record.runners.models.streams.joining import ReplyStream, StreamedEven
 class Outlet(Protocol):
     """Receives a stream for the agent. It never blocks, so that a slow client does not slow down the model."""
 
+    is_abandoned: bool
+    """Whether the client has disconnected."""
+
     def begin(self, headers: Mapping[str, str]) -> None:
         """Set the provider's headers to pass on to the agent."""
         ...

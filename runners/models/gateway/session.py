@@ -30,6 +30,8 @@ from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.action_ledger import ActionChanges
 from lhaw_record.runners.models.gateway.calls import (
     CLIENT_GONE,
+    HUNG_UP,
+    PATIENCE_S,
     PendingCall,
     PendingReply,
     SessionLimits,
@@ -63,6 +65,7 @@ class TrialSession:
         trial_clock: Charges reply times to the agent.
         routing: Maps a requested model name to a model. None if the upstream answers every request.
         wire_record: Stores the bodies of requests and replies, if the run asks for that.
+        patience_s: How long a client waits that does not hang up on purpose. 0 if its network may fail.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class TrialSession:
         wire_record: WireRecord | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
         wall_s: Callable[[], float] = time.time,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self.upstream = upstream
         self.routing = routing or RoutingTable(upstream)
@@ -116,6 +120,7 @@ class TrialSession:
         self._wire_record = wire_record or WireRecord()
         self._clock_ns = clock_ns
         self._wall_s = wall_s
+        self._patience_s = patience_s
         self._lock = anyio.Lock(fast_acquire=True)
         self._scopes: set[anyio.CancelScope] = set()
         self._is_idle = anyio.Event()
@@ -238,7 +243,7 @@ class TrialSession:
             await self._check_limits(decision)
             with self._within_run_budget(decision):
                 call, outgoing = await self._begin(wire, decision, stream)
-        answer = await self._asked(call)
+        answer = await self._asked(call, stream)
         self.reply_count += 1  # before charging the clock, which may end the program at once
         self.wires.add(outgoing.wire.name)
         self._trial_clock.answered(call.interval)
@@ -283,7 +288,7 @@ class TrialSession:
             with anyio.CancelScope(shield=True):
                 yield
 
-    async def _asked(self, call: PendingReply) -> UpstreamAnswer:
+    async def _asked(self, call: PendingReply, outlet: Outlet | None = None) -> UpstreamAnswer:
         """Return the upstream's answer to a call. A failure is recorded and timed."""
         try:
             with watching() as exchanges, self._trial_clock.current(call.interval):
@@ -295,7 +300,11 @@ class TrialSession:
                 self._on_over()
             raise refusal_of(error) from error
         except anyio.get_cancelled_exc_class():
-            gone = ModelError("the client left before the reply", kind=CLIENT_GONE, is_retryable=True)
+            took_s = call.took_ms(self._clock_ns(), 0.0) / 1e3
+            is_working = call.relay is not None and call.relay.is_generating(self._patience_s * 10)
+            is_early = outlet is not None and outlet.is_abandoned and (is_working or took_s < self._patience_s)
+            message = f"the client left after {took_s:.1f} s, before the reply" + is_working * ", which had begun"
+            gone = ModelError(message, kind=HUNG_UP if is_early else CLIENT_GONE, is_retryable=True)
             gone.held_s = call.interval.held_s
             gone.exchange = exchanges[-1] if exchanges else None
             await self._record_failure(call, gone)
@@ -386,8 +395,8 @@ class TrialSession:
         return decide(self._state, wire, whole, headers, self._clock_ns())
 
     async def _record_failure(self, call: PendingReply, error: ModelError) -> None:
-        if error.kind == ENDLESS_REPLY:
-            self._trial_clock.answered(call.interval)  # the model was working the whole time
+        if error.kind in (ENDLESS_REPLY, HUNG_UP):
+            self._trial_clock.answered(call.interval)  # the model was working, or the agent did not let it
         else:
             self._trial_clock.failed(call.interval, error.kind, str(error), holds_up=self._is_main(call))
         latency_ms = call.took_ms(self._clock_ns(), error.held_s)

@@ -1,9 +1,17 @@
-"""Streams of OpenAI's chat completions: chunks of deltas, joined into a whole reply."""
+"""Streams of OpenAI's chat completions: chunks of deltas, joined into a whole reply.
 
+By the documentation, a tool call's index tells its parts from those of other calls. Some servers send no index, or 0
+for all calls. Then an unknown id or a further name begins a call, as in the AI SDK and in LangChain (``_call_of``).
+Clients that know only the index, such as openai-python, join such calls to one or refuse them.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.joining import DONE, Body, StreamStep, fields, object_in
+from lhaw_record.runners.models.streams.joining import DONE, Body, CallSplit, StreamStep, fields, object_in
 
 _TEXTS = frozenset({"content", "refusal", "reasoning", "reasoning_content"})
 _PASS, _TOKEN = StreamStep(), StreamStep(has_token=True)
@@ -15,9 +23,10 @@ class ChatStream:
     def __init__(self) -> None:
         self.is_whole = False
         self.calls: list[list[tuple[Body, str]]] = []
+        self.calls_split_by: CallSplit | None = None
         self._head: Body = {}
         self._choices: dict[int, Body] = {}
-        self._call_numbers: dict[tuple[int, int], int] = {}
+        self._indexes: dict[int, list[int | None]] = {}
         self._usage: Any = None
 
     def add(self, name: str, data: Body) -> StreamStep:
@@ -82,7 +91,7 @@ class ChatStream:
                     began = self._call(index, message, object_in(call, "a tool call"))
                     is_decisive |= began is not None and len(message["tool_calls"]) > 1
                     begun = began if begun is None else begun
-                    has_token |= began is not None or _has_arguments(call)
+                    has_token |= began is not None or bool(_head_of(call)[1])
             elif name in _TEXTS and isinstance(value, str):
                 message.setdefault(f"+{name}", []).append(value)
                 has_token |= bool(value)
@@ -97,19 +106,57 @@ class ChatStream:
 
     def _call(self, index: int, message: Body, wire: Body) -> str | None:
         """Add a part of a tool call, and return the call's id if the call begins here."""
-        calls = message.setdefault("tool_calls", [])
-        place = int(wire["index"]) if isinstance(wire.get("index"), int) else max(len(calls) - 1, 0)
-        number = self._call_numbers.get((index, place))
+        calls, indexes = message.setdefault("tool_calls", []), self._indexes.setdefault(index, [])
+        place = wire["index"] if isinstance(wire.get("index"), int) else None
+        number = _call_of(calls, indexes, wire, place)
         is_new = number is None
         if number is None:
-            number = self._call_numbers[index, place] = len(calls)
+            if calls and (place is None or place in indexes):
+                self.calls_split_by = self.calls_split_by or ("id" if wire.get("id") else "name")
+            number = len(calls)
             calls.append({"id": "", "type": "function"})
+            indexes.append(place)
             if index == 0:
                 self.calls.append([(wire, "id")])
         elif index == 0 and wire.get("id"):
             self.calls[number].append((wire, "id"))
         _join(calls[number], {name: value for name, value in wire.items() if name != "index"})
         return str(wire.get("id") or "") if is_new and index == 0 else None
+
+
+def _call_of(calls: Sequence[Body], indexes: Sequence[int | None], part: Body, index: int | None) -> int | None:
+    """Return the number of the call that a part continues, or None if the part begins a call."""
+    call_id, (name, written) = part.get("id"), _head_of(part)
+    with_id = [number for number, call in enumerate(calls) if call_id and call["id"] == call_id]
+    at_index = [number for number, each in enumerate(indexes) if index is not None and each == index]
+    known = [number for number in at_index if number in with_id] or at_index
+    if not known and (index is None or not name):
+        known = with_id
+    if not known and calls and not call_id and indexes[-1] is None:
+        known = [len(calls) - 1]
+    if not known or not name:
+        return known[-1] if known else None
+    begun = calls[known[-1]]
+    begun_name, so_far = _head_of(begun)
+    if (call_id and begun["id"] and call_id != begun["id"]) or (begun_name and begun_name != name):
+        return None
+    is_head_repeated = (call_id or index is not None) and not (so_far and written)
+    return known[-1] if not begun_name or is_head_repeated or _is_unfinished(so_far) else None
+
+
+def _head_of(call: Body) -> tuple[Any, Any]:
+    """Return the name and the arguments in a call or in a part of one."""
+    written = fields(call.get("function") or call.get("custom"))
+    return written.get("name"), written.get("arguments") or written.get("input")
+
+
+def _is_unfinished(arguments: Any) -> bool:
+    """Return whether arguments have begun and are not yet JSON."""
+    try:
+        msgspec.json.decode(arguments if isinstance(arguments, str) else "{}")
+    except (msgspec.DecodeError, RecursionError):
+        return bool(arguments)
+    return False
 
 
 def _message(joined: Body) -> Body:
@@ -124,11 +171,6 @@ def _has_answer(joined: Body) -> bool:
     return bool(joined.get("tool_calls")) or any("".join(joined.get(name, ())) for name in ("+content", "+refusal"))
 
 
-def _has_arguments(part: Body) -> bool:
-    """Return whether a part of a tool call contains arguments."""
-    return any(fields(holder).get(name) for holder in (part, *part.values()) for name in ("arguments", "input"))
-
-
 def _join(call: Body, part: Body) -> None:
     """Merge a part into a call: arguments are appended, all other fields are set once."""
     for name, value in part.items():
@@ -136,6 +178,8 @@ def _join(call: Body, part: Body) -> None:
             continue
         if name in ("arguments", "input") and isinstance(value, str):
             call[name] = call.get(name, "") + value
+        elif name == "id" and call.get("id"):
+            continue  # some servers make up an id for each part; clients keep the first
         elif isinstance(value, dict):
             _join(call.setdefault(name, {}), value)
         elif value != "" or name not in call:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.joining import Body, StreamStep, fields, object_in
+from lhaw_record.runners.models.streams.joining import Body, CallSplit, StreamStep, fields, object_in
 
 
 class GeminiStream:
@@ -12,6 +12,7 @@ class GeminiStream:
     def __init__(self) -> None:
         self.is_whole = False
         self.calls: list[list[tuple[Body, str]]] = []
+        self.calls_split_by: CallSplit | None = None
         self._head: Body = {}
         self._candidates: dict[int, Body] = {}
 

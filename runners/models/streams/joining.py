@@ -2,7 +2,7 @@
 
 import codecs
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import anyio
 import msgspec
@@ -72,6 +72,10 @@ class StreamStep(msgspec.Struct, frozen=True, kw_only=True):
     has_token: bool = False
 
 
+CallSplit = Literal["id", "name"]
+"""What told two calls of a streamed reply apart although their index is equal or missing."""
+
+
 class ReplyStream(Protocol):
     """Joins the events of one streamed reply into its body."""
 
@@ -80,6 +84,9 @@ class ReplyStream(Protocol):
 
     calls: list[list[tuple[Body, str]]]
     """For each tool call in order, the objects and field names that hold its id."""
+
+    calls_split_by: CallSplit | None
+    """What the recorder told calls apart by where clients differ, or None if the wire's own index did it."""
 
     def add(self, name: str, data: Body) -> StreamStep:
         """Add one event. Raises ModelError if it is malformed or reports a failure of the provider."""

@@ -4,7 +4,7 @@ import msgspec
 
 from lhaw_record.runners.base.text.fields import shallow_json
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.joining import Body, StreamStep, fields, malformed, object_in
+from lhaw_record.runners.models.streams.joining import Body, CallSplit, StreamStep, fields, malformed, object_in
 
 _PASS, _TOKEN, _DECISIVE = StreamStep(), StreamStep(has_token=True), StreamStep(is_decisive=True)
 _APPENDED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
@@ -16,8 +16,10 @@ class MessagesStream:
     def __init__(self) -> None:
         self.is_whole = False
         self.calls: list[list[tuple[Body, str]]] = []
+        self.calls_split_by: CallSplit | None = None
         self._message: Body = {}
-        self._blocks: dict[int, Body] = {}
+        self._blocks: list[Body] = []
+        self._numbers: dict[int, int] = {}  # by index, the block begun last: some servers number all blocks 0
         self._pieces: dict[tuple[int, str], list[str]] = {}
 
     def add(self, name: str, data: Body) -> StreamStep:
@@ -28,12 +30,16 @@ class MessagesStream:
             self._message = dict(object_in(data.get("message"), "the message"))
         elif kind == "content_block_start":
             block = object_in(data.get("content_block"), "a block")
-            self._blocks[_index(data)] = dict(block)
+            is_repeated = _index(data) in self._numbers
+            self._numbers[_index(data)] = len(self._blocks)
+            self._blocks.append(dict(block))
             if block.get("type") == "tool_use":
+                self.calls_split_by = "id" if is_repeated and self.calls else self.calls_split_by
                 self.calls.append([(block, "id")])
                 return StreamStep(begins_call=str(block.get("id") or ""), has_token=True)
         elif kind == "content_block_stop":
-            return _DECISIVE if self._blocks.get(_index(data), {}).get("type") == "tool_use" else _PASS
+            number = self._numbers.get(_index(data))
+            return _DECISIVE if number is not None and self._blocks[number].get("type") == "tool_use" else _PASS
         elif kind == "message_delta":
             self._message |= fields(data.get("delta"))
             self._message["usage"] = {**fields(self._message.get("usage")), **fields(data.get("usage"))}
@@ -47,31 +53,32 @@ class MessagesStream:
         return _PASS
 
     def body(self) -> Body:
-        for (index, field), pieces in self._pieces.items():
-            block = self._blocks[index]
+        for (number, field), pieces in self._pieces.items():
+            block = self._blocks[number]
             joined = "".join(pieces)
             if field == "input":
                 block["input"] = _input(joined)
             else:
                 block[field] = str(block.get(field) or "") + joined
         self._pieces.clear()
-        return {**self._message, "content": [block for _, block in sorted(self._blocks.items())]}
+        return {**self._message, "content": [*self._blocks]}
 
     def _delta(self, index: int, delta: Body) -> StreamStep:
-        if index not in self._blocks:
+        number = self._numbers.get(index)
+        if number is None:
             raise malformed("a delta belongs to no block")
         kind = str(delta.get("type"))
         has_token = any(value for name, value in delta.items() if name != "type")
         if kind in _APPENDED:
             field = _APPENDED[kind]
-            self._pieces.setdefault((index, field), []).append(str(delta.get(field) or ""))
+            self._pieces.setdefault((number, field), []).append(str(delta.get(field) or ""))
         elif kind == "input_json_delta":
-            self._pieces.setdefault((index, "input"), []).append(str(delta.get("partial_json") or ""))
+            self._pieces.setdefault((number, "input"), []).append(str(delta.get("partial_json") or ""))
         elif kind == "citations_delta":
-            block = self._blocks[index]
+            block = self._blocks[number]
             block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
         else:  # an unknown, newer kind: its fields belong to the block
-            self._blocks[index] |= {name: value for name, value in delta.items() if name != "type"}
+            self._blocks[number] |= {name: value for name, value in delta.items() if name != "type"}
         return _TOKEN if has_token else _PASS
 
 

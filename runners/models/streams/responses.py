@@ -1,7 +1,7 @@
 """Streams of OpenAI's Responses: events about items; the last event repeats the whole response."""
 
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.joining import Body, StreamStep, fields
+from lhaw_record.runners.models.streams.joining import Body, CallSplit, StreamStep, fields
 
 OWN_TOOLS = {  # calls of tools that the provider defines and the client runs
     "apply_patch_call": "operation",
@@ -22,9 +22,10 @@ class ResponsesStream:
     def __init__(self) -> None:
         self.is_whole = False
         self.calls: list[list[tuple[Body, str]]] = []
+        self.calls_split_by: CallSplit | None = None
         self._response: Body = {}
-        self._items: dict[int, Body] = {}
-        self._call_numbers: dict[int, int] = {}
+        self._items: dict[tuple[int, str], Body] = {}
+        self._call_numbers: dict[tuple[int, str], int] = {}
 
     def add(self, name: str, data: Body) -> StreamStep:
         kind = str(data.get("type") or name)
@@ -42,8 +43,8 @@ class ResponsesStream:
         return _DECISIVE if kind.endswith(_CALL_ENDS) else _PASS
 
     def body(self) -> Body:
-        output = self._response.get("output") or [item for _, item in sorted(self._items.items())]
-        return {**self._response, "output": output}
+        in_order = sorted(self._items.items(), key=lambda each: each[0][0])
+        return {**self._response, "output": self._response.get("output") or [item for _, item in in_order]}
 
     def _end(self, kind: str) -> None:
         if kind in ("response.failed", "response.cancelled"):
@@ -55,12 +56,16 @@ class ResponsesStream:
 
     def _item(self, data: Body, *, is_done: bool) -> StreamStep:
         item, index = fields(data.get("item")), int(data.get("output_index") or 0)
-        self._items[index] = item
+        call_id = str(item.get("call_id") or "") if _is_call(item) else ""
+        place = index, "" if (index, "") in self._call_numbers else call_id
+        self._items[place] = item
         if not _is_call(item):
             return _PASS
-        number = self._call_numbers.get(index)
+        number = self._call_numbers.get(place)
         if number is None:
-            number = self._call_numbers[index] = len(self.calls)
+            if any(index == begun for begun, _ in self._call_numbers):
+                self.calls_split_by = "id"
+            number = self._call_numbers[place] = len(self.calls)
             self.calls.append([(item, "call_id")])
             return StreamStep(is_decisive=is_done, begins_call=str(item.get("call_id") or ""), has_token=True)
         self.calls[number].append((item, "call_id"))

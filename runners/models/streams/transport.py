@@ -77,8 +77,8 @@ class StreamedCall:
         except ModelError as error:
             self.failure = error
             raise
-        joined = msgspec.json.encode(body)
-        response.extensions["exchange"].joined = joined
+        joined, exchange = msgspec.json.encode(body), response.extensions["exchange"]
+        exchange.joined, exchange.calls_split_by = joined, stream.calls_split_by
         return whole_response(response, joined)
 
     async def _joined(self, response: Any, stream: ReplyStream) -> Body:

@@ -8,7 +8,6 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,7 +73,6 @@ class Daemon:
         self._wake = anyio.Event()
         self._failure: RecordingFailed | None = None
         self.is_stopping = False
-        self.on_trial: Callable[[TrialChange], None] = lambda _: None
 
     async def record(self, event: AnyEvent) -> None:
         """Record an order, then apply it to the queue."""
@@ -191,7 +189,6 @@ class Daemon:
     def _tell_trial(self, change: TrialChange) -> None:
         self.hub.publish("trial", change.experiment, change)
         self.changed(change.experiment)
-        self.on_trial(change)
 
     async def _tell_changes(self) -> None:
         """Publish the state of changed experiments, at most a few times a second for each."""

@@ -48,11 +48,9 @@ from lhaw_record.runners.runs.daemon.endpoints import Extension
 from lhaw_record.runners.runs.daemon.messages import DaemonFacts
 from lhaw_record.runners.runs.daemon.pages import MakeReport, Reports, WriteAttempt, page_routes
 from lhaw_record.runners.runs.daemon.queue import stored_queue
-from lhaw_record.runners.runs.daemon.trace_sender import TraceSender
 from lhaw_record.runners.runs.run_record import command_finished, run_started
 
 _SECONDS_FOR_READERS = 2
-_SECONDS_FOR_COLLECTOR = 5
 
 Extend = Callable[[Daemon], AbstractAsyncContextManager[Extension]]
 """A function that opens what another layer adds to a daemon, and closes it when the daemon stops."""
@@ -61,9 +59,8 @@ Extend = Callable[[Daemon], AbstractAsyncContextManager[Extension]]
 class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the daemon listens, the token that clients must send, and how many trials it runs at a time.
 
-    ``lease_token`` lets clients take leases, and nothing else. ``otlp`` is the URL of an OpenTelemetry collector that
-    gets every attempt that ends. Leased trials are reached at ``gateway``, a host or HOST:PORT, and told to their
-    clients as ``gateway_url``.
+    ``lease_token`` lets clients take leases, and nothing else. Leased trials are reached at ``gateway``, a host or
+    HOST:PORT, and told to their clients as ``gateway_url``.
     """
 
     host: str = "127.0.0.1"
@@ -71,7 +68,6 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_trials: int = 8
     token: str | None = None
     lease_token: str | None = None
-    otlp: str | None = None
     gateway: str = "127.0.0.1"
     gateway_url: str | None = None
 
@@ -115,7 +111,7 @@ async def serve(
 
             try:
                 with ungrouped():
-                    async with sent_to(daemon, settings.otlp, say), anyio.create_task_group() as tasks:
+                    async with anyio.create_task_group() as tasks:
                         tasks.start_soon(server.serve, [listener])
                         say(f"{store.name} is served at {url}")
                         try:
@@ -143,24 +139,6 @@ def _host_and_port(address: str) -> tuple[str, int]:
         return parts.hostname or "", parts.port or 0
     except ValueError as error:
         raise ExperimentError(f"--gateway {address}: write HOST or HOST:PORT; {error}") from error
-
-
-@asynccontextmanager
-async def sent_to(daemon: Daemon, endpoint: str | None, say: Callable[[str], None]) -> AsyncIterator[None]:
-    if endpoint is None:
-        yield
-        return
-    sender = TraceSender(daemon.store, endpoint, say)
-    daemon.on_trial = sender.note
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(sender.run)
-            try:
-                yield
-            finally:
-                tasks.cancel_scope.cancel()
-    finally:
-        await sender.close(_SECONDS_FOR_COLLECTOR)
 
 
 @asynccontextmanager
@@ -214,8 +192,6 @@ def check(settings: ServeSettings) -> None:
         )
     if settings.max_trials < 1:
         raise ExperimentError("--max-trials: at least 1")
-    if settings.otlp is not None and not re.match(r"https?://[^/]", settings.otlp):
-        raise ExperimentError(f"--otlp {settings.otlp} is no URL; give the collector's, such as http://localhost:4318")
     gateway, _ = _host_and_port(settings.gateway)
     if gateway in ("", "0.0.0.0", "::") and settings.gateway_url is None:  # noqa: S104 - compared, not bound
         raise ExperimentError(

@@ -344,3 +344,26 @@ def test_a_loss_is_that_of_the_table(measure, of_table):
     scale = 100 if measure == "success_pct" else 1
     assert (row["difference"], row["low"], row["high"]) == pytest.approx((scale * value, scale * low, scale * high))
     assert row["p_value"] == p_value
+
+
+@pytest.mark.parametrize(("agent", "n_lost"), [("a", 2), ("b", 1)])
+def test_an_arm_that_left_its_calls_is_flagged_and_not_compared(agent, n_lost):
+    """Of 21 attempts, two that were left are over 5 %, one is not; whoever wants it may compare all the same."""
+    store = small_store()
+    for index in range(2):
+        kind = "client_gone" if index < n_lost else "timeout"
+        store.trial("v1", "ask_user", index, agent=agent, attempt=2, ends="failed", error_kind=kind)
+    opened = connect(store.snapshot(), parameters={"k": 1}, only=VIEWS)
+    arms = Group(agent, "ask_user"), Group(agent, "underspecified")
+    (row,) = [one for one in opened.execute("select * from arm_cautions").fetchall() if "hung_up" in one]
+    n_all = row[-1]
+    if 100 * n_lost > 5 * n_all:
+        with pytest.raises(BadParameter, match=rf"{n_lost} of {n_all} attempts of {agent} .* --allow-hang-ups"):
+            compare(opened, *arms)
+        with pytest.raises(BadParameter, match="--allow-hang-ups"):
+            compare(opened, Group(None, "ask_user"), Group(None, "underspecified"))
+    assert compare(opened, *arms, allow_hang_ups=True)[0]["difference"] is not None
+    other = "b" if agent == "a" else "a"
+    assert compare(opened, Group(other, "ask_user"), Group(other, "underspecified"))[0]["difference"] is not None
+    assert row[3] == n_lost
+    opened.close()

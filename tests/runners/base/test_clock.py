@@ -1,7 +1,11 @@
 """Whose time it was: the agent's own seconds and those waited, by a clock that stands where the test puts it."""
 
+import asyncio
+
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lhaw_record.runners.base.clock import TrialClock, held
 from lhaw_record.runners.base.errors import BoundaryError
@@ -226,3 +230,62 @@ async def test_patience_is_one_for_all_that_is_waited(hands):
     with pytest.raises(BoundaryError, match=r"31 s in all.*too many requests") as caught:
         await clock.bound(work)
     assert (caught.value.boundary, caught.value.kind) == ("model", "rate_limit")
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("open"), st.booleans()),
+            st.tuples(st.just("close"), st.booleans()),
+            st.tuples(st.just("pass"), st.integers(1, 9)),
+            st.tuples(st.just("sample"), st.integers(0, 12)),
+        ),
+        max_size=40,
+    )
+)
+def test_work_is_the_agents_time_whatever_it_waits_for(steps):
+    """Second by second: a second is the agent's if nothing was waited for, the wait was answered, or it worked."""
+    hands = Hands()
+    clock = TrialClock(now_s=hands)
+
+    async def work():
+        is_waited, opened, last, worked = [], [], 0, set()
+        clock._metered_s = hands.now_s
+        for kind, value in steps:
+            if kind == "open":
+                opened.append((clock.asked(), len(is_waited)))
+            elif kind == "close" and opened:
+                request, begun = opened.pop()
+                if value:
+                    clock.answered(request)
+                else:
+                    clock.failed(request, "connection", "gone", holds_up=False)
+                    is_waited[begun:] = [True] * (len(is_waited) - begun)
+            elif kind == "pass":
+                hands.now_s += value
+                is_waited += [False] * value
+            elif kind == "sample":
+                now = len(is_waited)
+                clock.used(value)
+                worked |= set(range(max(last, now - value), now))
+                last = now
+        for request, _ in opened:
+            clock.answered(request)
+        own = sum(not waited or second in worked for second, waited in enumerate(is_waited))
+        assert (clock.charged_s, clock.waited_s) == (own, len(is_waited) - own)
+
+    asyncio.run(clock.bound(work))
+
+
+async def test_an_idle_client_waits(hands):
+    """What a client uses that only waits is not charged."""
+    clock = TrialClock(now_s=hands)
+
+    async def work():
+        clock._metered_s = hands.now_s
+        with clock.waiting("user_simulator", "an answer"):
+            hands.now_s += 100
+            clock.used(4.0)
+        assert (clock.charged_s, clock.waited_s) == (0, 100)
+
+    await clock.bound(work)

@@ -14,7 +14,6 @@ from openai._streaming import SSEDecoder
 
 from lhaw_record.recorder.events import ModelFailed, ModelResponded
 from lhaw_record.runners.base.conversation.messages import Message
-from lhaw_record.runners.models.endpoints.door import Door
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError, ModelRequest
@@ -23,7 +22,6 @@ from lhaw_record.runners.models.streams.joining import EventReader, add_to, join
 from tests.runners.models.gateway.rigs import Rig
 from tests.runners.models.gateway.shapes import TASK, chat, messages, responses, user
 from tests.runners.models.gateway.streams import BASES, PATHS, STREAMS
-from tests.support.doors import Unhurried
 from tests.support.provider_mimics import AnthropicMimic, ChatMimic, GeminiMimic, ResponsesMimic
 from tests.support.raw_server import RawServer
 
@@ -45,14 +43,6 @@ MAY_BE_MISSING = {"chat": 2, "messages": 0, "responses": 0, "gemini": 0}
 """The events at the end of a stream that a whole reply does not need."""
 MIMICS = {"chat": ChatMimic, "messages": AnthropicMimic, "responses": ResponsesMimic, "gemini": GeminiMimic}
 ROUTES = ("native", "gateway")
-
-
-@pytest.fixture
-def new_doors(monkeypatch):
-    """Each call has a door of its own, so that failures in a row close none."""
-    monkeypatch.setattr(
-        "lhaw_record.runners.models.litellm_model.door_of", lambda name, *_: Door(name, pace=Unhurried())
-    )
 
 
 def stream_of(wire):

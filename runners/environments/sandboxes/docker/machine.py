@@ -105,10 +105,14 @@ class MachineHealth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MachineUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """A container's usage as fractions of its limits, from 0 to 1: memory without cached files, and processes."""
+    """A container's usage as fractions of its limits, from 0 to 1: memory without cached files, and processes.
+
+    ``cpu_s`` are the CPU seconds of all its processes so far.
+    """
 
     memory: float
     processes: float
+    cpu_s: float = 0.0
 
     def mostly_taken_since(self, start: "MachineUsage") -> dict[str, float]:
         """Return each limit of which over half was newly taken up since the start, with the share."""
@@ -239,7 +243,15 @@ class DockerMachine:
         return MachineUsage(
             memory=held_bytes / (memory.get("limit") or math.inf),
             processes=processes.get("current", 0) / (processes.get("limit") or math.inf),
+            cpu_s=found["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9,
         )
+
+    async def cpu_s(self) -> float | None:
+        """Return the CPU seconds of the container's processes so far, or None if the engine does not say."""
+        try:
+            return (await self.usage()).cpu_s
+        except SandboxBoundaryError:
+            return None
 
     async def last_words(self, lines: int = 5) -> str:
         """Return the end of a service's log on one line, empty for machines without a service."""

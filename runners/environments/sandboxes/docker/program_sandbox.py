@@ -82,6 +82,10 @@ class ImageProgramSandbox:
     async def write_file(self, path: str, content: bytes) -> None:
         await self._shell.write(path, content, self._phase(_LOOK_S))
 
+    async def cpu_s(self) -> float | None:
+        machine = self._shell.machine
+        return await machine.cpu_s() if isinstance(machine, DockerMachine) else None
+
     async def run_program(self, launch: ProgramCommand, stop: anyio.Event) -> ProgramEnd:
         """Run a program to its end; see the protocol. Services that it started keep running for the graders."""
         stdin, stdout, stderr = new_path(), new_path(), new_path()

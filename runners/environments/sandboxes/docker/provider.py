@@ -37,6 +37,9 @@ class DockerSandbox(DrivenSandbox):
 
     machine: DockerMachine
 
+    async def cpu_s(self) -> float | None:
+        return await self.machine.cpu_s()
+
 
 class DockerSandboxProvider:
     """Opens containers of one image.

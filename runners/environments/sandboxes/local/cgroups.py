@@ -15,15 +15,22 @@ from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 _numbers = count(1)
 _PREFIX = "lhaw-record"
+_CPU_USE = ("cpuacct.usage", "cpu.stat")  # of version 1 and of version 2
 _KILL_COUNTS = ("memory.oom_control", "memory.events")  # of version 1 and of version 2
 
 
 class Hierarchies(msgspec.Struct, frozen=True):
-    """Folders below which groups can be created; None if that is not allowed. Version 2 has one folder for both."""
+    """Folders below which groups can be created; None if that is not allowed. Version 2 has one folder for all."""
 
     memory: Path | None = None
     processes: Path | None = None
+    cpu: Path | None = None
     is_version_2: bool = False
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders, each once."""
+        return sorted({folder for folder in (self.memory, self.processes, self.cpu) if folder is not None})
 
 
 class Cgroup:
@@ -34,8 +41,9 @@ class Cgroup:
         self._limits = limits
         self.has_memory = hierarchies.memory is not None
         self.has_processes = hierarchies.processes is not None
-        parents = {parent for parent in (hierarchies.memory, hierarchies.processes) if parent is not None}
-        self._folders = [parent / name for parent in sorted(parents)]
+        self._folders = [parent / name for parent in hierarchies.folders]
+        self._process_id: int | None = None
+        self._cpu_use = hierarchies.cpu / name / _CPU_USE[hierarchies.is_version_2] if hierarchies.cpu else None
         for folder in self._folders:
             folder.mkdir()
         self._kill_counts = [hierarchies.memory / name / file for file in _KILL_COUNTS] if hierarchies.memory else []
@@ -76,8 +84,22 @@ class Cgroup:
                 found[limit] = times
         return found
 
+    def cpu_s(self) -> float | None:
+        """Return the CPU seconds of the group's processes so far, or None if they have ended.
+
+        Without a group that counts, those of the processes that descend from the added one.
+        """
+        try:
+            if self._cpu_use is None:
+                return None if self._process_id is None else _cpu_of_descendants_s(self._process_id)
+            words = self._cpu_use.read_text().split()
+            return int(words[1]) / 1e6 if words[0] == "usage_usec" else int(words[0]) / 1e9
+        except OSError:
+            return None
+
     def add(self, process_id: int) -> None:
         """Move a process, and thus all its future children, into the group."""
+        self._process_id = process_id
         for folder in self._folders:
             (folder / "cgroup.procs").write_text(str(process_id))
 
@@ -112,8 +134,7 @@ def available_hierarchies() -> Hierarchies:
     except OSError:
         return Hierarchies()
     found = find_hierarchies(mounts, own_groups)
-    for parent in {found.memory, found.processes} - {None}:
-        assert parent is not None
+    for parent in found.folders:
         _sweep(parent)
     return found
 
@@ -121,22 +142,37 @@ def available_hierarchies() -> Hierarchies:
 def find_hierarchies(mounts: str, own_groups: str) -> Hierarchies:
     """Return the writable hierarchies, from the texts of ``/proc/mounts`` and ``/proc/self/cgroup``."""
     groups = dict(line.split(":", 2)[1:] for line in own_groups.splitlines())
-    memory = processes = None
+    memory = processes = cpu = None
     for line in mounts.splitlines():
         _, point, kind, options, *_ = line.split()
         controllers = options.split(",")
         if kind == "cgroup2":
             for parent in _own_and_above(Path(point), groups.get("", "/")):
                 if _is_writable(parent) and {"memory", "pids"} <= _delegated(parent):
-                    return Hierarchies(parent, parent, is_version_2=True)
+                    return Hierarchies(parent, parent, parent, is_version_2=True)
         elif kind == "cgroup":
-            for controller in {"memory", "pids"} & set(controllers):
+            for controller in {"memory", "pids", "cpuacct"} & set(controllers):
                 own = next((path for names, path in groups.items() if controller in names.split(",")), "/")
                 parent = next(_own_and_above(Path(point), own))
                 if _is_writable(parent):
                     memory = parent if controller == "memory" else memory
                     processes = parent if controller == "pids" else processes
-    return Hierarchies(memory, processes)
+                    cpu = parent if controller == "cpuacct" else cpu
+    return Hierarchies(memory, processes, cpu)
+
+
+def _cpu_of_descendants_s(process_id: int) -> float:
+    """Return the CPU seconds of a process, its descendants, and those of them that were waited for."""
+    ticks, left = 0, [process_id]
+    while left:
+        process = Path("/proc", str(left.pop()))
+        try:
+            ticks += sum(map(int, (process / "stat").read_text().rpartition(")")[2].split()[11:15]))
+            for thread in (process / "task").iterdir():
+                left += map(int, (thread / "children").read_text().split())
+        except OSError:
+            continue  # it has ended
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _own_and_above(point: Path, own: str) -> Iterator[Path]:

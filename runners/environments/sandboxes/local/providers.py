@@ -123,7 +123,7 @@ async def _driven(
     weak_limits: tuple[str, ...],
 ) -> DrivenSandbox:
     channel = await stack.enter_async_context(running_driver(start, config, cgroup))
-    return DrivenSandbox(kind, config, weak_limits, limits, channel, cgroup.times_met)
+    return DrivenSandbox(kind, config, weak_limits, limits, channel, cgroup.times_met, cgroup.cpu_s)
 
 
 def is_real_root() -> bool:

@@ -2,9 +2,13 @@
 
 import pytest
 
-from lhaw_record.recorder.events import CheckpointScored, TrialFailed
+from lhaw_record.recorder.events import CheckpointScored, ModelFailed, TrialFailed
+from lhaw_record.runners.agents.scripted import ScriptedModel
 from lhaw_record.runners.environments.sandboxes.local.cgroups import Cgroup
 from tests.runners.agents.programs.rigs import ended, of, scripted, trial_of
+from tests.runners.agents.programs.test_bad_days import SANDBOXES
+from tests.support.chat_server import chat_server
+from tests.support.faults import Fault
 
 KILLS_THE_DRIVER = "work(1)\nos.kill(os.getppid(), 9)\ntime.sleep(600)\n"
 
@@ -33,3 +37,51 @@ async def test_a_lost_driver_is_the_programs_only_if_its_memory_was_used_up(tmp_
         assert isinstance(events[-1], TrialFailed)
         assert (events[-1].boundary, events[-1].is_retry_owed) == ("sandbox", True)
         assert not of(events, CheckpointScored)
+
+
+HOLDS_A_CALL = """
+import socket, threading, urllib.parse
+history = work(1)
+def hold():
+    try: ask(*history)
+    except OSError: pass
+threading.Thread(target=hold, daemon=True).start()
+while True: pass
+"""
+
+
+@pytest.mark.parametrize("sandbox", ["namespaces", *SANDBOXES])
+async def test_a_call_that_is_held_open_gives_no_time_to_work(tmp_path, sandbox):
+    """The clock does not stand still for a program that works meanwhile, whatever it pretends to wait for."""
+    faults = [Fault(kind="slow", times=1, seconds=0.0), Fault(kind="hang", times=None)]
+    async with chat_server(lambda seed: ScriptedModel("scripted/balanced", seed), faults) as url:
+        agent = {"model": "some-model", "api_base": url}
+        limits = {"max_seconds": 4.0}
+        events = await trial_of(tmp_path, scripted(tmp_path, HOLDS_A_CALL), agent=agent, sandbox=sandbox, limits=limits)
+    assert ended(events) == "time_limit"
+    assert events[-1].charged_ms >= 4_000.0
+
+
+@pytest.mark.parametrize(("code", "turns"), [(0, 1), (3, 1), (0, 0)])
+async def test_who_hangs_up_has_given_up(tmp_path, code, turns):
+    """An agent that leaves its call as soon as it is unhappy is graded, and not asked again."""
+    source = f"""
+import socket, urllib.parse
+url = urllib.parse.urlsplit(BASE_URL)
+messages = [{{"role": "user", "content": PROMPT}}, *work({turns})]
+body = json.dumps({{"model": "m", "tools": TOOLS, "messages": messages}})
+head = f"POST {{url.path}}/v1/chat/completions HTTP/1.1\\r\\nhost: x\\r\\nauthorization: Bearer {{TOKEN}}\\r\\n"
+s = socket.create_connection((url.hostname, url.port))
+s.sendall((head + f"content-length: {{len(body)}}\\r\\n\\r\\n" + body).encode())
+time.sleep(0.5)
+s.close()
+time.sleep(0.5)
+sys.exit({code})
+"""
+    faults = [*[Fault(kind="slow", times=1, seconds=0.0)] * turns, Fault(kind="hang", times=1)]
+    async with chat_server(lambda seed: ScriptedModel("scripted/balanced", seed), faults) as url:
+        agent = {"model": "some-model", "api_base": url}
+        events = await trial_of(tmp_path, scripted(tmp_path, source), agent=agent)
+    assert ended(events) == "gave_up"
+    assert [event.error_kind for event in of(events, ModelFailed)] == ["hung_up"]
+    assert of(events, CheckpointScored)

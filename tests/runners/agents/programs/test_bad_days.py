@@ -250,28 +250,6 @@ async def test_a_provider_that_fails_is_the_models_fault(tmp_path, kind, found):
     assert (boundary, *rest) == ("model", *found)
 
 
-async def test_a_client_that_vanishes_while_it_waits_has_ended_at_the_model(tmp_path):
-    """Clients give up a provider that does not answer: a trial whose last call stayed without an answer is missing."""
-    from lhaw_record.runners.agents.scripted import ScriptedModel
-
-    source = (
-        "import socket, urllib.parse\nmessage = ask()\nurl = urllib.parse.urlsplit(BASE_URL)\n"
-        "messages = [{'role': 'user', 'content': PROMPT}, *results(message)]\n"
-        "body = json.dumps({'model': 'm', 'tools': TOOLS, 'messages': messages})\n"
-        "head = f'POST {url.path}/v1/chat/completions HTTP/1.1\\r\\nhost: x\\r\\nauthorization: Bearer {TOKEN}\\r\\n'\n"
-        "s = socket.create_connection((url.hostname, url.port))\n"
-        "s.sendall((head + f'content-length: {len(body)}\\r\\n\\r\\n' + body).encode())\ntime.sleep(0.5)\ns.close()\n"
-        "time.sleep(0.5)\nsys.exit(4)\n"
-    )
-    faults = [Fault(kind="slow", times=1, seconds=0.0), Fault(kind="hang", times=1)]
-    async with chat_server(lambda seed: ScriptedModel("scripted/balanced", seed), faults) as url:
-        agent = {"model": "some-model", "api_base": url}
-        events = await trial_of(tmp_path, scripted(tmp_path, source), agent=agent)
-    assert [event.error_kind for event in of(events, ModelFailed)] == ["client_gone"]
-    (end,) = of(events, TrialFailed)
-    assert (end.boundary, end.error_kind, end.is_retry_owed) == ("model", "client_gone", True)
-
-
 async def test_forged_keys_and_tokens_find_nothing(tmp_path):
     """Another trial's address, a wrong token, the listener's root: all 404, and the trial goes on."""
     source = """

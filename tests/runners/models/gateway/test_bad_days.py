@@ -7,13 +7,14 @@ from contextlib import AsyncExitStack
 import anyio
 import anyio.lowlevel
 import httpx
+import pytest
 
 from lhaw_record.recorder.errors import RecordingFailed
 from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.models.endpoints.door import Door
 from lhaw_record.runners.models.gateway.app import Gateway
-from lhaw_record.runners.models.gateway.calls import CLIENT_GONE
+from lhaw_record.runners.models.gateway.calls import CLIENT_GONE, HUNG_UP, PATIENCE_S
 from lhaw_record.runners.models.gateway.delivery import Patience
 from lhaw_record.runners.models.protocol import ModelError
 from tests.runners.models.gateway.rigs import KEY, canned
@@ -84,10 +85,33 @@ async def test_a_client_that_leaves_while_it_waits_ends_the_call():
         await until(lambda: rig.of(ModelFailed))
         held.is_free.set()
         assert (await client.post(CHAT, json=chat(user(TASK)))).status_code == 200
-    assert [event.error_kind for event in rig.of(ModelFailed)] == [CLIENT_GONE]
+    assert [event.error_kind for event in rig.of(ModelFailed)] == [HUNG_UP]
     assert rig.kinds() == [("t1", "main"), ("t1", "retry")]
     assert len(rig.of(ModelResponded)) == 1
     rig.check_conversations()
+
+
+@pytest.mark.parametrize(("waited_s", "kind"), [(PATIENCE_S - 1, HUNG_UP), (PATIENCE_S + 1, CLIENT_GONE)])
+async def test_who_gives_up_too_early_pays_for_the_time(waited_s, kind):
+    """A client that a silent server may have discouraged has waited; one that left at once spent its own time."""
+    hands = Hands()
+    clock = TrialClock(now_s=hands)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(clock.bound, anyio.sleep_forever)
+        await anyio.wait_all_tasks_blocked()
+        rig, model = canned(text_reply("Done."), trial_clock=clock, clock_ns=lambda: int(hands.now_s * 1e9))
+        held = Held(model)
+        async with serving(rig.gateway.app()) as url:
+            _, writer = await raw_request(url, CHAT, chat(user(TASK)))
+            await held.is_asked.wait()
+            hands.now_s += waited_s
+            writer.close()
+            await until(lambda: rig.of(ModelFailed))
+        hands.now_s += 5.0
+        is_own = kind == HUNG_UP
+        assert [event.error_kind for event in rig.of(ModelFailed)] == [kind]
+        assert (clock.charged_s, clock.waited_s) == ((waited_s + 5.0, 0.0) if is_own else (0.0, waited_s + 5.0))
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_client_that_leaves_at_the_door_used_no_patience():

@@ -68,7 +68,7 @@ class Tap:
     """What the relay lets out to the agent, as it lets it out."""
 
     def __init__(self, session):
-        self.headers, self.text = None, ""
+        self.headers, self.text, self.is_abandoned = None, "", False
         respond = session.respond
 
         def tapped(wire, request, headers, outlet):
