@@ -13,7 +13,6 @@ from lhaw_record.generators.cli.generation_options import (
     judge_of,
     paid_settings,
 )
-from lhaw_record.generators.cli.review_command import REVIEW, coloured
 from lhaw_record.generators.cli.source_options import SOURCE_ARGUMENTS, source_of
 from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE, positive, store_option
@@ -55,6 +54,8 @@ GATE_COLUMNS = (
 
 _Values = tuple[tuple[str, str], ...]
 """The dimensions and values of the segments that are removed together."""
+
+_STYLES = {"same": "", "removed": "red strike", "added": "bold green"}
 
 
 def list_command(options: argparse.Namespace) -> int:
@@ -208,13 +209,16 @@ def _show(
 
 
 def _show_variant(console: "Console", kind: str, event: VariantGenerated, task: "Task", *, has_colours: bool) -> None:
+    from rich.text import Text
+
     from lhaw_record.generators.prompts.diff import marked, plain_marks
 
     console.print(f"\n[{kind}] {event.variant.variant_id}")
     if event.variant.environment_change is not None:
         console.print(f"  workspace: {_described(event.variant.environment_change)}")
     spans = marked(task.prompt, event.variant.prompt)
-    console.print(coloured(spans) if has_colours else plain_marks(spans))
+    coloured = Text.assemble(*((span.text, _STYLES[span.kind]) for span in spans))
+    console.print(coloured if has_colours else plain_marks(spans))
     if event.variant.follow_up is not None:
         console.print(f"  then: {event.variant.follow_up}")
     for question in _questions(event.variant):
@@ -323,7 +327,6 @@ COMMANDS = (
                 ),
                 function=gate_command,
             ),
-            REVIEW,
         ),
     ),
 )
