@@ -111,8 +111,9 @@ def said_in(wires: Iterable[Any], remarks: Counter[str] | None = None) -> list[S
         given = [wire for wire, _ in group]
         if remarks is not None:
             remarks.update(f"parts of type {kind} are not kept" for wire in given for kind in _unread(wire))
+        parts: list[Any] = [given] if form is _items else list(given)
         try:
-            found += [each for part in ([given] if form is _items else given) for each in form(part)]
+            found += [each for part in parts for each in form(part)]
         except GatewayRefusal as refusal:
             raise ValueError(str(refusal)) from refusal
     for each in found:
@@ -329,10 +330,10 @@ def _blocks(wire: Mapping[str, Any]) -> Iterable[Said]:
 
 
 def _response(wire: Mapping[str, Any]) -> Iterable[Said]:
-    return [Said(message=response_message([as_object(each, "an item") for each in wire["output"]]), wire=wire)]
+    return [Said(message=response_message([dict(as_object(each, "an item")) for each in wire["output"]]), wire=wire)]
 
 
-def _items(wires: list[Mapping[str, Any]]) -> Iterable[Said]:
+def _items(wires: list[dict[str, Any]]) -> Iterable[Said]:
     begin = 0
     for kind in map(_kind, wires):
         if not (kind in _READ or kind.endswith(("_call", "_output"))):
