@@ -95,7 +95,7 @@ def _sample(
     checkpoints: Sequence[Mapping[str, Any]],
     questions: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    started = datetime.fromtimestamp(trial["started_at_us"] / 1_000_000, UTC).isoformat()
+    started = trial["started_at_us"]
     asked = ("question", "context", "answer", "action_index", "requested_segment_ids")
     metadata = {name: trial[name] for name in _KEPT}
     return {
@@ -111,7 +111,7 @@ def _sample(
             "questions": [{name: each[name] for name in asked} for each in questions],
         },
         "model_usage": _usage(trial),
-        "started_at": started,
+        "started_at": None if started is None else datetime.fromtimestamp(started / 1_000_000, UTC).isoformat(),
         "total_time": trial["wall_seconds"],
         "working_time": trial["charged_seconds"],
         "uuid": trial["trial_id"],
@@ -167,7 +167,10 @@ def _scores(trial: Mapping[str, Any], checkpoints: Sequence[Mapping[str, Any]]) 
 
 
 def _usage(trial: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the agent's tokens, or nothing if they are unknown, because the format cannot express that."""
+    """Return the agent's tokens, or nothing if they are unknown, because the format cannot express that.
+
+    inspect_ai's input tokens are without those that were read from a cache or written to it.
+    """
     sent, received = trial["agent_input_tokens"], trial["agent_output_tokens"]
     if sent is None or received is None:
         return {}
@@ -176,7 +179,8 @@ def _usage(trial: Mapping[str, Any]) -> dict[str, Any]:
         "input_tokens_cache_write": trial["agent_cache_write_tokens"],
         "reasoning_tokens": trial["agent_reasoning_tokens"],
     }
-    return {trial["model"]: {"input_tokens": sent, "output_tokens": received, "total_tokens": sent + received, **more}}
+    rest = sent - (more["input_tokens_cache_read"] or 0) - (more["input_tokens_cache_write"] or 0)
+    return {trial["model"]: {"input_tokens": rest, "output_tokens": received, "total_tokens": sent + received, **more}}
 
 
 def _total_usage(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -199,6 +203,10 @@ def _sum_known(counts: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(counts) else None
 
 
+_UNKNOWN_TIME = "1970-01-01T00:00:00+00:00"
+"""The format requires a time."""
+
+
 def _completed_at(sample: Mapping[str, Any]) -> str:
     """Return when a sample ended, or when it began if its duration is unknown."""
     return (datetime.fromisoformat(sample["started_at"]) + timedelta(seconds=sample["total_time"] or 0)).isoformat()
@@ -208,7 +216,8 @@ def _archive(key: Sequence[str], trials: Sequence[Mapping[str, Any]], samples: S
     """Return the zip archive of one log."""
     experiment, benchmark, agent, condition = key
     model = next(trial["model"] for trial in trials if tuple(trial[name] for name in _GROUP) == tuple(key))
-    begun = min(each["started_at"] for each in samples)
+    timed = [each for each in samples if each["started_at"]]
+    begun = min((each["started_at"] for each in timed), default=_UNKNOWN_TIME)
     log_id = sha256(repr(key).encode()).hexdigest()[:22]
     epochs = max(each["epoch"] for each in samples)
     mean = sum(each["scores"]["success"]["value"] for each in samples) / len(samples)
@@ -239,7 +248,7 @@ def _archive(key: Sequence[str], trials: Sequence[Mapping[str, Any]], samples: S
         },
         "stats": {
             "started_at": begun,
-            "completed_at": max(map(_completed_at, samples)),
+            "completed_at": max(map(_completed_at, timed), default=begun),
             "model_usage": _total_usage(samples),
         },
     }

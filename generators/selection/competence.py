@@ -24,7 +24,7 @@ TRIALS = 3
 _MIN_PROGRESS_PCT = 50.0
 
 _TRIED = """
-    select task_id, arg_max(task_digest, (started_at_us, trial_id)) as task_digest
+    select task_id, arg_max(task_digest, (coalesce(started_at_us, 0), trial_id)) as task_digest
     from trials
     where benchmark = $benchmark and ($experiment is null or experiment_id = $experiment)
     group by task_id

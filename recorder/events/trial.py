@@ -3,7 +3,7 @@
 from typing import Literal
 
 from lhaw_record.recorder.events.identifiers import Sha256
-from lhaw_record.recorder.events.values import Event
+from lhaw_record.recorder.events.values import Event, Usage
 
 Boundary = Literal["model", "tool", "sandbox", "user_simulator", "grader", "recorder"]
 EndedBy = Literal[
@@ -26,6 +26,7 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     Limits and parameters are canonical JSON. ``origin`` is ``recorded``, or the format that the trial was imported
     from. The seed, the limits, the parameters and the digest of the prompts are None if that format lacks them.
     ``program`` is the name and version of the external program that acts as the agent, or None for the native agent.
+    ``source_started_at_us`` is when an imported trial began according to its source, in UTC, None if it does not say.
     """
 
     run_id: str
@@ -60,6 +61,7 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     inject_after_action: int | None = None
     program: str | None = None
     origin: str = "recorded"
+    source_started_at_us: int | None = None
 
 
 class TrialFinished(Event, frozen=True, tag="trial_finished"):
@@ -69,6 +71,7 @@ class TrialFinished(Event, frozen=True, tag="trial_finished"):
     ``max_seconds`` limits. ``waited_ms`` is the time spent waiting for infrastructure. Both are None if they were not
     measured separately. If the source of an imported trial does not show what the agent did, ``action_count`` is None,
     nothing is known about actions and questions, and ``ended_by``, ``final_answer`` and ``duration_ms`` may be None.
+    ``stated_usage`` is the agent's usage as that source states it for the whole trial.
     """
 
     ended_by: EndedBy | None
@@ -83,13 +86,14 @@ class TrialFinished(Event, frozen=True, tag="trial_finished"):
     stream_digest: str = ""
     charged_ms: float | None = None
     waited_ms: float | None = None
+    stated_usage: Usage | None = None
 
 
 class TrialFailed(Event, frozen=True, tag="trial_failed"):
     """Last event of an attempt that failed because of infrastructure. It is missing data, not a score of zero.
 
     ``boundary`` is None if the source of an imported trial does not say where it failed. ``charged_ms`` and
-    ``waited_ms`` are as in ``trial_finished``.
+    ``waited_ms`` and ``stated_usage`` are as in ``trial_finished``.
     """
 
     boundary: Boundary | None
@@ -101,6 +105,7 @@ class TrialFailed(Event, frozen=True, tag="trial_failed"):
     stream_digest: str = ""
     charged_ms: float | None = None
     waited_ms: float | None = None
+    stated_usage: Usage | None = None
 
 
 class CheckpointScored(Event, frozen=True, tag="checkpoint_scored"):

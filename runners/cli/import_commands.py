@@ -122,7 +122,11 @@ def _arguments(name: str) -> Iterator[Argument]:
         variant = "the store's variant whose prompt the agent was given; needs --condition"
         rewards = "a JSON file with the reward of each file, from 0 to 1, by its name"
         yield argument("--benchmark", metavar="NAME", help=f"the benchmark of the task (default: {_named(name)})")
-        yield argument("--task", metavar="ID", help="the id of the task (default: from the prompt)")
+        yield argument(
+            "--task",
+            metavar="ID",
+            help="the id of the task, in which {file} is the file's name (default: from the prompt)",
+        )
         yield argument("--variant", metavar="ID", help=variant)
         yield argument("--rewards", type=Path, metavar="FILE", help=rewards)
     yield flag("--dry-run", "only read and compare; print what would be imported")

@@ -5,16 +5,19 @@ that task, the trial must fit the store's version or is skipped with the reason,
 the first in tables. A trajectory without a result is a failed trial: its events are kept, and it is missing data.
 """
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 
+from lhaw_record.recorder.events import Usage
 from lhaw_record.recorder.events.canonical_json import short_digest
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
 from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.foreign_trial import (
+    NO_USAGE,
     Failure,
     Finish,
     ForeignTrial,
@@ -27,6 +30,9 @@ from lhaw_record.runners.imports.foreign_trial import (
 )
 from lhaw_record.runners.imports.trajectory import ForeignTurn, trajectory_events
 
+NAMED_BY_PROMPT = "prompt-"
+"""How the id of a task begins that has no name but a prompt."""
+
 REWARD = "reward"
 """The only checkpoint of such a trial, and the default name of a reward."""
 
@@ -34,7 +40,10 @@ GRADER = "imported"
 
 
 class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
-    """What a source says about one run of an agent. A value of None is unknown."""
+    """What a source says about one run of an agent. A value of None is unknown.
+
+    ``stated`` is the usage of the whole run as the source states it, and ``started_at`` an ISO 8601 time, or seconds.
+    """
 
     prompt: str
     agent: str
@@ -46,7 +55,8 @@ class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
     final_answer: str | None = None
     ended_by: EndedBy | None = None
     duration_ms: float | None = None
-    cost_usd: float | None = None
+    started_at: str | float | None = None
+    stated: Usage = NO_USAGE
 
 
 def parsed_trajectory(
@@ -65,15 +75,16 @@ def parsed_trajectory(
     if not (variant or options.task or found.task or found.prompt):
         reason = f"{location}: no message of a user names the task; --task does"
         return left_out("trajectories", reason, remarks)
-    own_name = found.task or f"prompt-{short_digest(found.prompt)[:12]}"
-    task_id = variant.task_id if variant else options.task or own_name
+    own_name = found.task or f"{NAMED_BY_PROMPT}{short_digest(found.prompt)[:12]}"
+    place = re.sub(r"(\.traj(ectory)?)?\.[a-z]+(?=:\d+$|$)", "", location)
+    task_id = variant.task_id if variant else (options.task or own_name).replace("{file}", place)
     try:
         events = trajectory_events(found.turns, model=found.model, condition=condition)
     except ValueError as error:
         return left_out("trajectories", str(error), remarks)
     stored = known.tasks.get((benchmark, task_id))
     others = [name for of, name in known.tasks if of == benchmark]
-    if options.task and others and not stored:
+    if options.task and "{file}" not in options.task and others and not stored:
         remarks = (*remarks, f"the store has no task {task_id} of {benchmark}{did_you_mean(task_id, others)}")
     wanted = variant.prompt if variant else stored.prompt if stored else ""
     if other := _other_prompt(wanted.strip(), (benchmark, task_id), found.prompt.strip(), known):
@@ -84,6 +95,7 @@ def parsed_trajectory(
     if stored and stored.environment_digest and difference is not None:
         reason = f"{location} is no trial of the store's {benchmark}/{task_id}: {difference}; --task names another"
         return left_out("trajectories", reason, remarks)
+    remarks = (*remarks, *differing_totals(found.stated, found.turns))
     own_prompt = "" if variant else found.prompt
     task = imported_task(benchmark, task_id, own_prompt, (Checkpoint(checkpoint_id=REWARD, label=REWARD),))
     if stored and difference is None:
@@ -101,7 +113,8 @@ def parsed_trajectory(
         program=found.program,
         trajectory=events,
         end=_end(found, reward, task.checkpoints),
-        end_before=without_reward(found.duration_ms),
+        end_before=without_reward(found.duration_ms, found.stated),
+        started_at=found.started_at,
     )
     return ParsedFile(trials=(trial,), remarks=tuple(remarks))
 
@@ -115,14 +128,26 @@ def in_one(found: Sequence[ParsedFile]) -> ParsedFile:
     )
 
 
-def without_reward(duration_ms: float | None) -> Failure:
+def without_reward(duration_ms: float | None, usage: Usage = NO_USAGE) -> Failure:
     """Return the end of a trajectory without a known result."""
     return Failure(
         boundary="grader",
         error_kind="no_reward",
         message="the trajectory has no result; --reward or --rewards gives one",
         duration_ms=duration_ms,
+        usage=usage,
     )
+
+
+def differing_totals(stated: Usage, turns: Sequence[ForeignTurn]) -> list[str]:
+    """Return a remark for each total of a run that its model calls do not add up to. The total is what counts."""
+    found = []
+    for name in ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd"):
+        total, parts = getattr(stated, name), [getattr(turn, name) for turn in turns if turn.is_model_call]
+        known = [part for part in parts if part is not None]
+        if total is not None and known and abs(total - sum(known)) > 1e-6:
+            found.append(f"{name} of the run is {total:g}, of its model calls {sum(known):g}; the run's is kept")
+    return found
 
 
 def known_cost(cost_usd: float | None, tokens: int | None) -> float | None:
@@ -168,7 +193,7 @@ def _difference(task: Task, wanted: str, prompt: str, reward: float | None) -> s
 def _end(found: BareTrajectory, reward: float | None, checkpoints: Sequence[Checkpoint]) -> Finish | Failure:
     """Return the end of a trial. A reward of 0 or 1 applies to every checkpoint."""
     if reward is None:
-        return without_reward(found.duration_ms)
+        return without_reward(found.duration_ms, found.stated)
     return Finish(
         is_success=reward >= 1,
         results=tuple(
@@ -177,5 +202,5 @@ def _end(found: BareTrajectory, reward: float | None, checkpoints: Sequence[Chec
         ended_by=found.ended_by,
         final_answer=found.final_answer,
         duration_ms=found.duration_ms,
-        cost_usd=found.cost_usd,
+        usage=found.stated,
     )

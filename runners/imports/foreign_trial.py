@@ -7,10 +7,11 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from lhaw_record.recorder.events import AnyEvent, OracleBudgetSet, Skipped
+from lhaw_record.recorder.events import AnyEvent, OracleBudgetSet, Skipped, Usage
 from lhaw_record.recorder.events.trial import Boundary, EndedBy
 from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
 from lhaw_record.runners.base.errors import RunnerError
+from lhaw_record.runners.base.text.fields import as_number, optional_count
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 
 UNKNOWN = "unknown"
@@ -20,6 +21,17 @@ Trials are identified and grouped by these names. Any other value that a source 
 """
 
 
+NO_USAGE = Usage(input_tokens=None, output_tokens=None, cached_input_tokens=None)
+"""The usage of a trial whose source states no totals."""
+
+
+def stated_usage(cost_usd: Any = None, **tokens: Any) -> Usage:
+    """Return the usage of a run as a source states it. A cost of 0 is an unknown price."""
+    counts = {name: optional_count(value, name) for name, value in tokens.items()}
+    cost = None if cost_usd is None else as_number(cost_usd, "the cost") or None
+    return msgspec.structs.replace(NO_USAGE, cost_usd=cost, **counts)
+
+
 class ImportFailed(RunnerError):
     """A file cannot be imported. The message names the file, the place in the file and the next step."""
 
@@ -27,7 +39,8 @@ class ImportFailed(RunnerError):
 class SourceFile(msgspec.Struct, frozen=True):
     """One file of an import: its name without folders, the name of its folder, its bytes and their SHA-256.
 
-    ``location`` is the file's path below the imported folder, or empty if a single file is imported.
+    ``location`` is the file's path below the imported folder, or empty if a single file is imported. A folder called
+    ``results`` or alike is passed over for the one above it.
     """
 
     name: str
@@ -87,7 +100,7 @@ class ForeignInjection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True):
-    """How a valid trial ended. A value of None is unknown."""
+    """How a valid trial ended. A value of None is unknown. ``usage`` is that of the agent, as the source states it."""
 
     is_success: bool
     results: tuple[CheckpointResult, ...]
@@ -96,7 +109,7 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float | None = None
     final_score: float | None = None
     final_total: float | None = None
-    cost_usd: float | None = None
+    usage: Usage = NO_USAGE
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +119,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     error_kind: str
     message: str
     duration_ms: float | None = None
+    usage: Usage = NO_USAGE
 
 
 class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +130,8 @@ class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):
     ``trial_index`` is None if the source has no number. The trial is then numbered among the trials of its cell, from
     ``first_index`` on. ``run_name`` is the source's own name of the run: two equal runs with different names are two
     trials. ``program`` is the name and version of the program that was the agent, None if unknown. ``end_before`` is
-    the trial's end in the store if the trial was imported before its result was known.
+    the trial's end in the store if the trial was imported before its result was known. ``started_at`` is the source's
+    time: ISO 8601, in UTC if it has no zone, or seconds since the epoch.
     """
 
     location: str
@@ -137,6 +152,7 @@ class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):
     trajectory: tuple[AnyEvent, ...] | None = None
     injected: ForeignInjection | None = None
     end_before: Failure | None = None
+    started_at: Any = None
 
 
 class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +170,13 @@ class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Entry = TypeVar("Entry")
+MISFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError)
+"""What reading a value of another form than expected raises."""
+
+
+def reason_of(error: Exception) -> str:
+    """Return why an entry is not understood."""
+    return str(error) if isinstance(error, ValueError) else f"in another form than known ({error})"
 
 
 def converted(
@@ -165,8 +188,8 @@ def converted(
     for entry in entries:
         try:
             trials.append(convert(entry))
-        except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
-            reasons[str(error)] += 1
+        except MISFORMED as error:
+            reasons[reason_of(error)] += 1
     return ParsedFile(trials=tuple(trials), skipped=skipped_entries(kind, reasons), remarks=tuple(remarks))
 
 

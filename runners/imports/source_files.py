@@ -16,6 +16,9 @@ import msgspec
 from lhaw_record.runners.base.text.fields import with_valid_text
 from lhaw_record.runners.imports.foreign_trial import ImportFailed, ParsedFile, SourceFile
 
+_COMMON_FOLDERS = ("results", "result", "evaluation", "evaluations", "outputs", "output")
+"""Folders whose name says nothing about what is in them; the one above has the agent's name."""
+
 _VARIABLE = "LHAW_RECORD_MAX_UNPACKED_MB"
 
 
@@ -64,7 +67,7 @@ def _read(path: Path, location: str = "") -> SourceFile:
         content = path.read_bytes()
     except OSError as error:
         raise ImportFailed(f"cannot read {path}: {error.strerror or error}; name a readable file") from error
-    folder = path.resolve().parent.name
+    folder = next((name for name in reversed(path.resolve().parent.parts) if name not in _COMMON_FOLDERS), "")
     sha256 = hashlib.sha256(content).hexdigest()
     return SourceFile(name=path.name, folder=folder, content=content, sha256=sha256, location=location)
 

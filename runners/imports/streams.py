@@ -17,6 +17,7 @@ from lhaw_record.recorder.events import (
 from lhaw_record.recorder.events.canonical_json import digest, short_digest
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.runners.base.conversation.injection import oracle_budget
+from lhaw_record.runners.imports.bare_trajectory import NAMED_BY_PROMPT
 from lhaw_record.runners.imports.foreign_trial import Finish, ForeignTrial, ImportFailed, KnownRecords
 from lhaw_record.runners.imports.trajectory import action_count
 from lhaw_record.runners.imports.trial_events import agent_digest, trial_events
@@ -121,6 +122,12 @@ def _numbered(trials: Sequence[ForeignTrial]) -> tuple[list[ForeignTrial], tuple
             repeated += 1
             continue
         seen.add(content)
+        is_named = trial.run_name or not trial.task.task_id.startswith(NAMED_BY_PROMPT)
+        if not is_named and next_index[cell] > trial.first_index:
+            raise ImportFailed(
+                f"{trial.location} begins with the same prompt as another trajectory, and names neither task nor run: "
+                "say --task NAME if they are repetitions of one task, --task '{file}' if each file is a task of its own"
+            )
         index = max(next_index[cell], trial.first_index) if trial.trial_index is None else trial.trial_index
         next_index[cell] = max(next_index[cell], index + 1)
         first = taken.setdefault((*cell, index), msgspec.structs.replace(trial, trial_index=index))

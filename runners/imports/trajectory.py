@@ -4,7 +4,9 @@ A format describes a trajectory as turns of a conversation or, if there is no co
 (:func:`call_turn`). Actions are counted as in our own trials.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -25,11 +27,19 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.actions import actions_of, finished_text
 from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, new_messages_json
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import content_text
+from lhaw_record.runners.base.text.fields import as_list, as_object
 from lhaw_record.runners.imports.foreign_trial import UNKNOWN
+from lhaw_record.runners.models.chat_completions import TEXT_TYPES, UNSEEN_TYPES
+from lhaw_record.runners.models.gateway.errors import GatewayRefusal
+from lhaw_record.runners.models.gateway.wires.chat_requests import read as read_chat
+from lhaw_record.runners.models.gateway.wires.messages_requests import read as read_blocks
+from lhaw_record.runners.models.gateway.wires.responses_requests import assistant_message as response_message
+from lhaw_record.runners.models.gateway.wires.responses_requests import read as read_items
+from lhaw_record.runners.models.streams.responses import OWN_TOOLS
 
 ASK_TOOL = "ask_user"
 MAIN_THREAD = "main"
+_ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,11 +50,24 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float | None = None
 
 
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """One message of a source. ``is_error`` is that of a result, None if unknown. ``wire`` is the source's own form.
+
+    ``is_dropped`` marks a reply that the agent's program could not use and left out of the conversation.
+    """
+
+    message: Message
+    is_error: bool | None = None
+    wire: Mapping[str, Any] = {}
+    is_dropped: bool = False
+
+
 class ForeignTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One call to the agent's model: the request, the reply, and the outcomes of the reply's tool calls in order.
 
     ``is_text_action`` says whether a reply without tool calls counts as an action, because one source lists its actions
-    itself. ``is_model_call`` is false if the agent acted without asking its model. ``model`` is set if it differs from
+    itself. A reply that ``is_dropped`` was paid for, and is no action, because no later request shows it.
+    ``is_model_call`` is false if the agent acted without asking its model. ``model`` is set if it differs from
     the trial's. ``sub_agent`` names the sub-agent that took the turn, whose calls are kept but do not count as actions
     of the trial.
     """
@@ -57,9 +80,11 @@ class ForeignTurn(msgspec.Struct, frozen=True, kw_only=True):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_input_tokens: int | None = None
+    cache_write_tokens: int | None = None
     cost_usd: float | None = None
     tools_json: str | None = None
     is_text_action: bool = True
+    is_dropped: bool = False
     is_model_call: bool = True
     model: str | None = None
     sub_agent: str | None = None
@@ -74,34 +99,108 @@ def call_turn(name: str, arguments: Any, outcome: CallResult | None, *, is_text:
     return ForeignTurn(request=(), reply=reply, outcomes=() if is_text else (outcome,), is_model_call=False)
 
 
-def message_of(wire: Mapping[str, Any]) -> Message:
-    """Convert a chat message from a foreign file, joining content parts and converting arguments to text."""
-    role = wire.get("role")
-    if role not in ("system", "user", "assistant", "tool"):
-        raise ValueError(f"a message has the role {role!r}")
-    return Message(
-        role=role,
-        content=content_text(wire.get("content")),
-        tool_calls=tuple(map(_tool_call, wire.get("tool_calls") or ())),
-        tool_call_id=str(wire["tool_call_id"]) if role == "tool" and wire.get("tool_call_id") is not None else None,
-    )
+def said_in(wires: Iterable[Any], remarks: Counter[str] | None = None) -> list[Said]:
+    """Read a conversation as the gateway reads requests: chat messages, Anthropic's blocks or OpenAI's Responses items.
+
+    A picture, or another part without text, becomes a name with its digest. ``remarks`` counts what is not kept.
+    """
+    found: list[Said] = []
+    forms = [(wire, _form_of(wire)) for wire in map(_chat_form, wires)]
+    has_items = any(form is _items for _, form in forms)
+    for form, group in groupby(forms, lambda each: _items if has_items and each[1] is _chat else each[1]):
+        given = [wire for wire, _ in group]
+        if remarks is not None:
+            remarks.update(f"parts of type {kind} are not kept" for wire in given for kind in _unread(wire))
+        parts: list[Any] = [given] if form is _items else list(given)
+        try:
+            found += [each for part in parts for each in form(part)]
+        except GatewayRefusal as refusal:
+            raise ValueError(str(refusal)) from refusal
+    for each in found:
+        if not all(call.name for call in each.message.tool_calls):
+            raise ValueError("a tool call has no name")
+    return found
 
 
-def turns_of(messages: Sequence[Message], errors: Mapping[str, bool | None] | None = None) -> list[ForeignTurn]:
-    """Return the turns of a conversation; the tool messages after a turn are the outcomes of its calls."""
-    errors = errors or {}
-    turns = []
-    for location, message in enumerate(messages):
-        if message.role == "assistant":
-            results = _results_after(messages, location)
-            outcomes = tuple(
-                CallResult(text=results[call.call_id], is_error=errors.get(call.call_id))
-                if call.call_id in results
-                else None
-                for call in message.tool_calls
-            )
-            turns.append(ForeignTurn(request=tuple(messages[:location]), reply=message, outcomes=outcomes))
+def turns_of(
+    wires: Iterable[Any],
+    remarks: Counter[str] | None = None,
+    usage_of: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None,
+) -> list[ForeignTurn]:
+    """Return the turns of a conversation. ``usage_of`` reads the tokens and the cost in a source's reply.
+
+    Raises:
+        ValueError: A message has another form, or there is no reply.
+    """
+    turns = turns_said(said_in(wires, remarks), remarks, usage_of)
+    if not turns:
+        raise ValueError("the conversation has no reply")
     return turns
+
+
+def turns_said(
+    said: Sequence[Said],
+    remarks: Counter[str] | None = None,
+    usage_of: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None,
+) -> list[ForeignTurn]:
+    """Return the turns of a conversation that has been read."""
+    messages: list[Message] = []
+    pairing = Pairing()
+    begun: list[tuple[Said, tuple[Message, ...]]] = []
+    for each in said:
+        message = each.message
+        if message.role == "assistant":
+            begun.append((each, tuple(messages)))
+            pairing.reply(() if each.is_dropped else message.tool_calls)
+        elif message.role == "tool":
+            pairing.result(message.tool_call_id, CallResult(text=message.content, is_error=each.is_error))
+        if not each.is_dropped:
+            messages.append(message)
+    if remarks is not None and pairing.strangers:
+        remarks["results that belong to no call are only in the conversation"] += pairing.strangers
+    return [
+        ForeignTurn(
+            request=request,
+            reply=each.message,
+            outcomes=outcomes,
+            is_dropped=each.is_dropped,
+            reasoning=_reasoning(each.wire),
+            **(usage_of(each.wire) if usage_of else {}),
+        )
+        for (each, request), outcomes in zip(begun, pairing.outcomes, strict=True)
+    ]
+
+
+class Pairing:
+    """Pairs results with calls in the order in which a source shows them, because ids may repeat or be missing.
+
+    A result belongs to the first call with its id that has none yet, in the latest reply that has such a call. Without
+    an id on either side, the order alone decides.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[ToolCall, ...]] = []
+        self._results: list[list[CallResult | None]] = []
+        self.strangers = 0
+
+    @property
+    def outcomes(self) -> list[tuple[CallResult | None, ...]]:
+        """The results of each reply's calls."""
+        return [tuple(each) for each in self._results]
+
+    def reply(self, calls: tuple[ToolCall, ...]) -> None:
+        self._calls.append(calls)
+        self._results.append([None] * len(calls))
+
+    def result(self, call_id: str | None, outcome: CallResult) -> None:
+        for is_named in (True, False):
+            for calls, results in zip(reversed(self._calls), reversed(self._results), strict=True):
+                for position, call in enumerate(calls):
+                    is_same = call.call_id == call_id if is_named else not (call.call_id and call_id)
+                    if results[position] is None and is_same:
+                        results[position] = outcome
+                        return
+        self.strangers += 1
 
 
 def events_of_turns(
@@ -135,7 +234,7 @@ def events_of_turns(
             )
             events += [called, _responded(turn, call_id)]
             threads[thread] = request_history.extended([turn.reply]), call_id
-        if turn.sub_agent or not (turn.reply.tool_calls or turn.is_text_action):
+        if turn.sub_agent or turn.is_dropped or not (turn.reply.tool_calls or turn.is_text_action):
             continue
         for action, outcome in zip(actions_of(turn.reply), turn.outcomes or (None,), strict=True):
             action_count += 1
@@ -174,25 +273,99 @@ def is_ask_tool(name: str) -> bool:
     return name == ASK_TOOL or name.endswith(f"_{ASK_TOOL}")
 
 
-def _tool_call(wire: Mapping[str, Any]) -> ToolCall:
-    """Read a tool call in OpenAI's form, or in inspect_ai's form, where ``function`` is the name."""
-    function = wire.get("function")
-    inner = function if isinstance(function, Mapping) else {"name": function, "arguments": wire.get("arguments")}
-    name, arguments = inner.get("name"), inner.get("arguments")
-    if not isinstance(name, str):
-        raise ValueError("a tool call has no name")  # noqa: TRY004 - one error class
-    text = arguments if isinstance(arguments, str) else canonical_json(arguments or {}).decode()
-    return ToolCall(call_id=str(wire.get("id") or ""), name=name, arguments_json=text)
+_READ = TEXT_TYPES | UNSEEN_TYPES | {"refusal", "tool_result", "message", "reasoning_text"}
+_CALLS = {"function_call", "custom_tool_call", *OWN_TOOLS}
 
 
-def _results_after(messages: Sequence[Message], location: int) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for message in messages[location + 1 :]:
-        if message.role == "assistant":
-            break
-        if message.role == "tool" and message.tool_call_id is not None:
-            found[message.tool_call_id] = message.content
-    return found
+def _chat_form(given: Any) -> Mapping[str, Any]:
+    """Return a message with its older or inspect_ai's spellings in today's form of chat completions."""
+    wire = as_object(given, "a message")
+    content, calls = wire.get("content"), wire.get("tool_calls")
+    if isinstance(content, dict):
+        wire = {**wire, "content": [content]}
+    if wire.get("role") == "function":
+        wire = {**wire, "role": "tool"}
+    if isinstance(wire.get("function_call"), dict) and not calls:
+        calls = [{"function": wire["function_call"]}]
+    if not calls:
+        return wire
+    return {
+        **wire,
+        "tool_calls": [
+            {**call, "function": {"name": call["function"], "arguments": call.get("arguments")}}
+            if isinstance(call, dict) and isinstance(call.get("function"), str)
+            else call
+            for call in as_list(calls, "tool_calls")
+        ],
+    }
+
+
+def _form_of(wire: Mapping[str, Any]) -> Callable[[Any], Iterable[Said]]:
+    """Return the reader of a message by its shape."""
+    if isinstance(wire.get("output"), list) and "role" not in wire and not _kind(wire).endswith("_output"):
+        return _response
+    if _kind(wire) != "message":
+        return _items
+    return _blocks if any(map(_is_block, _parts(wire))) and not wire.get("tool_calls") else _chat
+
+
+def _kind(wire: Mapping[str, Any]) -> str:
+    return str(wire.get("type") or "message")
+
+
+def _is_block(part: Mapping[str, Any]) -> bool:
+    """Return whether a part is a block of Anthropic's; inspect_ai has parts of type ``tool_use`` without an input."""
+    return "tool_use_id" in part or (part.get("type") == "tool_use" and "input" in part)
+
+
+def _chat(wire: Mapping[str, Any]) -> Iterable[Said]:
+    if wire.get("role") not in _ROLES:
+        raise ValueError(f"a message has the role {wire.get('role')!r}")
+    return [Said(message=turn.message, wire=wire) for turn in read_chat({"messages": [wire]}).turns]
+
+
+def _blocks(wire: Mapping[str, Any]) -> Iterable[Said]:
+    turns = read_blocks({"messages": [wire]}).turns
+    return [Said(message=turn.message, is_error=turn.is_error, wire=wire) for turn in turns]
+
+
+def _response(wire: Mapping[str, Any]) -> Iterable[Said]:
+    return [Said(message=response_message([dict(as_object(each, "an item")) for each in wire["output"]]), wire=wire)]
+
+
+def _items(wires: list[dict[str, Any]]) -> Iterable[Said]:
+    begin = 0
+    for kind in map(_kind, wires):
+        if not (kind in _READ or kind.endswith(("_call", "_output"))):
+            raise ValueError(f"a message has the type {kind!r}")
+    for turn in read_items({"input": wires}).turns:
+        end = turn.place.item + 1 if turn.place else begin
+        yield Said(message=turn.message, wire={"output": wires[begin:end]})
+        begin = end
+
+
+def _parts(wire: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
+    """Return the parts of a message, or the items of a response."""
+    lists = [value for name in names or ("content", "output") if isinstance(value := wire.get(name), list)]
+    return [part for value in lists for part in value if isinstance(part, dict)]
+
+
+def _unread(wire: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the type of each part of a message of which at most a name is kept."""
+    kind = _kind(wire)
+    if not (kind in _READ or kind in _CALLS or kind.endswith("_output") or _is_block(wire)):
+        yield kind
+    for part in _parts(wire):
+        yield from _unread({"type": "text" if "text" in part else "part", **part})
+
+
+def _reasoning(reply: Mapping[str, Any]) -> Reasoning | None:
+    parts = _parts(reply)
+    hidden = [part for item in parts if item.get("type") == "reasoning" for part in _parts(item, "content", "summary")]
+    names = ("reasoning_content", "reasoning", "thinking")
+    given = [each.get(name) for each in (reply, *parts) for name in names] + [part.get("text") for part in hidden]
+    texts = [text for text in given if isinstance(text, str) and text]
+    return Reasoning(text="\n".join(texts)) if texts else None
 
 
 def _naming_its_action(message: Message, results: Mapping[str, tuple[int, str]]) -> Message:
@@ -225,6 +398,7 @@ def _responded(turn: ForeignTurn, call_id: str) -> ModelResponded:
             input_tokens=turn.input_tokens,
             output_tokens=turn.output_tokens,
             cached_input_tokens=turn.cached_input_tokens,
+            cache_write_tokens=turn.cache_write_tokens,
             cost_usd=turn.cost_usd,
         ),
         reasoning=turn.reasoning,

@@ -1,5 +1,8 @@
 """Builds the events of one imported trial: its start, its trajectory and injection, its results and its end."""
 
+from datetime import UTC, datetime
+from typing import Any
+
 from lhaw_record.recorder.events import (
     ActionFinished,
     AnyEvent,
@@ -12,7 +15,7 @@ from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import condition_of, prompt_state_and_channel
 from lhaw_record.runners.base.conversation.injection import injection_action
 from lhaw_record.runners.environments.grading.grade import scored
-from lhaw_record.runners.imports.foreign_trial import UNKNOWN, Failure, ForeignInjection, ForeignTrial
+from lhaw_record.runners.imports.foreign_trial import NO_USAGE, UNKNOWN, Failure, ForeignInjection, ForeignTrial
 from lhaw_record.runners.imports.trajectory import action_count
 
 
@@ -63,7 +66,17 @@ def _started(format_name: str, trial: ForeignTrial, budget: int | None, target: 
         inject_after_action=target,
         program=trial.program,
         origin=format_name,
+        source_started_at_us=_microseconds(trial.started_at),
     )
+
+
+def _microseconds(time: Any) -> int | None:
+    """Return a source's time in microseconds since the epoch, or None if it is missing or no time."""
+    try:
+        moment = datetime.fromisoformat(time) if isinstance(time, str) else datetime.fromtimestamp(time, UTC)
+    except (ValueError, TypeError, OverflowError, OSError):
+        return None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000)
 
 
 def _target(injected: ForeignInjection, budget: int | None) -> int | None:
@@ -111,6 +124,8 @@ def _ended(trial: ForeignTrial) -> list[AnyEvent]:
                 message=end.message,
                 is_retry_owed=False,
                 duration_ms=end.duration_ms,
+                cost_usd=end.usage.cost_usd,
+                stated_usage=None if end.usage == NO_USAGE else end.usage,
             )
         ]
     return [
@@ -124,6 +139,7 @@ def _ended(trial: ForeignTrial) -> list[AnyEvent]:
             duration_ms=end.duration_ms,
             final_score=end.final_score,
             final_total=end.final_total,
-            cost_usd=end.cost_usd,
+            cost_usd=end.usage.cost_usd,
+            stated_usage=None if end.usage == NO_USAGE else end.usage,
         ),
     ]

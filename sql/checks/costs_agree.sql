@@ -7,8 +7,8 @@
 --   summed_cost_usd double: sum of the calls, USD
 -- equation: trial_finished.cost_usd = sum over the attempt's calls, to 6 places
 -- source: docs/metrics.md 8
--- notes: an unknown price makes both null, except in imports, whose source may know
---     only one of the two. A failed call of unknown cost makes only the sum null: the
+-- notes: an unknown price makes both null. In imports both are what the source says: it
+--     may know only one, and its total may hold calls that it does not show. A failed call of unknown cost makes only the sum null: the
 --     runner, which needs a lower bound, takes it as 0. Returns the attempts that
 --     break it.
 with summed as (
@@ -34,9 +34,11 @@ select
     summed_cost_usd
 from summed
 where
-    (
-        (recorded_cost_usd is null) <> (summed_cost_usd is null)
-        and not is_imported
-        and not has_unreported
+    not is_imported
+    and (
+        (
+            (recorded_cost_usd is null) <> (summed_cost_usd is null)
+            and not has_unreported
+        )
+        or abs(recorded_cost_usd - summed_cost_usd) > 0.000001
     )
-    or abs(recorded_cost_usd - summed_cost_usd) > 0.000001

@@ -27,7 +27,7 @@ with started as (
         trials.agent_digest,
         trials.experiment_id,
         trials.run_id,
-        trials.started_at_us,
+        trials.recorded_at_us,
         (runs.recorded_at_us, trials.run_id) as run_place,
         runs.trials_per_cell,
         md5(
@@ -74,7 +74,7 @@ prompted_runs as (
         core_settings,
         experiment_id,
         run_id,
-        min(started_at_us) as begun_at_us,
+        min(recorded_at_us) as begun_at_us,
         min(prompts_digest) filter (where channel = 'none') as base_prompt
     from started
     group by all

@@ -10,7 +10,9 @@
 --   is_counted boolean: gives the trial its outcome
 --   is_failed boolean: the attempt ended and does not count
 --   experiment_id
---   started_at_us bigint: UTC, microseconds since the epoch
+--   started_at_us bigint: UTC, microseconds since the epoch; of an import its source's
+--       time, null if unknown
+--   recorded_at_us bigint: when the start was recorded
 --   run_id, benchmark, task_id, task_digest
 --   domain varchar: domain of the task
 --   variant_id, variant_digest
@@ -34,7 +36,10 @@
 --   terminal_state double[]: checkpoint results in order
 --   checkpoint_progress double: share of the points reached, 0 to 1
 --   recorded_action_count bigint: actions as the runner counted them; null if unknown
---   recorded_cost_usd double: USD as the runner summed it; null if a price is unknown
+--   recorded_cost_usd double: USD as the runner summed it, or as an import's source
+--       states it; null if a price is unknown
+--   stated_usage struct: tokens of the agent as an import's source states them; null
+--       if it does not
 -- equation: valid = finished, and exactly one primary result for every checkpoint of
 --     the task; result = 1 iff score = 1 (mcp_atlas), else result = score;
 --     checkpoint_progress = the benchmark's final score, or else sum(score) /
@@ -105,7 +110,8 @@ ended as (
         finished.is_success,
         finished.final_score / nullif(finished.final_total, 0) as final_progress,
         finished.action_count as recorded_action_count,
-        finished.cost_usd as recorded_cost_usd,
+        coalesce(finished.cost_usd, failed.cost_usd) as recorded_cost_usd,
+        coalesce(finished.stated_usage, failed.stated_usage) as stated_usage,
         graded.results,
         graded.has_strangers,
         case
@@ -163,6 +169,7 @@ select
     and not (gives_keys and attempt_state = 'valid') as is_failed,
     experiment_id,
     started_at_us,
+    recorded_at_us,
     run_id,
     benchmark,
     task_id,
@@ -202,5 +209,6 @@ select
         / nullif(list_sum(list_transform(results, lambda r: r.total)), 0)
     ) as checkpoint_progress,
     recorded_action_count,
-    recorded_cost_usd
+    recorded_cost_usd,
+    stated_usage
 from ranked

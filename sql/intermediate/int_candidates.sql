@@ -20,7 +20,7 @@ with tried as (
     select
         benchmark,
         variant_id,
-        arg_max(variant_digest, (started_at_us, trial_id)) as variant_digest
+        arg_max(variant_digest, (recorded_at_us, trial_id)) as variant_digest
     from int_trials
     where
         variant_id is not null

@@ -40,7 +40,7 @@ domains as (
     select
         benchmark,
         task_id,
-        arg_max(domain, (started_at_us, trial_id)) as domain
+        arg_max(domain, (recorded_at_us, trial_id)) as domain
     from int_trials
     group by benchmark, task_id
 ),

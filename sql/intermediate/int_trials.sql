@@ -6,7 +6,9 @@
 --   trial_id, trial_state, stream_id
 --   keys_stream_id varchar: attempt that gives the keys
 --   experiment_id, run_id
---   started_at_us bigint: UTC, microseconds since the epoch
+--   started_at_us bigint: UTC, microseconds since the epoch; of an import its source's
+--       time, null if unknown
+--   recorded_at_us bigint: when the start was recorded
 --   benchmark, task_id, task_digest
 --   domain varchar: domain of the task
 --   variant_id, variant_digest, agent
@@ -94,6 +96,7 @@ select
     keys.experiment_id,
     keys.run_id,
     keys.started_at_us,
+    keys.recorded_at_us,
     keys.benchmark,
     keys.task_id,
     keys.task_digest,

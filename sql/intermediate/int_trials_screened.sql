@@ -32,7 +32,7 @@ chosen as (
         keys_stream_id,
         channel,
         user_simulator,
-        started_at_us,
+        recorded_at_us,
         is_ending_excluded,
         getvariable('experiment') is null
         or experiment_id = getvariable('experiment') as is_chosen
@@ -43,7 +43,7 @@ latest_tasks as (
     select
         benchmark,
         task_id,
-        arg_max(task_digest, (started_at_us, trial_id)) as task_digest
+        arg_max(task_digest, (recorded_at_us, trial_id)) as task_digest
     from chosen
     where is_chosen
     group by benchmark, task_id
@@ -53,7 +53,7 @@ latest_variants as (
     select
         benchmark,
         variant_id,
-        arg_max(variant_digest, (started_at_us, trial_id)) as variant_digest
+        arg_max(variant_digest, (recorded_at_us, trial_id)) as variant_digest
     from chosen
     where is_chosen and variant_id is not null
     group by benchmark, variant_id

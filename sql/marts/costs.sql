@@ -23,8 +23,9 @@
 --     in stores with later judgements; without calls all values are 0. An unknown price
 --     makes the cost null, never 0; the same holds for tokens and times. For an
 --     imported attempt without calls, the usage of agent and grader is unknown, and
---     that of the user simulator unless there was nothing to answer; the cost of its
---     agent is that of the whole attempt where its calls have none. input_tokens
+--     that of the user simulator unless there was nothing to answer; what its source
+--     states for the whole attempt is the agent's, whatever its calls add up to.
+--     input_tokens
 --     include those read from a cache and those written to it, output_tokens those of
 --     reasoning. A failed call adds what its provider reported of it; if it was
 --     perhaps paid for and nothing was reported, the sums are null.
@@ -35,7 +36,6 @@ with attempts as (
         attempts.attempt,
         attempts.attempt_state,
         attempts.is_imported,
-        attempts.recorded_cost_usd,
         attempts.channel <> 'ask_user'
         or (
             attempts.recorded_action_count is not null
@@ -60,7 +60,6 @@ purposes as (
         attempts.attempt_state,
         attempts.is_imported,
         attempts.is_unasked,
-        attempts.recorded_cost_usd,
         unnest(
             case
                 when judged.has_any
@@ -87,16 +86,15 @@ joined as (
         ) as is_nothing,
         calls.n_calls,
         calls.failed_calls,
-        calls.input_tokens,
-        calls.output_tokens,
-        calls.cached_input_tokens,
-        calls.cache_write_tokens,
+        coalesce(stated.stated_usage.input_tokens, calls.input_tokens) as input_tokens,
+        coalesce(stated.stated_usage.output_tokens, calls.output_tokens)
+            as output_tokens,
+        coalesce(stated.stated_usage.cached_input_tokens, calls.cached_input_tokens)
+            as cached_input_tokens,
+        coalesce(stated.stated_usage.cache_write_tokens, calls.cache_write_tokens)
+            as cache_write_tokens,
         calls.reasoning_tokens,
-        case
-            when purposes.is_imported and purposes.purpose = 'agent'
-                then coalesce(calls.cost_usd, purposes.recorded_cost_usd)
-            else calls.cost_usd
-        end as cost_usd,
+        coalesce(stated.recorded_cost_usd, calls.cost_usd) as cost_usd,
         calls.provider_cost_usd,
         calls.model_seconds
     from purposes
@@ -104,6 +102,11 @@ joined as (
         on
             purposes.stream_id = calls.stream_id
             and purposes.purpose = calls.purpose
+    left join int_attempts as stated
+        on
+            purposes.stream_id = stated.stream_id
+            and purposes.purpose = 'agent'
+            and stated.is_imported
 )
 
 select

@@ -4,7 +4,8 @@
 --     stg_trials_finished, stg_trials_started
 -- outputs:
 --   trial_id, trial_state, stream_id, experiment_id, run_id
---   started_at_us bigint: UTC, microseconds since the epoch
+--   started_at_us bigint: UTC, microseconds since the epoch; of an import its source's
+--       time, null if unknown
 --   benchmark, task_id, task_digest
 --   domain varchar: domain of the task
 --   variant_id, variant_digest

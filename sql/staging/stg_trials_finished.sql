@@ -17,6 +17,8 @@
 --   charged_ms double: of the agent's part, its own time, which max_seconds limits;
 --       null if unknown
 --   waited_ms double: of the agent's part, waited for infrastructure; null if unknown
+--   stated_usage struct: tokens of the agent as an import's source states them; null
+--       if it does not
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_finished
 -- notes: one row is one attempt that ran to its end.
@@ -37,6 +39,7 @@ select
     trial_finished.final_total,
     trial_finished.cost_usd,
     trial_finished.charged_ms,
-    trial_finished.waited_ms
+    trial_finished.waited_ms,
+    trial_finished.stated_usage
 from events
 where type = 'trial_finished'

@@ -3,7 +3,9 @@
 -- inputs: events
 -- outputs:
 --   stream_id, sequence, trial_id, attempt, experiment_id
---   started_at_us bigint: UTC, microseconds since the epoch
+--   started_at_us bigint: UTC, microseconds since the epoch; of an import its source's
+--       time, null if unknown
+--   recorded_at_us bigint: when the start was recorded
 --   run_id, benchmark
 --   benchmark_version varchar: its version
 --   task_id, task_digest, variant_id, variant_digest
@@ -36,7 +38,11 @@ select
     trial_id,
     attempt,
     experiment_id,
-    recorded_at_us as started_at_us,
+    case
+        when trial_started.origin = 'recorded' then recorded_at_us
+        else trial_started.source_started_at_us
+    end as started_at_us,
+    recorded_at_us,
     trial_started.run_id,
     trial_started.benchmark,
     trial_started.benchmark_version,

@@ -1,12 +1,12 @@
 """The formats that can be imported, each with a parser from files to trials, and how to recognise their files."""
 
 import importlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from lhaw_record.runners.base.text.fields import listed
 from lhaw_record.runners.imports.foreign_trial import ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
 from lhaw_record.runners.imports.source_files import decode_json_or_lines
 
@@ -34,10 +34,13 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         if self.installed is not None:
             return [self._parsed(self.installed, source, options, known) for source in sources]
         module = importlib.import_module(f"lhaw_record.runners.imports.formats.{self.module}")
-        if self.is_joint:
-            together: list[ParsedFile] = module.parse_all(sources, options, known)
-            return together
-        return [module.parse(source, options, known) for source in sources]
+        try:
+            if self.is_joint:
+                return list(module.parse_all(sources, options, known))
+            return [module.parse(source, options, known) for source in sources]
+        except RecursionError as error:
+            names = listed((source.label for source in sources), most=3)
+            raise ImportFailed(f"{names}: objects or lists are nested too deeply to be read") from error
 
     def _parsed(self, parse: Parse, source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
         try:
@@ -102,13 +105,11 @@ def looks_like(source: SourceFile) -> str | None:
     if source.name.endswith(".csv"):
         return "mcp-atlas-scores" if b"coverage_score" in source.content[:10_000] else None
     try:
-        value = json.loads(source.content)
-    except ValueError:
-        try:
-            value = decode_json_or_lines(source)
-        except ImportFailed:
-            return None
-    return _of_list(value) if isinstance(value, list) else _of_object(value) if isinstance(value, dict) else None
+        rows = decode_json_or_lines(source)
+    except ImportFailed:
+        return None
+    first = rows[0] if len(rows) == 1 else None
+    return (_of_object(first) if isinstance(first, dict) else None) or _of_list(rows)
 
 
 def _of_object(value: Mapping[str, Any]) -> str | None:
@@ -119,6 +120,8 @@ def _of_object(value: Mapping[str, Any]) -> str | None:
         return "harbor-job"
     if str(value.get("trajectory_format", "")).startswith("mini-swe-agent") or {"info", "messages"} <= given:
         return "mini-swe-agent"
+    if {"eval", "samples"} <= given:
+        return "inspect-eval"
     if "messages" in given:
         return "openai-messages"
     if given & {"checkpoints", "final_score"}:
@@ -132,11 +135,17 @@ def _of_list(value: list[Any]) -> str | None:
     rows = [each for each in value if isinstance(each, dict)]
     if not rows or len(rows) < len(value):
         return None
-    if any(each.get("action") and "args" in each for each in rows):
+    if any(is_event(each) or "history" in each for each in rows):
         return "openhands"
     if all("role" in each for each in rows):
         return "openai-messages"
     return _of_row(rows[0])
+
+
+def is_event(row: Mapping[str, Any]) -> bool:
+    """Return whether an object is an event of OpenHands, of its first program or of its SDK."""
+    is_first = isinstance(row.get("action"), str) and "args" in row
+    return is_first or (isinstance(row.get("kind"), str) and "source" in row)
 
 
 def _of_row(row: Mapping[str, Any]) -> str | None:

@@ -42,10 +42,11 @@ from lhaw_record.runners.imports.source_files import decode_json_or_lines
 from lhaw_record.runners.imports.trajectory import (
     CallResult,
     ForeignTurn,
+    Said,
     call_turn,
     events_of_turns,
-    message_of,
-    turns_of,
+    said_in,
+    turns_said,
 )
 
 GRADER = "ask_early/task_success"
@@ -80,12 +81,15 @@ def _trial(location: str, given: Mapping[str, Any], options: Options, known: Kno
     """Return the trial, and the reason if its conversation is not kept."""
     condition, point = condition_of_trial(given.get("condition"), given.get("injection_point"))
     task, variant = _measured(location, given, condition, known)
-    actions = [as_object(each, "an action") for each in as_list(given.get("actions"), "actions")]
-    _check_counts(given, actions)
-    messages, note = _conversation(given.get("conversation"))
+    is_known = given.get("actions", ()) is not None  # null: the source does not say what the agent did
+    actions = [as_object(each, "an action") for each in as_list(given.get("actions") if is_known else [], "actions")]
+    if is_known:
+        _check_counts(given, actions)
+    said, note = _conversation(given.get("conversation"))
+    messages = [each.message for each in said]
     has_channel = condition == "ask_user"
     model = as_text(given.get("model"), "model")
-    trajectory, why = _trajectory(actions, messages, model=model, has_channel=has_channel)
+    trajectory, why = _trajectory(actions, said, model=model, has_channel=has_channel)
     is_success = as_bool(given["task_success"], "task_success")
     duration = given.get("duration_seconds")
     trial = ForeignTrial(
@@ -100,7 +104,7 @@ def _trial(location: str, given: Mapping[str, Any], options: Options, known: Kno
         seed=optional_count(given.get("seed"), "seed"),
         user_simulator=SIMULATOR if has_channel else None,
         oracle_scope="task" if given.get("oracle_scope") == "task" else "variant",
-        trajectory=trajectory,
+        trajectory=trajectory if is_known else None,
         injected=_injected(condition, point, given, actions, messages) if condition.startswith("inject_") else None,
         end=Finish(
             is_success=is_success,
@@ -155,28 +159,28 @@ def _is_marked(action: Mapping[str, Any]) -> bool:
     return action.get("is_pre_injection") is not None
 
 
-def _conversation(value: Any) -> tuple[list[Message], str]:
+def _conversation(value: Any) -> tuple[list[Said], str]:
     """Return the messages, or no messages and the reason why they are not kept."""
     if not value:
         return [], ""
     try:
-        return [message_of(as_object(each, "a message")) for each in as_list(value, "conversation")], ""
+        return said_in(as_list(value, "conversation")), ""
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         return [], f"not in the form of a chat ({error}); the actions are kept"
 
 
 def _trajectory(
-    actions: Sequence[Mapping[str, Any]], messages: Sequence[Message], *, model: str, has_channel: bool
+    actions: Sequence[Mapping[str, Any]], said: Sequence[Said], *, model: str, has_channel: bool
 ) -> tuple[tuple[AnyEvent, ...], str]:
     """Return the events and a note if the conversation was not used.
 
     The events come from the conversation if its tool calls match the actions, otherwise from the actions alone.
     """
     calls = [_call(action) for action in actions]
-    turns = _aligned(turns_of(messages), calls) if messages else None
+    turns = _aligned(turns_said(said), calls) if said else None
     if turns is not None:
         return events_of_turns(turns, model=model, has_channel=has_channel, simulator=SIMULATOR), ""
-    note = "its tool calls are not the actions; the actions are kept" if messages else ""
+    note = "its tool calls are not the actions; the actions are kept" if said else ""
     return events_of_turns(calls, model=model, has_channel=has_channel, simulator=SIMULATOR), note
 
 

@@ -7,12 +7,14 @@ records what an agent did, not what its model was sent, so the request of a turn
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
+from typing import Any
 
-from lhaw_record.recorder.events import Reasoning
+from lhaw_record.recorder.events import Reasoning, Usage
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, known_cost, parsed_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
+    NO_USAGE,
     UNKNOWN,
     ImportFailed,
     KnownRecords,
@@ -21,12 +23,14 @@ from lhaw_record.runners.imports.foreign_trial import (
     SourceFile,
     counted,
     left_out,
+    stated_usage,
 )
 from lhaw_record.runners.imports.formats.atif_document import (
     AtifDocument,
     AtifResult,
     AtifStep,
     Content,
+    FinalMetrics,
     SubAgentRef,
     read_document,
 )
@@ -163,10 +167,7 @@ def trajectory_of(documents: Sequence[AtifDocument], find: FindSubAgent) -> tupl
     model = first.agent.model_name or next((step.model_name for step in first.steps if step.model_name), None)
     turns = [turn for document in documents for turn in _turns(document, find, remarks, None)]
     replies = [step for step in last.steps if step.source == "agent" and not step.is_copied_context]
-    given = [each.final_metrics.total_cost_usd for each in documents if each.final_metrics]
-    costs = [cost for cost in given if cost is not None]
-    has_costs = bool(turns) and all(turn.cost_usd is not None for turn in turns if turn.is_model_call)
-    total = sum(costs) if len(costs) == len(documents) and not has_costs else None
+    is_alone = not any(turn.sub_agent for turn in turns)  # whose usage a total may have or not
     found = BareTrajectory(
         prompt=next((text_of(step.message) for step in first.steps if step.source == "user"), ""),
         agent=first.agent.name,
@@ -175,9 +176,25 @@ def trajectory_of(documents: Sequence[AtifDocument], find: FindSubAgent) -> tupl
         run_name=first.session_id or first.trajectory_id,
         turns=turns,
         final_answer=text_of(replies[-1].message) if replies else None,
-        cost_usd=known_cost(total, sum(turn.input_tokens or 0 for turn in turns)),
+        started_at=next((step.timestamp for step in first.steps if step.timestamp), None),
+        stated=_totals([each.final_metrics for each in documents]) if is_alone else NO_USAGE,
     )
     return found, counted(remarks)
+
+
+def _totals(given: Sequence[FinalMetrics | None]) -> Usage:
+    """Return the totals of a run, which are known if each of its documents states them."""
+
+    def total(name: str) -> Any:
+        parts = [getattr(each, f"total_{name}", None) for each in given]
+        return None if None in parts else sum(filter(None, parts))
+
+    return stated_usage(
+        total("cost_usd"),
+        input_tokens=total("prompt_tokens"),
+        output_tokens=total("completion_tokens"),
+        cached_input_tokens=total("cached_tokens"),
+    )
 
 
 def text_of(content: Content | None) -> str:
@@ -226,15 +243,15 @@ def _turn(
     """Return the turn of an agent's step, and the messages that show it in later requests.
 
     A result without a call id belongs to the step's only call, if there is exactly one of each. Otherwise it is a
-    message.
+    message. Results of calls with the same id belong to them in order.
     """
     calls = step.tool_calls or []
     is_alone = len(calls) == 1 and len(step.results) == 1
-    named: dict[str, list[AtifResult]] = {}
+    owned: list[list[AtifResult]] = [[] for _ in calls]
     for result in step.results:
         owner = calls[0].tool_call_id if is_alone else result.source_call_id
-        if owner is not None:
-            named.setdefault(owner, []).append(result)
+        if same := [own for call, own in zip(calls, owned, strict=True) if call.tool_call_id == owner]:
+            next((own for own in same if not own), same[-1]).append(result)
     reply = Message(
         role="assistant",
         content=text_of(step.message),
@@ -247,7 +264,7 @@ def _turn(
             for call in calls
         ),
     )
-    texts = [_texts(named.get(call.tool_call_id, ())) for call in calls]
+    texts = [_texts(own) for own in owned]
     outcomes = tuple(CallResult(text="\n".join(each)) if each else None for each in texts)
     metrics = step.metrics
     turn = ForeignTurn(

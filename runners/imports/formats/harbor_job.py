@@ -4,6 +4,7 @@ A reward counts if Harbor counts it: not if there is an error, unless the agent 
 Source: harbor 0.25.0, ``harbor.models.trial.result`` and ``error_policy``.
 """
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -11,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.recorder.events import AnyEvent, Skipped
+from lhaw_record.recorder.events import AnyEvent, Skipped, Usage
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.trial import Boundary, EndedBy
 from lhaw_record.recorder.events.values import Checkpoint
 from lhaw_record.runners.base.text.fields import as_number, as_object, as_text, shown
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
-from lhaw_record.runners.imports.bare_trajectory import REWARD, known_cost
+from lhaw_record.runners.imports.bare_trajectory import REWARD, differing_totals
 from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
     Failure,
@@ -31,6 +32,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     elapsed_ms,
     imported_task,
     left_out,
+    stated_usage,
 )
 from lhaw_record.runners.imports.formats.atif import Documents
 from lhaw_record.runners.imports.source_files import decode_json
@@ -96,6 +98,7 @@ class _Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     source: SourceFile
     result: Mapping[str, Any]
+    task_id: str
     agent: str
     model: str
     rewards: Mapping[str, float]
@@ -120,18 +123,42 @@ def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecor
         except ValueError as error:
             found[source.label] = left_out("trials", str(error))
     _check_agents(trials)
+    trials = _with_task_ids(trials)
     names: dict[str, dict[str, None]] = defaultdict(dict)
     for trial in trials:
-        names[str(trial.result["task_name"])] |= dict.fromkeys(sorted(trial.rewards))
+        names[trial.task_id] |= dict.fromkeys(sorted(trial.rewards))
     count: Counter[tuple[str, ...]] = Counter()
     for trial in sorted(trials, key=_order):
-        task_name = str(trial.result["task_name"])
-        cell = (task_name, trial.agent, trial.model)
-        found[trial.source.label] = _parsed(
-            trial, sources, tuple(names[task_name]) or (REWARD,), count[cell], options, known
-        )
+        cell = (trial.task_id, trial.agent, trial.model)
+        checkpoints = tuple(names[trial.task_id]) or (REWARD,)
+        found[trial.source.label] = _parsed(trial, sources, checkpoints, count[cell], options, known)
         count[cell] += 1
     return [found.get(source.label, ParsedFile()) for source in sources]
+
+
+def _with_task_ids(trials: Sequence[_Trial]) -> list[_Trial]:
+    """Return the trials with an id for each task: its name or, if others have the same, its path.
+
+    Harbor calls a task that has no name of its own like the last part of its folder.
+    """
+    places: dict[str, dict[str, str]] = defaultdict(dict)
+    for trial in trials:
+        checksum = str(trial.result.get("task_checksum"))
+        places[trial.task_id][checksum] = str((trial.result.get("task_id") or {}).get("path"))
+    paths = {place for name, found in places.items() for place in found.values() if PurePosixPath(place).name == name}
+    clashes = {name for name, found in places.items() if len(set(found.values())) > 1}
+    for name in clashes:
+        if not paths >= set(places[name].values()):
+            raise ImportFailed(f"{' and '.join(sorted(set(places[name].values())))} are different tasks named {name}")
+    if not clashes:
+        return list(trials)
+    base = os.path.commonpath([PurePosixPath(each).parent for each in paths])
+    return [
+        msgspec.structs.replace(trial, task_id=PurePosixPath(place).relative_to(base).as_posix())
+        if (place := str((trial.result.get("task_id") or {}).get("path"))) in paths
+        else trial
+        for trial in trials
+    ]
 
 
 def _order(trial: _Trial) -> tuple[str, str]:
@@ -160,6 +187,7 @@ def _read(source: SourceFile, result: Mapping[str, Any], options: Options) -> _T
     return _Trial(
         source=source,
         result=result,
+        task_id=str(result["task_name"]),
         agent=options.agent or as_text(info.get("name"), "agent_info.name"),
         model=model or UNKNOWN,
         rewards=rewards,
@@ -190,18 +218,18 @@ def _parsed(
     known: KnownRecords,
 ) -> ParsedFile:
     result = trial.result
-    task_name = str(result["task_name"])
-    variant = known.variants.get(task_name) or known.variants.get(task_name.rpartition("/")[2])
+    variant = known.variants.get(trial.task_id) or known.variants.get(trial.task_id.rpartition("/")[2])
     condition = options.condition or ("underspecified" if variant else "full")
     if (variant is None) != condition.startswith("full"):
-        reason = f"condition {condition} does not fit the task {task_name}, which is {'a' if variant else 'no'} variant"
+        reason = (
+            f"condition {condition} does not fit the task {trial.task_id}, which is {'a' if variant else 'no'} variant"
+        )
         return left_out("trials", reason)
     skipped: list[Skipped] = []
     remarks: list[str] = []
     turns: list[ForeignTurn] = []
     events: tuple[AnyEvent, ...] | None = None
     answer = None
-    total = (result.get("agent_result") or {}).get("cost_usd")
     try:
         for documents, label in _documents(trial, sources):
             run, more = documents.run(label)
@@ -211,11 +239,12 @@ def _parsed(
         events = trajectory_events(turns, model=trial.model, condition=condition) if turns else None
     except (ImportFailed, ValueError) as error:
         skipped.append(Skipped(kind="trajectories", count=1, reason=f"{error}; the result is kept"))
-    is_priced_as_a_whole = bool(turns) and all(turn.cost_usd is None for turn in turns)
+    usage = _usage(result)
+    remarks += differing_totals(usage, turns)
     info = as_object(result["agent_info"], "agent_info")
     task = imported_task(
         variant.benchmark if variant else BENCHMARK,
-        variant.task_id if variant else task_name,
+        variant.task_id if variant else trial.task_id,
         checkpoints=(Checkpoint(checkpoint_id=name, label=name) for name in checkpoints),
         environment_digest=str(result.get("task_checksum") or ""),
         domain=result.get("source"),
@@ -237,7 +266,8 @@ def _parsed(
         run_name=str(result.get("id")),
         program=f"{info.get('name')} {info.get('version')}",
         trajectory=events,
-        end=_end(trial, checkpoints, answer, known_cost(total, 1) if is_priced_as_a_whole else None),
+        end=_end(trial, checkpoints, answer, usage),
+        started_at=result.get("started_at"),
     )
     return ParsedFile(trials=(found,), skipped=tuple(skipped), remarks=tuple(remarks))
 
@@ -259,7 +289,7 @@ def _errors(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [as_object(each, "exception_info") for each in given if each]
 
 
-def _end(trial: _Trial, checkpoints: Sequence[str], answer: str | None, cost_usd: float | None) -> Finish | Failure:
+def _end(trial: _Trial, checkpoints: Sequence[str], answer: str | None, usage: Usage) -> Finish | Failure:
     errors = _errors(trial.result)
     duration_ms = _duration_ms(trial.result)
     invalid = next((each for each in errors if each.get("exception_type") not in _VALID), None)
@@ -271,6 +301,7 @@ def _end(trial: _Trial, checkpoints: Sequence[str], answer: str | None, cost_usd
             error_kind=kind,
             message=str((invalid or {}).get("exception_message") or "the trial has no reward"),
             duration_ms=duration_ms,
+            usage=usage,
         )
     return Finish(
         is_success=all(trial.rewards.get(name, 0) == 1 for name in checkpoints),
@@ -285,7 +316,26 @@ def _end(trial: _Trial, checkpoints: Sequence[str], answer: str | None, cost_usd
         ended_by=_VALID[str(errors[0]["exception_type"])] if errors else None,
         final_answer=answer,
         duration_ms=duration_ms,
-        cost_usd=cost_usd,
+        usage=usage,
+    )
+
+
+def _usage(result: Mapping[str, Any]) -> Usage:
+    """Return the agent's usage, which a trial with several steps has for each step."""
+    steps = [step.get("agent_result") for step in result.get("step_results") or []]
+    given = [as_object(each, "agent_result") for each in [result.get("agent_result")] if each] or list(
+        filter(None, steps)
+    )
+
+    def total(name: str) -> Any:
+        parts = [each.get(name) for each in given]
+        return None if not parts or None in parts else sum(as_number(part, name) for part in parts)
+
+    return stated_usage(
+        total("cost_usd"),
+        input_tokens=total("n_input_tokens"),
+        output_tokens=total("n_output_tokens"),
+        cached_input_tokens=total("n_cache_tokens"),
     )
 
 

@@ -4,8 +4,11 @@ The log is a zip archive of JSON files, so inspect_ai itself is not needed.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.recorder.events.values import CONDITIONS, Checkpoint, Task, Variant
@@ -24,8 +27,10 @@ from lhaw_record.runners.imports.foreign_trial import (
     ParsedFile,
     SourceFile,
     converted,
+    counted,
     imported_task,
     imported_variant,
+    skipped_entries,
 )
 from lhaw_record.runners.imports.formats.inspect_log import (
     Archive,
@@ -35,6 +40,7 @@ from lhaw_record.runners.imports.formats.inspect_log import (
     with_attachments,
 )
 from lhaw_record.runners.imports.trajectory import ForeignTurn, trajectory_events
+from lhaw_record.runners.models.chat_completions import text_of
 
 _WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _LIMITS: dict[str, EndedBy] = {
@@ -50,17 +56,34 @@ _LIMITS: dict[str, EndedBy] = {
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
     """Return one trial for each sample and epoch."""
+    if source.content.lstrip()[:1] == b"{":
+        raise ImportFailed(
+            f"{source.label} is a log in inspect_ai's .json format; convert it: "
+            "inspect log convert --to eval --output-dir FOLDER FILE"
+        )
     archive = Archive(source)
     header = _header(source, archive)
     described = as_object(header["eval"], "eval")
 
-    def convert(name: str) -> ForeignTrial:
-        loaded = archive.load(name)
-        sample = with_attachments(loaded, loaded.get("attachments") or {}) if isinstance(loaded, dict) else {}
-        return _trial(f"{source.label}, {name}", sample, header, described, options, known)
-
+    remarks: Counter[str] = Counter()
     names = [name for name in archive.names if name.startswith("samples/") and name.endswith(".json")]
-    return converted("samples", names, convert, remarks=(_remark(header, described),))
+    samples = [(name, loaded if isinstance(loaded := archive.load(name), dict) else {}) for name in names]
+    odd = Counter(part for _, sample in samples for part, value in _values(sample) if _is_odd(value))
+
+    def convert(entry: tuple[str, Mapping[str, Any]]) -> ForeignTrial:
+        name, loaded = entry
+        sample = with_attachments(loaded, loaded.get("attachments") or {})
+        if withdrawn := sample.get("invalidation"):
+            raise ValueError(f"withdrawn by its source: {as_object(withdrawn, 'invalidation').get('reason')}")
+        return _trial(f"{source.label}, {name}", sample, header, described, options, known, odd, remarks)
+
+    parsed = converted("samples", samples, convert)
+    skipped = {f"{part} has values that are not from 0 to 1, so its maximum is unknown": n for part, n in odd.items()}
+    return msgspec.structs.replace(
+        parsed,
+        skipped=(*parsed.skipped, *skipped_entries("scores", skipped)),
+        remarks=(_remark(header, described), *counted(remarks)),
+    )
 
 
 def _remark(header: Mapping[str, Any], described: Mapping[str, Any]) -> str:
@@ -87,17 +110,27 @@ def _trial(
     described: Mapping[str, Any],
     options: Options,
     known: KnownRecords,
+    odd: Container[str],
+    remarks: Counter[str],
 ) -> ForeignTrial:
-    """Convert one sample to a trial."""
+    """Convert one sample to a trial. ``odd`` scores are no checkpoints."""
     metadata = sample.get("metadata") or {}
     condition = str(metadata.get("condition") or options.condition or "full")
     if condition not in CONDITIONS:
         raise ValueError(f"unknown condition {shown(condition)}")
     prompt = _prompt(sample.get("input"))
     variant = None if condition.startswith("full") else _variant(sample, metadata, prompt, described, known)
-    scores = {} if sample.get("error") else _scores(sample.get("scores") or {})
+    given = {} if sample.get("error") else dict(_values(sample))
+    headline = str(((header.get("results") or {}).get("headline") or {}).get("score"))
+    scores = {
+        name: _score(value)
+        for name, value in given.items()
+        if name not in odd or (name == headline and isinstance(value, str) and not _is_odd(value))
+    }
+    if given and (not scores or (headline in given and headline not in scores)):
+        raise ValueError(f"score {shown(given.get(headline))} is not known to be from 0 to 1: its maximum is unknown")
     model = as_text(described.get("model"), "the model of the log")
-    turns = turns_of_sample(sample)
+    turns = turns_of_sample(sample, remarks)
     task = imported_task(
         str(metadata.get("benchmark") or described["task"]),
         _task_id(sample, metadata),
@@ -117,7 +150,8 @@ def _trial(
         seed=optional_count(metadata.get("seed", (described.get("model_generate_config") or {}).get("seed")), "seed"),
         trajectory=trajectory_events(turns, model=model, condition=condition) if has_trajectory(sample) else None,
         injected=_injected(condition, metadata, turns) if condition.startswith("inject_") else None,
-        end=_end(sample, header, task, scores),
+        end=_end(sample, headline, task, scores),
+        started_at=sample.get("started_at"),
     )
 
 
@@ -141,11 +175,14 @@ def _trial_index(
 
 
 def _prompt(given: Any) -> str:
-    """Return the prompt: the sample's input if it is text, otherwise its user messages."""
+    """Return the prompt: the sample's input if it is text, otherwise the text of its user messages."""
     if isinstance(given, str):
         return given
-    texts = [each.get("content") for each in given or [] if isinstance(each, dict) and each.get("role") == "user"]
-    return "\n\n".join(text for text in texts if isinstance(text, str))
+    asked = [each.get("content") for each in given or [] if isinstance(each, dict) and each.get("role") == "user"]
+    texts = [
+        [part for part in each if part.get("type") == "text"] if isinstance(each, list) else each for each in asked
+    ]
+    return "\n\n".join(filter(None, map(text_of, texts)))
 
 
 def _variant(
@@ -167,30 +204,30 @@ def _names(header: Mapping[str, Any], scores: Mapping[str, float | None]) -> set
     return set(scores) or promised
 
 
-def _scores(given: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the scores by name, each between 0 and 1. A score with several values becomes several scores."""
-    found: dict[str, float | None] = {}
-    for name, score in given.items():
-        value = as_object(score, f"score {name}").get("value")
-        parts = {f"{name}/{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
-        found |= {part: _score(each, part) for part, each in parts.items()}
-    return found
+def _values(sample: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the scores by name. A score with several values becomes several scores."""
+    for name, score in (sample.get("scores") or {}).items():
+        value = score.get("value") if isinstance(score, dict) else score
+        yield from (
+            ((f"{name}/{key}", each) for key, each in value.items()) if isinstance(value, dict) else [(name, value)]
+        )
 
 
-def _score(value: Any, name: str) -> float | None:
+def _is_odd(value: Any) -> bool:
+    """Return whether a score is none that a checkpoint can have."""
+    if value is None or value != value or (isinstance(value, str) and value in _WORDS):
+        return False
+    return not isinstance(value, int | float) or not 0 <= value <= 1
+
+
+def _score(value: Any) -> float | None:
     """Return a score as a number, or None if the scorer gave none."""
-    if isinstance(value, str) and value in _WORDS:
+    if isinstance(value, str):
         return _WORDS[value]
-    if value is None or (isinstance(value, float) and value != value):
-        return None
-    if not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ValueError(f"score {name} is {shown(value)}: its maximum is unknown")
-    return float(value)
+    return None if value is None or value != value else float(value)
 
 
-def _end(
-    sample: Mapping[str, Any], header: Mapping[str, Any], task: Task, scores: Mapping[str, float | None]
-) -> Finish | Failure:
+def _end(sample: Mapping[str, Any], headline: str, task: Task, scores: Mapping[str, float | None]) -> Finish | Failure:
     took_ms = duration_ms(sample)
     error = sample.get("error")
     if error:
@@ -209,7 +246,7 @@ def _end(
         return Failure(boundary="grader", error_kind="unscored", message="a score is missing", duration_ms=took_ms)
     limit = sample.get("limit") or {}
     return Finish(
-        is_success=_headline(header, scores) == 1,
+        is_success=scores.get(headline, next(iter(scores.values()))) == 1,
         results=results,
         ended_by=_LIMITS.get(str(limit.get("type")), "turn_limit") if limit else None,
         final_answer=_answer(sample),
@@ -220,12 +257,6 @@ def _end(
 def _answer(sample: Mapping[str, Any]) -> str | None:
     answer = (sample.get("output") or {}).get("completion")
     return None if answer is None else str(answer)
-
-
-def _headline(header: Mapping[str, Any], scores: Mapping[str, float | None]) -> float | None:
-    """Return the score that decides success: the log's headline score, otherwise the first one."""
-    named = ((header.get("results") or {}).get("headline") or {}).get("score")
-    return scores.get(str(named), next(iter(scores.values())))
 
 
 def _injected(condition: str, metadata: Mapping[str, Any], turns: Sequence[ForeignTurn]) -> ForeignInjection:

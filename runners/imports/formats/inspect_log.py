@@ -8,18 +8,22 @@ import json
 import struct
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
-from lhaw_record.recorder.events.canonical_json import canonical_json
-from lhaw_record.runners.base.conversation.messages import Message
+import msgspec
+
 from lhaw_record.runners.base.text.fields import as_list, as_number, as_object, optional_count, with_valid_text
 from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile, elapsed_ms
 from lhaw_record.runners.imports.source_files import most_unpacked_bytes, too_large
-from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, message_of, turns_of
+from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, Pairing, Said, said_in, turns_said
+from lhaw_record.runners.models.chat_completions import text_of
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _ZSTD = 93
+_CHUNK = 1 << 20
 
 
 class Archive:
@@ -65,7 +69,8 @@ class Archive:
         if entry.compress_type == _ZSTD:
             import pyarrow as pa
 
-            return self._bounded(pa.CompressedInputStream(io.BytesIO(packed), "zstd").read(self._left + 1))
+            stream = pa.CompressedInputStream(io.BytesIO(packed), "zstd")
+            return b"".join(map(self._bounded, iter(lambda: stream.read(_CHUNK), b"")))
         raise ValueError(f"compression method {entry.compress_type} is unknown")
 
     def _bounded(self, unpacked: bytes) -> bytes:
@@ -96,22 +101,43 @@ def with_attachments(value: Any, attachments: Mapping[str, str]) -> Any:
     return value
 
 
-def turns_of_sample(sample: Mapping[str, Any]) -> list[ForeignTurn]:
-    """Return the agent's turns. Model calls by graders are left out."""
-    events = [as_object(event, "an event") for event in sample.get("events") or []]
-    calls = [event for event in _before_scoring(events) if event.get("event") == "model" and _has_reply(event)]
+def turns_of_sample(sample: Mapping[str, Any], remarks: Counter[str]) -> list[ForeignTurn]:
+    """Return the turns of the agent and its sub-agents. Calls of scorers, graders and helpers are only counted."""
+    whole = [as_object(event, "an event") for event in sample.get("events") or []]
+    events = list(
+        takewhile(lambda each: not (each.get("event") == "span_begin" and each.get("type") == "scorers"), whole)
+    )
+    scored = sum(each.get("event") == "model" for each in whole[len(events) :])
+    remarks.update({"model calls of scorers are not the agent's": scored} if scored else {})
     given = [as_object(each, "a message") for each in as_list(sample.get("messages") or [], "messages")]
-    messages = [message_of(each) for each in given]
-    errors = {str(each["tool_call_id"]): bool(each.get("error")) for each in given if each.get("tool_call_id")}
-    outcomes = _outcomes(events)
+    final = [_with_error(each) for each in said_in(given, remarks)]
+    calls = [event for event in events if event.get("event") == "model" and _has_reply(event)]
     if not calls:
-        return turns_of(messages, {**errors, **{call_id: outcome.is_error for call_id, outcome in outcomes.items()}})
-    own_results = {
-        each.tool_call_id: CallResult(text=each.content, is_error=errors[each.tool_call_id])
-        for each in messages
-        if each.tool_call_id is not None
-    }
-    return [_turn(event, sample, {**own_results, **outcomes}) for event in calls]
+        return turns_said(final, remarks)
+    owners = _owners(calls, events, [_inputs(event, sample) for event in calls], given)
+    model_calls = set(map(id, calls))
+    pairing = Pairing()
+    turns: list[ForeignTurn] = []
+    seen = 0
+    for event in events:
+        if event.get("event") == "tool":
+            pairing.result(str(event.get("id") or ""), _outcome(event))
+        if id(event) not in model_calls:
+            continue
+        owner = owners.pop(0)
+        if owner == OTHERS:
+            whose = f"role {event['role']}" if event.get("role") else "a helper or a grader"
+            remarks[f"model calls of {whose} are not the agent's"] += 1
+            continue
+        request = [_with_error(each) for each in said_in(_inputs(event, sample))]
+        if owner == AGENT:
+            _pair(pairing, request[seen:])
+            seen = len(request) + 1
+        turns.append(_turn(event, request, owner))
+        pairing.reply(turns[-1].reply.tool_calls)
+    _pair(pairing, final[seen:])
+    pairs = zip(turns, pairing.outcomes, strict=True)
+    return [msgspec.structs.replace(turn, outcomes=outcomes) for turn, outcomes in pairs]
 
 
 def has_trajectory(sample: Mapping[str, Any]) -> bool:
@@ -119,65 +145,114 @@ def has_trajectory(sample: Mapping[str, Any]) -> bool:
     return bool(sample.get("messages") or sample.get("events"))
 
 
-def _before_scoring(events: Sequence[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
-    """Yield the events up to the point where the scorers begin."""
-    for event in events:
-        if event.get("event") == "span_begin" and event.get("type") == "scorers":
-            return
-        yield event
+def _with_error(said: Said) -> Said:
+    is_result = said.message.role == "tool"
+    return msgspec.structs.replace(said, is_error=bool(said.wire.get("error"))) if is_result else said
+
+
+def _pair(pairing: Pairing, said: Iterable[Said]) -> None:
+    """Pair results that no event reports, such as those of an agent behind a bridge."""
+    for each in said:
+        if each.message.role == "tool":
+            outcome = CallResult(text=each.message.content, is_error=each.is_error)
+            pairing.result(each.message.tool_call_id, outcome)
 
 
 def _has_reply(event: Mapping[str, Any]) -> bool:
     return not event.get("error") and bool((event.get("output") or {}).get("choices"))
 
 
-def _outcomes(events: Iterable[Mapping[str, Any]]) -> dict[str, CallResult]:
-    """Return the outcome of each tool call by the call's id."""
-    found: dict[str, CallResult] = {}
-    for event in events:
-        if event.get("event") == "tool":
-            error = event.get("error")
-            text = str(error.get("message") or "") if isinstance(error, dict) else _text(event.get("result"))
-            found[str(event.get("id"))] = CallResult(
-                text=text, is_error=bool(error), duration_ms=_milliseconds(event.get("working_time"))
-            )
+AGENT, OTHERS = "", "/"
+"""Whose a model call is: the agent's, or that of a scorer, a grader or a helper. A sub-agent has its name."""
+
+
+def _owners(
+    calls: Sequence[Mapping[str, Any]],
+    events: Iterable[Mapping[str, Any]],
+    requests: Sequence[Sequence[Mapping[str, Any]]],
+    final: Iterable[Mapping[str, Any]],
+) -> list[str]:
+    """Return whose each model call is.
+
+    A reply of the agent is in its final conversation, or in the request of a later call of the agent. The last one may
+    be in neither, if a limit ended the sample. Logs without ids of messages have only the roles of models.
+    """
+    spans = {event["id"]: event for event in events if event.get("event") == "span_begin" and event.get("id")}
+    kept = {each.get("id") for each in final} - {None}
+    found: list[str] = []
+    for event, request in zip(reversed(calls), reversed(requests), strict=True):
+        reply_id, asked = _choice(event)["message"].get("id"), {each.get("id") for each in request}
+        within = _within(event, spans)
+        kinds = [span.get("type") for span in within]
+        is_last = AGENT not in found and bool(asked) and asked <= kept
+        inner = kinds.index("agent") if "agent" in kinds else len(kinds)
+        if "tool" not in kinds and (reply_id in kept or is_last or (reply_id is None and event.get("role") is None)):
+            found.append(AGENT)
+            kept |= asked
+        elif event.get("role") is None and {"agent", "tool"} & {*kinds[inner + 1 :]}:
+            found.append(str(within[inner].get("name")))
+        else:
+            found.append(OTHERS)
+    found.reverse()
+    if AGENT in found:
+        return found
+    return [OTHERS if call.get("role") else AGENT for call in calls]
+
+
+def _within(event: Mapping[str, Any], spans: Mapping[Any, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the spans around an event, the innermost first."""
+    found: list[Mapping[str, Any]] = []
+    span = spans.get(event.get("span_id"))
+    while span is not None and not any(span is each for each in found):
+        found.append(span)
+        span = spans.get(span.get("parent_id"))
     return found
 
 
-def _text(result: Any) -> str:
-    if isinstance(result, str):
-        return result
-    if isinstance(result, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in result):
-        return "\n".join(str(part.get("text") or "") for part in result)
-    return "" if result is None else canonical_json(result).decode()
+def _outcome(event: Mapping[str, Any]) -> CallResult:
+    """Return the outcome of a tool's event."""
+    error = event.get("error")
+    text = str(error.get("message") or "") if isinstance(error, dict) else text_of(event.get("result"))
+    return CallResult(text=text, is_error=bool(error), duration_ms=_milliseconds(event.get("working_time")))
 
 
-def _turn(event: Mapping[str, Any], sample: Mapping[str, Any], outcomes: Mapping[str, CallResult]) -> ForeignTurn:
+def _choice(event: Mapping[str, Any]) -> Mapping[str, Any]:
     output = as_object(event.get("output"), "the output of a model")
     choice = as_object(output["choices"][0], "a choice")
-    reply = message_of({**as_object(choice.get("message"), "a reply"), "role": "assistant"})
+    return {**choice, "message": {**as_object(choice.get("message"), "a reply"), "role": "assistant"}}
+
+
+def _turn(event: Mapping[str, Any], request: Iterable[Said], owner: str) -> ForeignTurn:
+    output, choice = event["output"], _choice(event)
     usage = output.get("usage") or {}
+    (reply,) = turns_said(said_in([choice["message"]]))
+    counts = {
+        name: optional_count(usage.get(f"input_tokens{suffix}"), f"input_tokens{suffix}")
+        for name, suffix in (("input", ""), ("read", "_cache_read"), ("written", "_cache_write"))
+    }
     cost = usage.get("total_cost")
-    return ForeignTurn(
-        request=tuple(_request(event, sample)),
-        reply=reply,
-        outcomes=tuple(outcomes.get(call.call_id) for call in reply.tool_calls),
+    return msgspec.structs.replace(
+        reply,
+        request=tuple(each.message for each in request),
+        sub_agent=owner or None,
+        model=event.get("model"),
         finish_reason=str(choice["stop_reason"]) if choice.get("stop_reason") else None,
         latency_ms=_milliseconds(event.get("working_time") or output.get("time")),
-        input_tokens=optional_count(usage.get("input_tokens"), "input_tokens"),
+        input_tokens=None if counts["input"] is None else sum(filter(None, counts.values())),
         output_tokens=optional_count(usage.get("output_tokens"), "output_tokens"),
-        cached_input_tokens=optional_count(usage.get("input_tokens_cache_read"), "input_tokens_cache_read"),
+        cached_input_tokens=counts["read"],
+        cache_write_tokens=counts["written"],
         cost_usd=None if cost is None else as_number(cost, "total_cost"),
     )
 
 
-def _request(event: Mapping[str, Any], sample: Mapping[str, Any]) -> list[Message]:
+def _inputs(event: Mapping[str, Any], sample: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return a request's messages, which are listed or given as ranges of the sample's message pool."""
     given = event.get("input") or []
     if not given and event.get("input_refs"):
         pool = (sample.get("events_data") or {}).get("messages") or []
         given = [message for start, end in event["input_refs"] for message in pool[start:end]]
-    return [message_of(as_object(each, "a message")) for each in given]
+    return [as_object(each, "a message") for each in given]
 
 
 def _milliseconds(seconds: Any) -> float | None:

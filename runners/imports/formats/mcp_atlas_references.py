@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from lhaw_record.runners.base.text.fields import as_list, as_object, as_text, literal_or_json
+from lhaw_record.runners.base.text.fields import as_list, as_text, literal_or_json
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import parse_claims
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.bare_trajectory import GRADER, without_reward
@@ -23,8 +23,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     converted,
 )
 from lhaw_record.runners.imports.formats.mcp_atlas_scores import csv_rows, task_of
-from lhaw_record.runners.imports.formats.openai_messages import chat_turns
-from lhaw_record.runners.imports.trajectory import trajectory_events
+from lhaw_record.runners.imports.trajectory import trajectory_events, turns_of
 
 AGENT = "reference"
 _NEEDED = ("task", "prompt", "gtfa_claims", "reference_trajectory")
@@ -47,8 +46,7 @@ def _trial(location: str, row: Mapping[str, str], options: Options) -> ForeignTr
     if not claims:
         raise ValueError("a row without claims")
     given = as_list(literal_or_json(row["reference_trajectory"], "TRAJECTORY"), "TRAJECTORY")
-    messages = [as_object(each, "a message") for each in given]
-    turns = chat_turns([{"role": "user", "content": row["prompt"]}, *messages])
+    turns = turns_of([{"role": "user", "content": row["prompt"]}, *given])
     answer = turns[-1].reply.content or None
     unscored = without_reward(None)
     scored = None

@@ -34,9 +34,9 @@ from lhaw_record.runners.imports.trajectory import (
     CallResult,
     ForeignTurn,
     call_turn,
-    message_of,
+    said_in,
     trajectory_events,
-    turns_of,
+    turns_said,
 )
 
 BENCHMARK = "mcp_atlas"
@@ -213,7 +213,7 @@ def _trajectory(row: Mapping[str, str], agent: str, condition: str) -> tuple[Any
     """Return the events of the row's conversation, or else of its list of tool calls, or None if it has neither."""
     if row.get("raw_conversation_history"):
         given = as_list(literal_or_json(row["raw_conversation_history"], "raw_conversation_history"), "the history")
-        turns = turns_of([message_of(as_object(each, "a message")) for each in given])
+        turns = turns_said(said_in(given))
     elif row.get("trajectory"):
         given = as_list(literal_or_json(row["trajectory"], "trajectory"), "trajectory")
         turns = [_call(as_object(each, "a call")) for each in given]

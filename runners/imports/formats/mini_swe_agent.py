@@ -1,26 +1,38 @@
 """Format ``mini-swe-agent``: the trajectory files of mini-swe-agent, ``-1`` (commands in text) and ``-1.1`` (tools).
 
+Version 1.1 holds chat messages or, with a model of the Responses API, that API's responses and items.
+
 In ``-1``, a reply is a text action and the next message is its result, as for every agent without tools.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from lhaw_record.recorder.events.trial import EndedBy
+from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.text.fields import as_list, as_number, as_object
 from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, known_cost, parsed_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
+    MISFORMED,
     UNKNOWN,
     ImportFailed,
     KnownRecords,
     Options,
     ParsedFile,
     SourceFile,
+    counted,
+    left_out,
+    reason_of,
+    stated_usage,
 )
-from lhaw_record.runners.imports.formats.openai_messages import chat_turns, first_prompt, usage_fields
+from lhaw_record.runners.imports.formats.openai_messages import first_prompt, usage_fields
 from lhaw_record.runners.imports.source_files import decode_json
+from lhaw_record.runners.imports.trajectory import Said, said_in, turns_said
 
 FORMAT = "mini-swe-agent"
 _FORMATS = ("mini-swe-agent-1", "mini-swe-agent-1.1")
+_ENDS: dict[str, EndedBy] = {"Submitted": "submitted", "TimeExceeded": "time_limit"}
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
@@ -31,21 +43,30 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     named = given.get("trajectory_format", _FORMATS[0])
     if named not in _FORMATS:
         raise ImportFailed(f"{source.label} has the trajectory_format {named!r}; known: {', '.join(_FORMATS)}")
+    remarks: Counter[str] = Counter()
     try:
-        found = _trajectory(given)
-    except ValueError as error:
-        raise ImportFailed(f"{source.label}: {error}") from error
-    return parsed_trajectory(source.label, found, options, known, format_name=FORMAT)
+        found = _trajectory(given, remarks)
+    except MISFORMED as error:
+        return left_out("trajectories", f"{source.label}: {reason_of(error)}")
+    return parsed_trajectory(source.label, found, options, known, format_name=FORMAT, remarks=counted(remarks))
 
 
-def _trajectory(given: Mapping[str, Any]) -> BareTrajectory:
+def _trajectory(given: Mapping[str, Any], remarks: Counter[str]) -> BareTrajectory:
     info = as_object(given["info"], "info")
-    messages = [as_object(each, "a message") for each in as_list(given["messages"], "messages")]
-    said = [each for each in messages if each.get("role") != "exit"]
-    turns = chat_turns(said, _usage)
+    said: list[Said] = []
+    for message in as_list(given["messages"], "messages"):
+        extra = as_object(message, "a message").get("extra") or {}
+        if (
+            message.get("role") == "user" and "response" in extra
+        ):  # a reply without a usable command, which was paid for
+            said.append(Said(message=_reply(extra["response"]), wire={"extra": extra}, is_dropped=True))
+        if message.get("role") != "exit":
+            said += said_in([message], remarks)
+    turns = turns_said(said, remarks, _usage)
+    if not turns:
+        raise ValueError("the conversation has no reply")
     config = (info.get("config") or {}).get("model") or {}
-    served = next((model for each in said if (model := _response(each).get("model"))), None)
-    has_costs = all(turn.cost_usd is not None for turn in turns)
+    served = next((model for each in said if (model := _response(each.wire).get("model"))), None)
     total = (info.get("model_stats") or {}).get("instance_cost")
     version = info.get("mini_version")
     return BareTrajectory(
@@ -56,21 +77,34 @@ def _trajectory(given: Mapping[str, Any]) -> BareTrajectory:
         turns=turns,
         task=given.get("instance_id"),
         final_answer=info.get("submission"),
-        ended_by="submitted" if info.get("exit_status") == "Submitted" else None,
-        cost_usd=None if has_costs or total is None else known_cost(as_number(total, "instance_cost"), 1),
+        ended_by=_ENDS.get(str(info.get("exit_status"))),
+        started_at=next((time for each in said if (time := (each.wire.get("extra") or {}).get("timestamp"))), None),
+        stated=stated_usage(cost_usd=total),
     )
 
 
 def _response(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    return (message.get("extra") or {}).get("response") or {}
+    """Return the provider's response to which a message belongs. It is the message itself in OpenAI's Responses format.
+
+    If mini-swe-agent could not write it as JSON, it is a text, of which nothing is known.
+    """
+    given = (message.get("extra") or {}).get("response", message)
+    return given if isinstance(given, dict) else {}
+
+
+def _reply(response: Any) -> Message:
+    given = _response({"extra": {"response": response}})
+    wire = next((choice.get("message") for choice in given.get("choices") or ()), given)
+    found = said_in([{"role": "assistant", **wire}] if "output" not in wire else [wire])
+    return found[0].message
 
 
 def _usage(reply: Mapping[str, Any]) -> dict[str, Any]:
     """Return the usage of a reply. A cost of 0 becomes null, because it means that the price is unknown."""
     cost = (reply.get("extra") or {}).get("cost")
-    tokens = usage_fields(_response(reply).get("usage") or {})
+    response = _response(reply)
     return {
-        **tokens,
+        **usage_fields(response.get("usage") or {}),
         "cost_usd": None if cost is None else known_cost(as_number(cost, "cost"), 1),
-        "finish_reason": next((each.get("finish_reason") for each in _response(reply).get("choices") or ()), None),
+        "finish_reason": next((each.get("finish_reason") for each in response.get("choices") or ()), None),
     }

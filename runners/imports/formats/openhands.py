@@ -1,32 +1,56 @@
-"""Format ``openhands``: the event list of OpenHands (a trajectory, or the events of a session in one list).
+"""Format ``openhands``: the events of OpenHands, of its first program (V0) and of its SDK (V1), in one list.
 
-Its evaluations write JSON Lines (``output.jsonl``) with a run's event list as ``history``, and the task's name.
+Its evaluations write JSON Lines (``output.jsonl``) with a run's events as ``history``, and the task's name.
 
-Actions and observations from one model reply share its id. Both report its usage, which counts once.
+Events of one model reply share its id. In V0, all of them report its usage, which counts once.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
-from lhaw_record.runners.base.text.fields import as_number, as_object
-from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, in_one, known_cost, parsed_trajectory
+from lhaw_record.runners.base.text.fields import as_object
+from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, in_one, parsed_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
+    MISFORMED,
     UNKNOWN,
     ImportFailed,
     KnownRecords,
     Options,
     ParsedFile,
     SourceFile,
+    counted,
+    left_out,
+    reason_of,
+    stated_usage,
 )
+from lhaw_record.runners.imports.formats import is_event
 from lhaw_record.runners.imports.formats.openai_messages import first_prompt, usage_fields
 from lhaw_record.runners.imports.source_files import decode_json_or_lines
 from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, result_messages
+from lhaw_record.runners.models.chat_completions import text_of
 
 FORMAT = "openhands"
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True):
+    """An event of either version. ``name`` is the source's own, for remarks; ``key`` that of the action of a result."""
+
+    kind: Literal["system", "user", "message", "call", "result", "other"]
+    name: str
+    key: str = ""
+    text: str = ""
+    call: ToolCall | None = None
+    reply_id: str | None = None
+    response: Mapping[str, Any] = {}
+    is_error: bool | None = None
+    time: datetime | None = None
+    final_answer: str | None = None
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
@@ -38,140 +62,232 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     for number, run in enumerate(runs, 1):
         location = source.label if len(runs) == 1 else f"{source.label}:{number}"
         history = run.get("history") if isinstance(run, dict) else None
-        if not isinstance(history, list) or not any(isinstance(each, dict) and each.get("action") for each in history):
+        if not isinstance(history, list) or not any(isinstance(each, dict) and is_event(each) for each in history):
             raise ImportFailed(f"{location} is no list of events with actions, so it is no trajectory of OpenHands")
+        remarks: Counter[str] = Counter()
         try:
-            trajectory, remarks = _trajectory([as_object(each, "an event") for each in history], run.get("instance_id"))
-        except ValueError as error:
-            raise ImportFailed(f"{location}: {error}") from error
-        found.append(parsed_trajectory(location, trajectory, options, known, format_name=FORMAT, remarks=remarks))
+            trajectory = _trajectory([as_object(each, "an event") for each in history], run, remarks)
+        except MISFORMED as error:
+            found.append(left_out("trajectories", f"{location}: {reason_of(error)}"))
+            continue
+        notes = counted(remarks)
+        found.append(parsed_trajectory(location, trajectory, options, known, format_name=FORMAT, remarks=notes))
     return in_one(found)
 
 
-def _trajectory(events: Sequence[Mapping[str, Any]], task: str | None) -> tuple[BareTrajectory, list[str]]:
-    """Return the run that the events describe, and remarks about events that are not kept."""
-    observations = {
-        str(each["cause"]): each for each in events if each.get("observation") and each.get("cause") is not None
-    }
-    replies: dict[str | None, list[Mapping[str, Any]]] = defaultdict(list)
-    for each in events:
-        if _is_act(each):
-            replies[_reply_id(each)].append(each)
-    unused: Counter[str] = Counter()
+def _trajectory(given: Sequence[Mapping[str, Any]], run: Mapping[str, Any], remarks: Counter[str]) -> BareTrajectory:
+    """Return the run that the events describe."""
+    events = [_of_sdk(each) if isinstance(each.get("kind"), str) else _of_program(each) for each in given]
+    acts = [each for each in events if each.kind in ("message", "call")]
+    if not acts:
+        raise ValueError("the agent did nothing: no event of source agent has an action")
+    results = _results(events, acts)
+    kept = set(map(id, results.values()))
+    replies: dict[str, list[_Event]] = defaultdict(list)
+    for act in acts:
+        replies[act.reply_id or act.key].append(act)
+    metrics = _metrics(given, run)
+    usages = {str(each.get("response_id")): each for each in metrics.get("token_usages") or ()}
     messages: list[Message] = []
     turns: list[ForeignTurn] = []
-    kept: set[str] = set()
     for event in events:
-        action, content = event.get("action"), (event.get("args") or {}).get("content")
-        if event.get("source") == "agent" and action == "system":
-            messages.append(Message(role="system", content=str(content or "")))
-        elif event.get("source") == "user" and action == "message":
-            messages.append(Message(role="user", content=str(content or "")))
-        elif _is_act(event):
-            batch = replies[_reply_id(event)] if _reply_id(event) else [event]
-            if event is not batch[0]:  # its reply already is a turn
-                continue
-            turn, results = _turn(batch, tuple(messages), observations)
-            kept |= {str(each.get("id")) for each in batch}
-            turns.append(turn)
-            messages += [turn.reply, *results]
-        elif str(event.get("cause")) not in kept:
-            unused[str(action or event.get("observation"))] += 1
-    if not turns:
-        raise ValueError("the agent did nothing: no event of source agent has an action")
-    return _run(events, turns, task), [f"{n} events of kind {kind} are not kept" for kind, n in unused.items()]
-
-
-def _is_act(event: Mapping[str, Any]) -> bool:
-    """Return whether an event is an act of the agent; one reply may have several, with other events between them."""
-    return event.get("source") == "agent" and bool(event.get("action")) and event.get("action") != "system"
-
-
-def _run(events: Sequence[Mapping[str, Any]], turns: Sequence[ForeignTurn], task: str | None) -> BareTrajectory:
-    started = next((each.get("args") or {} for each in events if each.get("action") == "system"), {})
-    finished = next((each.get("args") or {} for each in reversed(events) if each.get("action") == "finish"), None)
-    costs = [each["llm_metrics"].get("accumulated_cost") for each in events if each.get("llm_metrics")]
-    model = next((model for each in events if (model := _response(each).get("model"))), None)
+        if event.kind in ("system", "user"):
+            messages.append(Message(role="system" if event.kind == "system" else "user", content=event.text))
+        elif event.kind in ("message", "call"):
+            batch = replies.pop(event.reply_id or event.key, None)  # of which only the first event begins a turn
+            if batch:
+                turns.append(_turn(batch, tuple(messages), results, usages.get(event.reply_id or "", {})))
+                messages += [turns[-1].reply, *result_messages(turns[-1].reply, turns[-1].outcomes)]
+        elif id(event) not in kept:
+            remarks[f"events of kind {event.name} are not kept"] += 1
+    started = next((each.get("args") or {} for each in given if each.get("action") == "system"), {})
     version = started.get("openhands_version")
-    times = [time for each in events if (time := _time(each)) is not None]
-    total = as_number(costs[-1], "accumulated_cost") if costs and costs[-1] is not None else None
+    times = [each.time for each in events if each.time is not None]
+    total = metrics.get("accumulated_token_usage") or {}
+    models = (
+        ((run.get("metadata") or {}).get("llm") or {}).get("model"),
+        *(event.response.get("model") for event in acts),
+        *(each.get("model") for each in usages.values()),
+    )
+    remarks.update([f"the run ended with an error: {str(run['error'])[:200]}"] if run.get("error") else [])
+    answers = [each.final_answer for each in acts if each.final_answer is not None]
     return BareTrajectory(
         prompt=first_prompt(turns),
         agent=str(started.get("agent_class") or FORMAT),
-        model=str(model or UNKNOWN),
+        model=next(filter(None, map(str, filter(None, models))), UNKNOWN),
         program=f"OpenHands {version}" if version else None,
         turns=turns,
-        task=task,
-        final_answer=None if finished is None else finished.get("final_thought"),
-        ended_by=None if finished is None else "submitted",
+        task=run.get("instance_id"),
+        final_answer=answers[-1] if answers else None,
+        ended_by="submitted" if answers and acts[-1].call else None,
         duration_ms=(times[-1] - times[0]).total_seconds() * 1000 if times else None,
-        cost_usd=known_cost(total, 1),
+        started_at=times[0].isoformat() if times else None,
+        stated=stated_usage(metrics.get("accumulated_cost"), **(_tokens(total) if total.get("prompt_tokens") else {})),
     )
+
+
+def _results(events: Sequence[_Event], acts: Sequence[_Event]) -> dict[str, _Event]:
+    """Return the result of each action that has one. One that names only its call belongs to the first such action."""
+    found: dict[str, _Event] = {}
+    names = {act.key for act in acts}
+    for each in events:
+        if each.kind == "result":
+            same = (act.key for act in acts if act.call and each.call and act.call.call_id == each.call.call_id)
+            key = each.key or next((key for key in same if key not in found), "")
+            if key in names:
+                found.setdefault(key, each)
+    return found
+
+
+def _metrics(events: Sequence[Mapping[str, Any]], run: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the usage of the run: the evaluation's, or the last that an event reports, which is cumulative."""
+    told = [run.get("metrics")] + [each.get("llm_metrics") for each in reversed(events)]
+    for each in reversed(events):
+        value = each.get("value") if each.get("key") in ("stats", "full_state") else None
+        if isinstance(value, dict) and (by_use := (value.get("stats") or value).get("usage_to_metrics")):
+            tokens: Counter[str] = Counter()
+            for used in by_use.values():
+                tokens.update(
+                    {key: n for key, n in (used.get("accumulated_token_usage") or {}).items() if type(n) is int}
+                )
+            told.append(
+                {
+                    "accumulated_cost": sum(used.get("accumulated_cost") or 0 for used in by_use.values()),
+                    "accumulated_token_usage": tokens,
+                    "token_usages": [call for used in by_use.values() for call in used.get("token_usages") or ()],
+                }
+            )
+    return next(filter(None, told), {})
+
+
+def _tokens(usage: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.get("prompt_tokens"),
+        "output_tokens": usage.get("completion_tokens"),
+        "cached_input_tokens": usage.get("cache_read_tokens"),
+        "cache_write_tokens": usage.get("cache_write_tokens"),
+    }
 
 
 def _turn(
-    batch: Sequence[Mapping[str, Any]],
-    request: tuple[Message, ...],
-    observations: Mapping[str, Mapping[str, Any]],
-) -> tuple[ForeignTurn, list[Message]]:
-    """Return the turn of one reply's actions, and the messages that show their results in later requests."""
-    response = _response(batch[0])
+    batch: Sequence[_Event], request: tuple[Message, ...], results: Mapping[str, _Event], usage: Mapping[str, Any]
+) -> ForeignTurn:
+    """Return the turn of one reply's actions."""
+    response = batch[0].response
     choice: Mapping[str, Any] = next(iter(response.get("choices") or ()), {})
-    usage: dict[str, Any] = usage_fields(response.get("usage") or {})
-    said = (choice.get("message") or {}).get("content")
-    args = batch[0].get("args") or {}
-    if batch[0].get("action") == "message":
-        reply = Message(role="assistant", content=str(said or args.get("content") or ""))
-        outcomes: tuple[CallResult | None, ...] = ()
-    else:
-        calls = tuple(_call(each) for each in batch)
-        reply = Message(role="assistant", content=str(said or args.get("thought") or ""), tool_calls=calls)
-        outcomes = tuple(_outcome(each, observations.get(str(each.get("id")))) for each in batch)
-    turn = ForeignTurn(
+    acts = [each for each in batch if each.call is not None]
+    return ForeignTurn(
         request=request,
-        reply=reply,
-        outcomes=outcomes,
+        reply=Message(
+            role="assistant",
+            content=str((choice.get("message") or {}).get("content") or batch[0].text),
+            tool_calls=tuple(each.call for each in acts if each.call),
+        ),
+        outcomes=tuple(_outcome(each, results.get(each.key)) for each in acts),
         finish_reason=choice.get("finish_reason"),
-        **usage,
+        **(_tokens(usage) if usage else usage_fields(response.get("usage") or {})),
     )
-    return turn, result_messages(reply, outcomes)
 
 
-def _call(event: Mapping[str, Any]) -> ToolCall:
-    """Return the call behind an action: as the model wrote it, or else the action itself."""
-    metadata = event.get("tool_call_metadata") or {}
-    call_id = str(metadata.get("tool_call_id") or f"event-{event.get('id')}")
-    for choice in _response(event).get("choices") or ():
-        for call in (choice.get("message") or {}).get("tool_calls") or ():
-            if call.get("id") == call_id:
-                function = call["function"]
-                return ToolCall(call_id=call_id, name=function["name"], arguments_json=function["arguments"])
-    name = str(metadata.get("function_name") or event["action"])
-    return ToolCall(call_id=call_id, name=name, arguments_json=canonical_json(event.get("args") or {}).decode())
-
-
-def _outcome(action: Mapping[str, Any], observation: Mapping[str, Any] | None) -> CallResult | None:
-    """Return an action's result and duration. Only an observation of kind ``error`` counts as an error."""
-    if observation is None:
+def _outcome(act: _Event, result: _Event | None) -> CallResult | None:
+    if result is None:
         return None
-    began, ended = _time(action), _time(observation)
-    return CallResult(
-        text=str(observation.get("content") or ""),
-        is_error=True if observation["observation"] == "error" else None,
-        duration_ms=None if began is None or ended is None else (ended - began).total_seconds() * 1000,
+    took = None if act.time is None or result.time is None else (result.time - act.time).total_seconds() * 1000
+    return CallResult(text=result.text, is_error=result.is_error, duration_ms=took)
+
+
+def _of_program(event: Mapping[str, Any]) -> _Event:
+    """Read an event of V0, where only an observation of kind ``error`` says that it is one."""
+    action, args = event.get("action"), event.get("args") or {}
+    source, content = event.get("source"), str(args.get("content") or "")
+    metadata = event.get("tool_call_metadata") or {}
+    response = metadata.get("model_response") or {}
+    key, time = str(event.get("id")), _time(event)
+    if event.get("observation") and event.get("cause") is not None:
+        is_error = True if event["observation"] == "error" else None
+        text = str(event.get("content") or "")
+        name = str(event["observation"])
+        return _Event(kind="result", name=name, key=str(event["cause"]), text=text, is_error=is_error, time=time)
+    if not action or source not in ("agent", "user") or (source == "user" and action != "message"):
+        return _Event(kind="other", name=str(action or event.get("observation")), time=time)
+    if source == "user" or action in ("system", "message"):
+        kind: Any = "user" if source == "user" else action
+        return _Event(
+            kind=kind, name=action, key=key, text=content, reply_id=response.get("id"), response=response, time=time
+        )
+    call_id = str(metadata.get("tool_call_id") or f"event-{key}")
+    written = [
+        call["function"]
+        for choice in response.get("choices") or ()
+        for call in (choice.get("message") or {}).get("tool_calls") or ()
+        if call.get("id") == call_id
+    ]
+    name = str(metadata.get("function_name") or action)
+    arguments = written[0]["arguments"] if written else canonical_json(args).decode()
+    return _Event(
+        kind="call",
+        name=action,
+        key=key,
+        text=str(args.get("thought") or ""),
+        call=ToolCall(call_id=call_id, name=written[0]["name"] if written else name, arguments_json=arguments),
+        reply_id=response.get("id"),
+        response=response,
+        time=time,
+        final_answer=str(args.get("final_thought") or "") if action == "finish" else None,
     )
 
 
-def _response(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    return (event.get("tool_call_metadata") or {}).get("model_response") or {}
-
-
-def _reply_id(event: Mapping[str, Any]) -> str | None:
-    return _response(event).get("id")
+def _of_sdk(event: Mapping[str, Any]) -> _Event:
+    """Read an event of V1. The call is as the model wrote it; ``action`` is what the SDK made of it."""
+    name, key, time = event["kind"], str(event.get("id")), _time(event)
+    call_id, reply_id = str(event.get("tool_call_id") or ""), event.get("llm_response_id")
+    if name == "ACPToolCallEvent":
+        raise ValueError(
+            "an agent behind the Agent Client Protocol did the work, whose own trajectory says what it did"
+        )
+    if name == "SystemPromptEvent":
+        return _Event(kind="system", name=name, text=text_of([event.get("system_prompt")]), time=time)
+    if name == "MessageEvent" and event.get("source") in ("agent", "user"):
+        message = as_object(event.get("llm_message"), "llm_message")
+        text = text_of([*(message.get("content") or ()), *(event.get("extended_content") or ())])
+        kind: Any = "user" if event["source"] == "user" else "message"
+        answer = text if kind == "message" else None
+        return _Event(kind=kind, name=name, key=key, text=text, reply_id=reply_id, time=time, final_answer=answer)
+    if name == "ActionEvent":
+        action = event.get("action") or {}
+        made = {field: value for field, value in action.items() if field != "kind"}
+        call = event.get("tool_call") or {"name": event.get("tool_name"), "arguments": canonical_json(made).decode()}
+        written = as_object(call.get("function") or call, "a tool call")
+        if not isinstance(written.get("name"), str) or not isinstance(written.get("arguments"), str):
+            raise ValueError("an ActionEvent has no tool call with a name and arguments")
+        return _Event(
+            kind="call",
+            name=name,
+            key=key,
+            text=text_of(event.get("thought")),
+            call=ToolCall(call_id=call_id, name=written["name"], arguments_json=written["arguments"]),
+            reply_id=reply_id,
+            time=time,
+            final_answer=str(made.get("message") or "") if action.get("kind") == "FinishAction" else None,
+        )
+    if name not in ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent"):
+        return _Event(kind="other", name=name, time=time)
+    seen = event.get("observation") or {}
+    told = {field: value for field, value in seen.items() if field != "kind"}
+    content = event.get("error") or event.get("rejection_reason") or seen.get("content", canonical_json(told).decode())
+    return _Event(
+        kind="result",
+        name=name,
+        key=str(event.get("action_id") or ""),
+        text=text_of(content),
+        call=ToolCall(call_id=call_id, name="", arguments_json=""),
+        is_error=bool(seen["is_error"]) if "is_error" in seen else True if name != "ObservationEvent" else None,
+        time=time,
+    )
 
 
 def _time(event: Mapping[str, Any]) -> datetime | None:
-    """Return an event's time or None. Times have no zone, and only their differences are used."""
+    """Return an event's time or None. Times have no zone."""
     try:
         return datetime.fromisoformat(str(event.get("timestamp"))).replace(tzinfo=None)
     except ValueError:

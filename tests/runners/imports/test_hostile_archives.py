@@ -1,15 +1,19 @@
 """Archives and folders by nobody's friend: no name leads elsewhere, and what unpacks without end stops."""
 
+import contextlib
 import gzip
 import io
 import json
 import zipfile
 
+import pyarrow as pa
 import pytest
 
+from lhaw_record.runners.imports import FORMATS
 from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile
 from lhaw_record.runners.imports.formats.inspect_log import Archive
 from lhaw_record.runners.imports.source_files import decode_json, read_instances, read_sources
+from tests.runners.imports.files import eval_log, imported, source, write
 
 ZEROS = bytes(3 << 20)
 SLIPS = ["../../escaped.json", "/tmp/escaped.json", "a/../../escaped.json", "C:\\escaped.json", "samples/\0.json"]
@@ -83,3 +87,44 @@ def test_strange_json_is_refused_by_name(content):
     """Nesting without end, huge numbers, keys that stand twice, half characters and NUL end in a sentence of ours."""
     with pytest.raises(ImportFailed, match=r"strange\.json"):
         decode_json(SourceFile(name="strange.json", folder="", content=content, sha256="0" * 64))
+
+
+@pytest.mark.parametrize("depth", [400, 900, 50_000])
+@pytest.mark.parametrize("form", sorted(FORMATS))
+def test_deep_nesting_is_refused_or_left_out(form, depth, tmp_path):
+    """No format ends in a traceback, wherever the depth is."""
+    call = {"id": "a", "function": {"name": "f", "arguments": "DEEP"}}
+    chat = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "DEEP", "tool_calls": [call]}]
+    event = {"action": "run", "args": "DEEP", "source": "agent", "id": 1}
+    names = ("steps", "agent", "task_name", "agent_info", "checkpoints", "variant_id", "condition", "task_success")
+    whole = {"messages": chat, "info": {}, "history": [event], **dict.fromkeys(names, "DEEP")}
+    names = {"atif": "a.trajectory.json", "harbor-job": "result.json", "mini-swe-agent": "a.traj.json"}
+    for number, content in enumerate((whole, chat, "DEEP", [event])):
+        text = json.dumps(content).replace('"DEEP"', "[" * depth + "]" * depth)
+        path = write(tmp_path / str(number) / names.get(form, "a.json"), text)
+        if form == "inspect-eval":
+            path = write(
+                path,
+                archive_of(**{"header.json": '{"eval": {"model": "m", "task": "t"}}', "samples/a.json": text}).content,
+            )
+        with contextlib.suppress(ImportFailed):
+            imported(form, path, tmp_path / f"s{number}")
+
+
+def test_an_entry_that_claims_to_be_large_takes_no_memory(monkeypatch):
+    """What a zstd entry unpacks to is read in pieces, so that the limit, not the claim, decides what is allocated."""
+    content = eval_log({"a.json": {"x": "y" * 3_000_000}})
+    asked = []
+    opened = pa.CompressedInputStream
+
+    class Watched:
+        def __init__(self, *given):
+            self._stream = opened(*given)
+
+        def read(self, size):
+            asked.append(size)
+            return self._stream.read(size)
+
+    monkeypatch.setattr(pa, "CompressedInputStream", Watched)
+    Archive(source(content, "l.eval")).load("a.json")
+    assert max(asked) <= 1 << 20

@@ -9,13 +9,13 @@ from tests.runners.imports.formats.test_atif import PLAIN
 
 PARSER = """
 from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, parsed_trajectory
-from lhaw_record.runners.imports.trajectory import message_of, turns_of
+from lhaw_record.runners.imports.trajectory import turns_of
 
 
 def parse(source, options, known):
     prompt, answer = source.content.decode().splitlines()
     chat = [{"role": "user", "content": prompt}, {"role": "assistant", "content": answer}]
-    turns = turns_of([message_of(each) for each in chat])
+    turns = turns_of(chat)
     found = BareTrajectory(prompt=prompt, agent="mine", model="m", turns=turns, final_answer=answer)
     return parsed_trajectory(source.label, found, options, known, format_name="two-lines")
 

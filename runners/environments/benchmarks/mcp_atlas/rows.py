@@ -14,6 +14,7 @@ import msgspec
 
 from lhaw_record.recorder.events.values import Checkpoint, Task
 from lhaw_record.runners.environments.benchmarks.published import PublishedError, check_encodable, read_records
+from lhaw_record.runners.models.chat_completions import text_of
 
 _LIST_MARKER = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)])\s+")
 
@@ -95,7 +96,7 @@ def parse_trajectory(cell: Any) -> tuple[RecordedCall, ...]:
     messages = literal(cell)
     if not isinstance(messages, list):
         raise ValueError(f"expected a list of messages, found {type(messages).__name__}")  # noqa: TRY004  # one error class
-    results = {str(m["tool_call_id"]): content_text(m.get("content")) for m in messages if m.get("role") == "tool"}
+    results = {str(m["tool_call_id"]): text_of(m.get("content")) for m in messages if m.get("role") == "tool"}
     calls = []
     for number, message in enumerate(messages, start=1):
         for call in message.get("tool_calls") or ():
@@ -108,13 +109,6 @@ def parse_trajectory(cell: Any) -> tuple[RecordedCall, ...]:
                 RecordedCall(name=function["name"], arguments=arguments, result=results.get(str(call.get("id"))))
             )
     return tuple(calls)
-
-
-def content_text(content: Any) -> str:
-    """Return the text of a message's content: a string, or a list of parts whose texts are joined by newlines."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    return "\n".join(part if isinstance(part, str) else str(part.get("text", "")) for part in content)
 
 
 _COLUMNS = {

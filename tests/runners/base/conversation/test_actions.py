@@ -7,7 +7,7 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.agents.agent_loop import NativeAgent
 from lhaw_record.runners.base.conversation.actions import action_count_of, actions_of
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition, ToolResult, to_wire
-from lhaw_record.runners.imports.trajectory import events_of_turns, message_of, turns_of
+from lhaw_record.runners.imports.trajectory import events_of_turns, turns_of
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.gateway.upstream import ModelUpstream
 from lhaw_record.runners.models.protocol import ModelReply
@@ -105,7 +105,7 @@ async def by_import(replies):
     messages = [Message(role="user", content="Do it.")]
     for reply in replies:
         messages += [reply, *(Message(role="tool", content="done", tool_call_id=c.call_id) for c in reply.tool_calls)]
-    turns = turns_of([message_of(to_wire(message)) for message in messages])
+    turns = turns_of([to_wire(message) for message in messages])
     return events_of_turns(turns, model="m", has_channel=False)
 
 

@@ -82,7 +82,6 @@ def test_truth_and_numbers_may_be_texts(success):
         ({"task_success": 2}, "task_success"),
         ({"total_actions": 5}, "total_actions"),
         ({"model": None}, "model"),
-        ({"actions": None}, "actions"),
         ({"condition": "inject_20"}, "percent"),
         ({"variant_id": None}, "variant_id"),
     ],
@@ -196,3 +195,10 @@ def test_the_injection_stands_behind_its_action():
     before = stream.events[location - 1]
     assert isinstance(before, ActionFinished)
     assert before.action_index == 2
+
+
+def test_actions_that_nobody_knows_are_unknown():
+    """Null says that the source does not know what the agent did; an empty list that it did nothing."""
+    unknown, nothing = (only(early_trial(actions=each, total_actions=None)) for each in (None, []))
+    assert (unknown.trajectory, nothing.trajectory) == (None, ())
+    assert unknown.end.is_success is nothing.end.is_success

@@ -296,3 +296,322 @@ def test_the_cost_of_a_run_is_its_agents_where_no_call_has_one(tmp_path):
     imported("openhands", write(tmp_path / "o.json", paid), tmp_path / "s", reward=1.0)
     costs = query(tmp_path / "s", "select agent_cost_usd from trials order by all nulls last")
     assert costs == [(0.25,), (2.0,), (None,)]
+
+
+def asked(*calls):
+    """A reply of a model with calls of ``bash``, by their ids."""
+    functions = [{"name": "bash", "arguments": json.dumps({"c": number})} for number in range(len(calls))]
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": each, "function": function} for each, function in zip(calls, functions, strict=True)],
+    }
+
+
+def told(call_id, text):
+    """The result of a call."""
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+@pytest.mark.parametrize(
+    ("messages", "results"),
+    [
+        ([asked("a", "a"), told("a", "1"), told("a", "2"), asked("a"), told("a", "3")], ["1", "2", "3"]),
+        ([asked("", ""), told("", "1"), told("", "2")], ["1", "2"]),
+        ([asked("a", "b"), told("b", "2"), told("a", "1")], ["1", "2"]),
+        ([asked("a"), asked("a"), told("a", "2")], [None, "2"]),
+        ([asked("a", "b"), asked("c"), told("b", "2"), told("c", "3")], [None, "2", "3"]),
+        ([asked("a", "b"), {"role": "tool", "content": "1"}, {"role": "tool", "content": "2"}], ["1", "2"]),
+    ],
+    ids=["repeated", "empty", "other order", "the latest reply", "later", "without ids"],
+)
+def test_results_belong_to_calls_by_id_and_by_order_where_ids_repeat(messages, results):
+    """As on the paths of our own trials; a result that is missing leaves the others where they are."""
+    trial = only("openai-messages", [{"role": "user", "content": "x"}, *messages], reward=1.0)
+    assert [each.result for each in of(trial, ActionFinished)] == results
+
+
+def test_a_result_of_no_call_is_said():
+    """It stays in the conversation, and the import says that no action has it."""
+    found = parsed("openai-messages", [{"role": "user", "content": "x"}, asked("a"), told("b", "?")], reward=1.0)
+    assert any("belong to no call" in each for each in found.remarks)
+
+
+BLOCKS = [
+    {"role": "user", "content": "Count."},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "hm"},
+            {"type": "text", "text": "ok"},
+            {"type": "tool_use", "id": "t", "name": "bash", "input": {"c": 0}},
+        ],
+    },
+    {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "one"}], "is_error": True},
+            {"type": "text", "text": "go on"},
+        ],
+    },
+    {"role": "assistant", "content": [{"type": "text", "text": "end"}]},
+]
+ITEMS = [
+    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Count."}]},
+    {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+    {"type": "function_call", "call_id": "t", "name": "bash", "arguments": '{"c":0}'},
+    {"type": "function_call_output", "call_id": "t", "output": "one"},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "end"}]},
+]
+INSPECT = [
+    {"role": "user", "content": {"type": "text", "text": "Count."}},
+    {
+        "role": "assistant",
+        "content": [{"type": "reasoning", "reasoning": "hm"}],
+        "tool_calls": [{"id": "t", "function": "bash", "arguments": {"c": 0}}],
+    },
+    {"role": "tool", "tool_call_id": "t", "content": "one"},
+    {"role": "assistant", "content": "end"},
+]
+OLD = [
+    {"role": "user", "content": "Count."},
+    {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": "hm",
+        "function_call": {"name": "bash", "arguments": '{"c":0}'},
+    },
+    {"role": "function", "name": "bash", "content": "one"},
+    {"role": "assistant", "content": "end"},
+]
+
+
+@pytest.mark.parametrize("messages", [BLOCKS, ITEMS, INSPECT, OLD], ids=["blocks", "items", "inspect", "functions"])
+def test_every_form_of_messages_gives_the_same_actions(messages):
+    """Anthropic's blocks, the items of OpenAI's Responses, inspect_ai's spelling and the first function calls."""
+    found = parsed("openai-messages", messages, reward=1.0)
+    (trial,) = found.trials
+    assert (trial.task.prompt, trial.end.final_answer, found.remarks) == ("Count.", "end", ())
+    assert [(each.kind, each.name, each.arguments_json) for each in of(trial, ActionStarted)] == [
+        ("tool", "bash", '{"c":0}'),
+        ("text", "message", "{}"),
+    ]
+    first = of(trial, ActionFinished)[0]
+    assert (first.result, first.is_error) == ("one", True if messages is BLOCKS else None)
+    assert of(trial, ModelResponded)[0].reasoning.text == "hm"
+
+
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        ({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}, "image_url"),
+        ({"type": "image", "source": {"type": "base64", "data": "AA=="}}, "image"),
+        ({"type": "input_audio", "input_audio": {}}, "input_audio"),
+        ({"type": "server_tool_use", "id": "s", "name": "search", "input": {}}, "server_tool_use"),
+        ({"inlineData": {}}, "part"),
+    ],
+)
+def test_a_part_that_is_not_kept_is_counted(part, kind):
+    """Pictures, sounds and unknown parts have at most a name in the text, and the import says so."""
+    for role in ("user", "assistant"):
+        messages = [
+            {"role": "user", "content": "x"},
+            {"role": role, "content": [part]},
+            {"role": "assistant", "content": "y"},
+        ]
+        assert parsed("openai-messages", messages, reward=1.0).remarks == (f"parts of type {kind} are not kept",)
+
+
+@pytest.mark.parametrize(
+    "message", [{"type": "user", "message": {}}, {"role": "model", "parts": []}, {"role": "critic"}]
+)
+def test_a_message_in_another_form_is_refused(message):
+    """What a message is must be known, or the conversation is left out with the reason."""
+    found = parsed(
+        "openai-messages", [[{"role": "user", "content": "x"}, message, {"role": "assistant", "content": "y"}]]
+    )
+    assert found.trials == ()
+    assert "a message has the" in found.skipped[0].reason
+
+
+def test_the_same_prompt_without_a_name_is_no_repetition(tmp_path):
+    """Tasks may begin alike: files without a name of task or run are not taken for trials of one task."""
+    for name in ("a", "b"):
+        chat = [{"role": "user", "content": "x"}, {"role": "assistant", "content": name}]
+        write(tmp_path / "runs" / f"{name}.json", chat)
+    with pytest.raises(ImportFailed, match="same prompt"):
+        imported("openai-messages", tmp_path / "runs", tmp_path / "s")
+    imported("openai-messages", tmp_path / "runs", tmp_path / "one", task="t")
+    imported("openai-messages", tmp_path / "runs", tmp_path / "two", task="{file}")
+    rows = "select task_id, trial_index from trials order by all"
+    assert query(tmp_path / "one", rows) == [("t", 0), ("t", 1)]
+    assert query(tmp_path / "two", rows) == [("a", 0), ("b", 0)]
+
+
+def unparsed(cost=0.03):
+    """The message after a reply of mini-swe-agent's model that it could not use."""
+    usage = {"prompt_tokens": 300, "completion_tokens": 200}
+    reply = {"model": "m", "usage": usage, "choices": [{"message": {"role": "assistant", "content": "42"}}]}
+    return {
+        "role": "user",
+        "content": "No tool calls.",
+        "extra": {"interrupt_type": "FormatError", "cost": cost, "response": reply},
+    }
+
+
+def responses_of_mini_swe_agent():
+    """Its trajectory with a model of OpenAI's Responses."""
+    calls = [
+        {"type": "function_call", "call_id": f"c{n}", "name": "bash", "arguments": '{"command":"ls"}'} for n in (1, 2)
+    ]
+    usage = {"input_tokens": 100, "output_tokens": 10, "input_tokens_details": {"cached_tokens": 40}}
+    messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "x"}]
+    for call in calls:
+        reply = {
+            "object": "response",
+            "model": "m",
+            "output": [{"type": "reasoning", "summary": []}, call],
+            "usage": usage,
+        }
+        messages.append({**reply, "extra": {"cost": 0.01, "timestamp": 1767225600.5}})
+        messages.append({"type": "function_call_output", "call_id": call["call_id"], "output": call["call_id"]})
+    return {
+        "info": {"model_stats": {"instance_cost": 0.02}},
+        "messages": messages,
+        "trajectory_format": "mini-swe-agent-1.1",
+    }
+
+
+def test_mini_swe_agent_with_responses(tmp_path):
+    """Its replies are whole responses; tokens, results and times are where that form has them."""
+    trial = only("mini-swe-agent", responses_of_mini_swe_agent(), reward=1.0)
+    assert [(each.name, each.arguments_json) for each in of(trial, ActionStarted)] == [("bash", '{"command":"ls"}')] * 2
+    assert [each.result for each in of(trial, ActionFinished)] == ["c1", "c2"]
+    assert {(each.usage.input_tokens, each.usage.cached_input_tokens) for each in of(trial, ModelResponded)} == {
+        (100, 40)
+    }
+    imported("mini-swe-agent", write(tmp_path / "a.traj.json", responses_of_mini_swe_agent()), tmp_path / "s")
+    assert query(tmp_path / "s", "select started_at_us from trials") == [(1767225600500000,)]
+
+
+@pytest.mark.parametrize(("total", "cost"), [(0.05, 0.05), (0.5, 0.5), (0, 0.05)])
+def test_a_reply_that_could_not_be_used_was_paid_for(tmp_path, total, cost):
+    """It is a call and no action; where a run's total differs from its calls, the total counts and a remark says so."""
+    given = responses_of_mini_swe_agent()
+    given["messages"].insert(4, unparsed())
+    given["info"]["model_stats"]["instance_cost"] = total
+    remarks = parsed("mini-swe-agent", given).remarks
+    assert [each.partition(" ")[0] for each in remarks] == (["cost_usd"] if total == 0.5 else [])
+    imported("mini-swe-agent", write(tmp_path / "a.traj.json", given), tmp_path / "s", reward=1.0)
+    rows = "select action_count, agent_input_tokens, agent_output_tokens, agent_cost_usd from trials"
+    assert query(tmp_path / "s", rows) == [(2, 500, 220, cost)]
+    assert broken_claims(tmp_path / "s") == []
+
+
+def test_a_trajectory_that_is_not_understood_leaves_the_others(tmp_path):
+    """One file in another form is left out with its reason; the folder is imported."""
+    write(tmp_path / "runs" / "a.traj.json", responses_of_mini_swe_agent())
+    write(tmp_path / "runs" / "b.traj.json", {"info": {}, "messages": [{"role": "critic"}]})
+    done = imported("mini-swe-agent", tmp_path / "runs", tmp_path / "s")
+    assert (done.trials, [each.count for file in done.files for each in file.skipped]) == (1, [1])
+
+
+def of_sdk(kind, number, source="agent", **fields):
+    """One event of OpenHands' SDK."""
+    return {"id": f"e{number}", "timestamp": f"2026-01-01T00:00:{number:02}", "source": source, "kind": kind, **fields}
+
+
+def acted(number, name, arguments, reply="r1", **fields):
+    """An action of the SDK, as the model wrote it, and as the SDK understood it."""
+    call = {"id": "call_0", "name": name, "arguments": json.dumps(arguments), "origin": "completion"}
+    made = {**arguments, "kind": f"{name.title()}Action"}
+    same = {"tool_name": name, "tool_call_id": "call_0", "tool_call": call, "llm_response_id": reply, "action": made}
+    same["thought"] = [{"type": "text", "text": "hm"}]
+    return of_sdk("ActionEvent", number, **{**same, **fields})
+
+
+def observed(number, action, text, **fields):
+    """A result of the SDK."""
+    seen = {"content": [{"type": "text", "text": text}], "is_error": False, "kind": "TerminalObservation"}
+    more = {"tool_name": "terminal", "tool_call_id": "call_0", "action_id": action, "observation": seen}
+    return of_sdk("ObservationEvent", number, "environment", **{**more, **fields})
+
+
+def sdk_events():
+    """Two parallel calls with the same id, one of which the user rejects, one that fails, and the end."""
+    said = {"role": "user", "content": [{"type": "text", "text": "List crimes."}]}
+    return [
+        of_sdk("SystemPromptEvent", 0, system_prompt={"type": "text", "text": "Be brief."}, tools=[]),
+        of_sdk("MessageEvent", 1, "user", llm_message=said, activated_skills=[], extended_content=[]),
+        acted(2, "terminal", {"command": "a"}),
+        acted(3, "terminal", {"command": "b"}, thought=[]),
+        of_sdk("UserRejectObservation", 4, "user", tool_call_id="call_0", action_id="e3", rejection_reason="no"),
+        observed(5, "e2", "A"),
+        acted(6, "terminal", {}, "r2", action=None),
+        of_sdk("AgentErrorEvent", 7, tool_call_id="call_0", error="no command"),
+        of_sdk("CondensationRequest", 8, "environment"),
+        acted(9, "finish", {"message": "Done."}, "r3"),
+    ]
+
+
+def test_events_of_the_sdk_are_actions(tmp_path):
+    """Calls as the model wrote them, results by their actions, the run's usage, and what is not kept is counted."""
+    usages = [
+        {"response_id": f"r{n}", "prompt_tokens": 10, "completion_tokens": 2, "cache_read_tokens": 4} for n in (1, 2, 3)
+    ]
+    total = {"prompt_tokens": 40, "completion_tokens": 6, "cache_read_tokens": 12}
+    metrics = {"accumulated_cost": 0.12, "accumulated_token_usage": total, "token_usages": usages}
+    row = {"instance_id": "i", "history": sdk_events(), "metrics": metrics, "metadata": {"llm": {"model": "p/m"}}}
+    found = parsed("openhands", json.dumps(row), name="output.jsonl", reward=1.0)
+    (trial,) = found.trials
+    assert (trial.task.task_id, trial.task.prompt, trial.model, trial.end.final_answer) == (
+        "i",
+        "List crimes.",
+        "p/m",
+        "Done.",
+    )
+    assert [(each.name, each.arguments_json) for each in of(trial, ActionStarted)] == [
+        ("terminal", '{"command":"a"}'),
+        ("terminal", '{"command":"b"}'),
+        ("terminal", "{}"),
+        ("finish", '{"message":"Done."}'),
+    ]
+    assert [(each.result, each.is_error) for each in of(trial, ActionFinished)] == [
+        ("A", False),
+        ("no", True),
+        ("no command", True),
+        (None, None),
+    ]
+    assert [(each.usage.input_tokens, each.usage.cached_input_tokens) for each in of(trial, ModelResponded)] == [
+        (10, 4)
+    ] * 3
+    assert found.remarks == (
+        "events of kind CondensationRequest are not kept",
+        "input_tokens of the run is 40, of its model calls 30; the run's is kept",
+    )
+    imported("openhands", write(tmp_path / "output.jsonl", json.dumps(row)), tmp_path / "s", reward=1.0)
+    rows = "select agent_input_tokens, agent_output_tokens, agent_cost_usd, started_at_us from trials"
+    assert query(tmp_path / "s", rows) == [(40, 6, 0.12, 1767225600000000)]
+    assert broken_claims(tmp_path / "s") == []
+
+
+def test_usage_may_be_told_by_an_event():
+    """The events of a conversation of the SDK have its usage by purpose, cumulative."""
+    used = {"accumulated_cost": 0.5, "accumulated_token_usage": {"prompt_tokens": 7, "completion_tokens": 1}}
+    told_so_far = of_sdk(
+        "ConversationStateUpdateEvent", 10, key="stats", value={"usage_to_metrics": {"a": used, "b": used}}
+    )
+    trial = only("openhands", [*sdk_events(), told_so_far], reward=1.0)
+    assert (trial.end.usage.cost_usd, trial.end.usage.input_tokens) == (1.0, 14)
+
+
+def test_another_agent_behind_openhands_is_left_out():
+    """What an agent of the Agent Client Protocol did is in its own trajectory."""
+    found = parsed("openhands", [*sdk_events(), of_sdk("ACPToolCallEvent", 10, tool_call_id="x", title="t")])
+    assert "Agent Client Protocol" in found.skipped[0].reason
+
+
+def test_events_are_known_by_their_shape():
+    """One truthy key is none: an action that is an object does not make a list one of OpenHands."""
+    with pytest.raises(ImportFailed, match="no trajectory of OpenHands"):
+        parsed("openhands", [{"action": {"command": "ls"}, "source": "agent"}])

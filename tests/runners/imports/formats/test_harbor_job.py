@@ -94,7 +94,7 @@ def test_the_trajectory_beside_the_result(tmp_path):
         write(folder / "t__0000000" / "steps" / name / "agent" / "trajectory.json", PLAIN)
     imported("harbor-job", folder, tmp_path / "s")
     rows = query(tmp_path / "s", "select action_count, agent_input_tokens, agent_cost_usd, wall_seconds from trials")
-    assert rows == [(6, None, None, None)]
+    assert rows == [(6, 10, 0.25, None)]
     assert broken_claims(tmp_path / "s") == []
 
 
@@ -160,3 +160,33 @@ def test_a_real_job(tmp_path):
     used = result["agent_result"]
     assert rows == [("ivanleomk/hello-world", True, 2, used["n_input_tokens"], used["n_output_tokens"])]
     assert broken_claims(tmp_path / "s") == []
+
+
+def test_a_run_without_a_trajectory_has_its_totals(tmp_path):
+    """Harbor's totals are the agent's usage and its time the trial's, also of a trial that failed."""
+    folder = job(tmp_path, trial(0, {"reward": 1.0}), trial(1, None, error="ApiError"))
+    imported("harbor-job", folder, tmp_path / "s")
+    rows = "select agent_input_tokens, agent_output_tokens, agent_cost_usd, started_at_us from trials order by 4"
+    started = 1767225600000000
+    assert query(tmp_path / "s", rows) == [(10, 3, 0.25, started), (None, None, None, started + 1_000_000)]
+    costs = "select cost_usd from costs where purpose = 'agent'"
+    assert query(tmp_path / "s", costs) == [(0.25,), (0.25,)]
+    assert broken_claims(tmp_path / "s") == []
+
+
+def test_tasks_whose_folders_have_one_name_stay_apart(tmp_path):
+    """Their ids are their paths; one name for different tasks is an error, and copies of one task are one."""
+
+    def of(number, name, path, checksum):
+        same = trial(number, {"reward": 1.0})
+        return {**same, "task_name": name, "task_id": {"path": path}, "task_checksum": checksum * 64}
+
+    clash = [of(0, "baseline", "/d/swe_1/baseline", "1"), of(1, "baseline", "/d/swe_2/baseline", "2")]
+    imported("harbor-job", job(tmp_path / "a", *clash), tmp_path / "s")
+    rows = "select task_id, trial_index from trials order by all"
+    assert query(tmp_path / "s", rows) == [("swe_1/baseline", 0), ("swe_2/baseline", 0)]
+    copies = [of(0, "org/x", "/d/x", "1"), of(1, "org/x", "/e/x", "1")]
+    imported("harbor-job", job(tmp_path / "b", *copies), tmp_path / "t")
+    assert query(tmp_path / "t", rows) == [("org/x", 0), ("org/x", 1)]
+    with pytest.raises(ImportFailed, match="are different tasks named org/x"):
+        imported("harbor-job", job(tmp_path / "c", copies[0], of(1, "org/x", "/e/y", "2")), tmp_path / "u")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lhaw_record.recorder.events import ActionFinished, ModelResponded
+from lhaw_record.recorder.events import ActionFinished, ActionStarted, ModelCalled, ModelResponded
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from lhaw_record.runners.imports import ImportFailed
 from lhaw_record.runners.imports.foreign_trial import Failure
@@ -151,3 +151,112 @@ def test_a_log_that_was_broken_off():
     assert len(parsed("inspect-eval", journal, name="log.eval").trials) == 1
     with pytest.raises(ImportFailed, match="not a log of inspect_ai"):
         parsed("inspect-eval", eval_log({"a.json": {}}), name="log.eval")
+
+
+def span(span_id, kind, parent=None, name="x"):
+    """The begin of a span."""
+    return {"event": "span_begin", "id": span_id, "parent_id": parent, "type": kind, "name": name}
+
+
+def generated(span_id, message_id, asked, *, role=None, call=None, **usage):
+    """A model call with the ids of its request's messages."""
+    message = {"id": message_id, "role": "assistant", "content": message_id}
+    if call:
+        message["tool_calls"] = [{"id": call, "function": "bash", "arguments": {}, "type": "function"}]
+    return {
+        "event": "model",
+        "model": "openai/gpt-x",
+        "role": role,
+        "span_id": span_id,
+        "input": [{"id": each, "role": "user", "content": each} for each in asked],
+        "output": {"choices": [{"message": message, "stop_reason": "stop"}], "usage": usage},
+    }
+
+
+def told(span_id, call):
+    """The event of a tool."""
+    return {"event": "tool", "id": call, "span_id": span_id, "function": "bash", "result": call}
+
+
+def roles(*, has_roles):
+    """A sample in which a tool asks an expert and starts a sub-agent, and a grader judges an attempt in between."""
+    kept = ["q", "a1", "t1", "a2", "a3"]
+    events = [
+        span("s", "solver"),
+        span("a", "agent", "s", "react"),
+        generated(
+            "a", "a1", ["q"], call="c1", input_tokens=60, input_tokens_cache_read=100, input_tokens_cache_write=25
+        ),
+        span("t", "tool", "a", "bash"),
+        told("a", "c1"),
+        generated("t", "e1", ["fresh1"], role="expert" if has_roles else None),
+        span("h", "agent", "t", "helper"),
+        generated("h", "h1", ["fresh2"], call="c2"),
+        told("h", "c2"),
+        generated("h", "h2", ["fresh2", "h1", "t2"]),
+        generated("a", "a2", ["q", "a1", "t1"]),
+        generated("a", "g1", ["fresh3"], role="grader" if has_roles else None),
+        generated("a", "a3", ["q", "a1", "t1", "a2"]),
+        {"event": "span_begin", "type": "scorers", "id": "z"},
+        generated("z", "g2", ["fresh4"], role="grader" if has_roles else None),
+    ]
+    messages = [{"id": each, "role": "assistant" if each[0] == "a" else "user", "content": each} for each in kept]
+    return inspect_sample(messages=messages, events=events, events_data={}, input="q")
+
+
+@pytest.mark.parametrize("has_roles", [True, False])
+def test_whose_a_call_is(has_roles):
+    """Calls of graders and helpers are counted apart, those of a sub-agent kept: neither are the agent's actions."""
+    found = found_in(roles(has_roles=has_roles))
+    (trial,) = found.trials
+    called = [event for event in trial.trajectory if isinstance(event, ModelCalled)]
+    assert [(each.thread_id, each.call_kind) for each in called] == [
+        ("main", "main"),
+        ("helper", "sub_agent"),
+        ("helper", "sub_agent"),
+        ("main", "main"),
+        ("main", "main"),
+    ]
+    started = [event for event in trial.trajectory if isinstance(event, ActionStarted)]
+    assert [each.name for each in started] == ["bash", "message", "message"]
+    replies = [event for event in trial.trajectory if isinstance(event, ModelResponded)]
+    usage = replies[0].usage
+    assert (usage.input_tokens, usage.cached_input_tokens, usage.cache_write_tokens) == (185, 100, 25)
+    assert sum("are not the agent's" in each for each in found.remarks) == (3 if has_roles else 2)
+
+
+def test_a_sample_that_its_source_withdrew_does_not_count():
+    """inspect_ai marks it with who did so and why; the others of the log stay."""
+    withdrawn = inspect_sample(
+        invalidation={"timestamp": "2026-01-01T00:00:00Z", "author": "me", "reason": "wrong image"}
+    )
+    found = found_in(withdrawn, inspect_sample(2))
+    assert (len(found.trials), found.skipped[0].reason) == (1, "withdrawn by its source: wrong image")
+
+
+def test_a_score_on_another_scale_is_no_checkpoint():
+    """It is left out in every sample, because the same name must mean the same in all; the rest counts."""
+    values = ({"ok": 1, "tokens": 14}, {"ok": 0, "tokens": 1})
+    found = found_in(*(inspect_sample(number, value) for number, value in enumerate(values, 1)))
+    assert [[each.checkpoint_id for each in trial.task.checkpoints] for trial in found.trials] == [["match/ok"]] * 2
+    assert [trial.end.is_success for trial in found.trials] == [True, False]
+    assert [(each.kind, each.count) for each in found.skipped] == [("scores", 1)]
+    hidden = found_in(inspect_sample(value=7), inspect_sample(2, value=1))
+    assert (hidden.trials, [each.kind for each in hidden.skipped]) == ((), ["samples", "samples", "scores"])
+
+
+def test_the_form_that_is_no_archive_is_named():
+    """The .json form of a log is refused with the command that converts it."""
+    with pytest.raises(ImportFailed, match="inspect log convert --to eval"):
+        parsed("inspect-eval", {"version": 2, "eval": {}, "samples": []}, name="log.json")
+
+
+def test_a_prompt_in_parts_is_its_text(tmp_path):
+    """A picture is no part of the prompt's text; the log's own time is when the trial began."""
+    parts = [{"type": "text", "text": "What is it?"}, {"type": "image", "image": "data:image/png;base64,AA=="}]
+    asked = [{"id": "m1", "role": "user", "content": parts}]
+    sample = inspect_sample(input=asked, started_at="2026-01-01T01:00:00+01:00")
+    assert only(sample).task.prompt == "What is it?"
+    content = eval_log({"samples/a.json": sample, "header.json": inspect_header()})
+    imported("inspect-eval", write(tmp_path / "l.eval", content), tmp_path / "s")
+    assert query(tmp_path / "s", "select started_at_us from trials") == [(1767225600000000,)]

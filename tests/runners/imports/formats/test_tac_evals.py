@@ -130,3 +130,13 @@ def test_score_total_and_timestamp_are_kept():
         "x was evaluated at 2026-01-02T03:04:05+00:00",
         "x: score and total differ from final_score, which is taken",
     )
+
+
+def test_the_agent_is_the_folder_that_names_it(tmp_path):
+    """The published layout has every agent's files in a folder ``results``, which names none."""
+    for agent, score in (("20250101_one", 1), ("20250202_two", 0)):
+        result = {"checkpoints": [{"result": score, "total": 1}], "final_score": {"result": score, "total": 1}}
+        write(tmp_path / "1.0.0" / agent / "results" / "eval_hr-task.json", result)
+    imported("tac-evals", tmp_path / "1.0.0", tmp_path / "s")
+    rows = query(tmp_path / "s", "select agent, is_success, started_at_us from trials order by all")
+    assert rows == [("20250101_one", True, None), ("20250202_two", False, None)]
