@@ -74,8 +74,8 @@ class ProgramEnd(msgspec.Struct, frozen=True, kw_only=True):
 
     ``exit_code`` is 128 plus the signal if a signal ended the program, and None if we ended it (told to stop, or timed
     out). ``start_error`` is the system's error message if the program could not start; the other fields then have no
-    meaning. ``left`` is the number of processes that outlived a program that ended by itself, ``detached`` how many of them had
-    left its session; where programs run in a task's own image, neither is counted.
+    meaning. ``left`` is the number of processes that outlived a program that ended by itself, ``detached`` how many of
+    them had left its session; where programs run in a task's own image, neither is counted.
     """
 
     exit_code: int | None
