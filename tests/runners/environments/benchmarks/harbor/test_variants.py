@@ -78,7 +78,7 @@ def test_a_variant_that_does_not_fit_leaves_its_task_out(tmp_path, variants, wor
 
 @pytest.mark.thorough
 def test_what_the_matcher_misses_is_named_and_the_synonym_it_names_mends_it(tmp_path):
-    """A question in words that the segment does not have is a remark, and the task runs; obeying it, nothing is said."""
+    """A question in words that the segment does not have is a remark; obeying it, nothing is said."""
     variants = VARIANT.replace("Which word should I write?", "Which greeting is meant?")
     write_task(tmp_path / "hello", **{"variants.toml": variants})
     benchmark = open_harbor({"folder": "."}, tmp_path, GraderSpec())
