@@ -127,6 +127,10 @@ def test_one_unfit_task_is_a_finding(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["harbor", "tasks", "--without-docker"]) == 0
     assert capsys.readouterr().err.splitlines()[-1] == "1 of 1 tasks are fit"
+    written = tmp_path / "tasks" / "fit" / "variants.toml"
+    written.write_text(written.read_text().replace('guesses = ["$2 >= 0"]', 'guesses = ["$2 >= 0", "18 <= $2"]'))
+    assert main(["harbor", "tasks", "--without-docker"]) == 0
+    assert "'18 <= $2' for '$2 >= 18' passes too" in capsys.readouterr().out
     write_task(tmp_path / "tasks" / "gpu", task__toml="[environment]\ngpus = 1\n")
     assert main(["harbor", "tasks", "--without-docker", "--format", "csv"]) == 1
     said = capsys.readouterr()
