@@ -150,7 +150,7 @@ def plan_notes(experiment: Experiment, benchmark: Benchmark, plan: Plan, index: 
     """
     if isinstance(benchmark, DesignedBenchmark):
         yield f"{benchmark.missing}\nThe plan uses the counts of {benchmark.source}."
-    yield from _left_out(left_out_of(plan, experiment, benchmark))
+    yield from _left_out(left_out_of(plan, experiment, benchmark), [task.task_id for task in benchmark.tasks()])
     yield from benchmark.remarks()
     yield from _not_hidden(benchmark, plan)
     yield from limit_notes(experiment)
@@ -187,14 +187,14 @@ def limit_notes(experiment: Experiment) -> Iterator[str]:
         yield f"budget.models.'{pattern}': at most {limit_usd:g} USD for {', '.join(own)}."
 
 
-def _left_out(found: Mapping[str, str]) -> Iterator[str]:
+def _left_out(found: Mapping[str, str], known: Sequence[str]) -> Iterator[str]:
     """Yield a note on the tasks that are left out."""
     names: dict[str, list[str]] = {}
     for task_id, reason in found.items():
         names.setdefault(reason, []).append(task_id)
     if not found:
         return
-    yield f"{len(found)} tasks are left out:"
+    yield f"{len(found)} of {len({*found, *known})} tasks are left out:"
     for reason, own in list(names.items())[:_MAX_REASONS]:
         yield f"  {listed(own, _MAX_NAMES)}: {reason}"
     rest = sum(len(own) for own in list(names.values())[_MAX_REASONS:])

@@ -55,7 +55,7 @@ async def _checked(oracle: Oracle) -> dict[str, Any]:
     A value of a variant that may be wrong in the solution without a failure tells nothing of who knows it; such
     ``guesses`` are reported, and the task stays fit.
     """
-    reasons, found, guesses = [], {}, list[str]()
+    reasons, found, guesses = list[str](), dict[str, str](), list[str]()
     try:
         verdict = await oracle.verdict(None, False)
         found["empty"] = _shown(verdict)
@@ -68,7 +68,7 @@ async def _checked(oracle: Oracle) -> dict[str, Any]:
         return {**found, "is_fit": False, "reason": "; ".join(reasons)}
     try:
         solution, _, problem = await solved(oracle, NO_WORDS)
-        found["oracle"] = _shown(solution) if solution else None
+        found |= {"oracle": _shown(solution)} if solution else {}
         if problem is not None:
             reasons.insert(0, f"its solution does not pass here: {problem}")
         for each in parameters_of(oracle.task.variants) if problem is None else ():

@@ -233,8 +233,8 @@ class Host:
         if ran.exit_code is None:
             what = f"the tests were stopped after {verifier.timeout_sec:g} s"
             raise grader_error(task, what, "verifier_timeout", stdout)
-        files = {name: content for name, content in found.items() if content is not None}
-        return verdict_of(task, files, stdout, outlived=ran.left, detached=ran.detached)
+        left = {name: content for name, content in found.items() if content is not None}
+        return verdict_of(task, left, stdout, outlived=ran.left, detached=ran.detached)
 
     @asynccontextmanager
     async def _with(

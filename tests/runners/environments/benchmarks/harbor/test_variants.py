@@ -78,14 +78,15 @@ def test_a_variant_that_does_not_fit_leaves_its_task_out(tmp_path, variants, wor
 
 @pytest.mark.thorough
 def test_what_the_matcher_misses_is_named_and_the_synonym_it_names_mends_it(tmp_path):
-    """A question in words that the segment does not have; obeying the message lets the task run."""
+    """A question in words that the segment does not have is a remark; obeying it, nothing is said."""
     variants = VARIANT.replace("Which word should I write?", "Which greeting is meant?")
-    write_task(tmp_path / "works")
     write_task(tmp_path / "hello", **{"variants.toml": variants})
-    reason = open_harbor({"folder": "."}, tmp_path, GraderSpec()).why_not("hello")
-    assert "the matcher knows: none, not: greeting, meant; add 'greeting' to the segment's synonyms" in reason
+    benchmark = open_harbor({"folder": "."}, tmp_path, GraderSpec())
+    assert benchmark.why_not("hello") is None
+    (remark,) = benchmark.remarks()
+    assert "the matcher knows: none, not: greeting, meant; add 'greeting' to the segment's synonyms" in remark
     write_task(tmp_path / "hello", **{"variants.toml": variants.replace('"word to write"', '"greeting"')})
-    assert open_harbor({"folder": "."}, tmp_path, GraderSpec()).why_not("hello") is None
+    assert open_harbor({"folder": "."}, tmp_path, GraderSpec()).remarks() == []
 
 
 def test_generation_sees_tests_solution_and_files(tmp_path):
@@ -126,6 +127,10 @@ def test_one_unfit_task_is_a_finding(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["harbor", "tasks", "--without-docker"]) == 0
     assert capsys.readouterr().err.splitlines()[-1] == "1 of 1 tasks are fit"
+    written = tmp_path / "tasks" / "fit" / "variants.toml"
+    written.write_text(written.read_text().replace('guesses = ["$2 >= 0"]', 'guesses = ["$2 >= 0", "18 <= $2"]'))
+    assert main(["harbor", "tasks", "--without-docker"]) == 0
+    assert "'18 <= $2' for '$2 >= 18' passes too" in capsys.readouterr().out
     write_task(tmp_path / "tasks" / "gpu", task__toml="[environment]\ngpus = 1\n")
     assert main(["harbor", "tasks", "--without-docker", "--format", "csv"]) == 1
     said = capsys.readouterr()

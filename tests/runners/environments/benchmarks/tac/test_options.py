@@ -115,7 +115,7 @@ def test_a_task_runs_where_its_services_are(tmp_path):
 
 
 def test_a_plan_says_which_tasks_it_leaves_out(tmp_path, capsys):
-    """Folders that cannot run are counted in the plan, with the reason of each; whoever names tasks has chosen."""
+    """Folders that cannot run refuse the plan, or are counted in it with the reason of each; names are a choice."""
     make_folder(tmp_path, "one", services="")
     make_folder(tmp_path, "two", services="- owncloud")
     make_folder(tmp_path, "three", services="- owncloud")
@@ -125,6 +125,9 @@ def test_a_plan_says_which_tasks_it_leaves_out(tmp_path, capsys):
         '[[agents]]\nname = "a"\nmodel = "openai/gpt-4.1"\n'
     )
     (tmp_path / "e.toml").write_text(text)
+    assert main(["run", str(tmp_path / "e.toml"), "--dry-run"]) == 2
+    assert "key 'benchmark.allow_left_out': 3 tasks would be left out (such as four: its" in capsys.readouterr().err
+    (tmp_path / "e.toml").write_text(text.replace('name = "tac"', 'name = "tac"\nallow_left_out = true'))
     assert main(["run", str(tmp_path / "e.toml"), "--dry-run"]) == 2, "OPENAI_API_KEY is not set, and TAC needs Docker"
     assert capsys.readouterr().err.splitlines()[:3] == [
         "3 of 4 tasks are left out:",
