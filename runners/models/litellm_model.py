@@ -20,7 +20,7 @@ from lhaw_record.runners.base.conversation.messages import (
     tool_to_wire,
 )
 from lhaw_record.runners.experiment.values import Price
-from lhaw_record.runners.models.chat_completions import read_chat
+from lhaw_record.runners.models.chat_completions import read_chat, text_of
 from lhaw_record.runners.models.chat_messages import agent_marks, wire_messages, with_pictures
 from lhaw_record.runners.models.costs import call_cost_usd, failed_usage, is_understood, reported_usage
 from lhaw_record.runners.models.endings import finish_reason_in, is_of_known_wire
@@ -31,6 +31,7 @@ from lhaw_record.runners.models.litellm_library import (
     OPENAI_COMPATIBLE,
     answers_with_responses,
     length_limit,
+    litellm_library,
     load_litellm,
     provider_of,
     qualified_name,
@@ -40,6 +41,7 @@ from lhaw_record.runners.models.litellm_library import (
 )
 from lhaw_record.runners.models.protocol import FormSupport, HostedModel, ModelError, ModelReply, ModelRequest
 from lhaw_record.runners.models.provider_state import decoded, plain_call_id, read_state
+from lhaw_record.runners.models.streams.joining import fields
 from lhaw_record.runners.models.streams.transport import StreamedCall
 
 Answer = TypeVar("Answer")
@@ -137,7 +139,12 @@ class LitellmModel(HostedModel):
         litellm: Any = await load_litellm()
         arguments = await self._arguments(request, refused)
         with self.calling_litellm(request.messages, request.timeout_s) as exchanges:
-            response = await litellm.acompletion(**arguments)
+            try:
+                response = await litellm.acompletion(**arguments)
+            except Exception:
+                response = _with_plain_text(exchanges)  # it fails on a content of parts
+                if response is None:
+                    raise
             exchange = exchanges[-1] if exchanges else None
             reply = to_reply(response, model=self.name, conversation=request.messages, exchange=exchange)
             body = decoded(exchange.reply if exchange else None)
@@ -315,6 +322,19 @@ def to_reply(
         reasoning_text=None if state.reasoning_text is None else _unicode(state.reasoning_text),
         exchange=exchange,
     )
+
+
+def _with_plain_text(exchanges: Sequence[Exchange]) -> Any | None:
+    """Return litellm's form of a chat completion whose content is a list of parts, or None if the body is none."""
+    body = decoded(exchanges[-1].reply) if exchanges else {}
+    choices = body.get("choices")
+    messages = [fields(fields(choice).get("message")) for choice in choices] if isinstance(choices, list) else []
+    if not any(isinstance(message.get("content"), list) for message in messages):
+        return None
+    for message in messages:
+        message["content"] = text_of(message.get("content"), "")
+    litellm: Any = litellm_library()
+    return litellm.ModelResponse(**body)
 
 
 def with_distinct_ids(calls: Sequence[ToolCall], conversation: Sequence[Message]) -> tuple[ToolCall, ...]:

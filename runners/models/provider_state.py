@@ -6,11 +6,12 @@ its parts are kept unchanged and in order:
 * ``messages``: the content blocks of a reply with thinking; texts and calls are only placeholders.
 * ``responses``: the reasoning items of a reply, with placeholders for its texts and calls.
 * ``gemini``: the thought signature of each text and call.
-* ``chat``: the fields of the message and of its tool calls that carry reasoning.
+* ``chat``: the fields of the message and of its tool calls that carry reasoning, the content too if it does.
 * ``litellm``: thinking blocks as parsed by litellm, from bodies of other wires.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,12 +20,14 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.text.fields import shallow_json
+from lhaw_record.runners.models.chat_completions import text_of
 from lhaw_record.runners.models.costs import is_understood, reported_usage, usage_in
 from lhaw_record.runners.models.protocol import ModelReply
 
 Body = dict[str, Any]
 _CHAT_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 _ORDER = {"thinking": 0, "redacted_thinking": 0, "reasoning": 0, "text": 1, "call": 2}
+_THOUGHTS = re.compile(r"<think(?:ing)?>(.*?)(?:</think(?:ing)?>|\Z)", re.DOTALL)
 _SIGNATURE_IN_ID = "__thought__"  # litellm appends the signature of a Gemini call to its id
 
 
@@ -160,7 +163,17 @@ def _read_chat(reply: Body) -> tuple[str | None, Body | None]:
     ]
     text = next((fields[name] for name in _CHAT_FIELDS[:2] if isinstance(fields.get(name), str)), None)
     text = text or _detailed(fields.get("reasoning_details"))
+    content = message.get("content")
+    if isinstance(content, list) or (isinstance(content, str) and _THOUGHTS.search(content)):
+        fields["content"] = content  # litellm and we make plain text of it
+        thoughts = _THOUGHTS.findall(content) if isinstance(content, str) else map(_thinking, _objects(content))
+        text = text or _joined(thoughts)
     return text or None, {"chat": {"fields": fields, "calls": calls}} if fields or any(calls) else None
+
+
+def _thinking(part: Body) -> str:
+    """Return the reasoning of a content part: Mistral's is a list of texts (docs.mistral.ai/capabilities/reasoning)."""
+    return text_of(part.get("thinking"), "") if part.get("type") == "thinking" else ""
 
 
 def _detailed(details: Any) -> str:

@@ -6,6 +6,9 @@ import json
 
 import msgspec
 import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from lhaw_record.recorder.events import ArtifactStored, ModelCalled, ModelResponded
 from lhaw_record.recorder.storage.creation import create_store
@@ -18,6 +21,7 @@ from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.exchanges import WireRecord
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.recorded_replies import load_recorded_replies
+from tests.runners.models.gateway.serving import serving
 from tests.support.canned_model import CannedModel, MemoryRecording, snapshot_of, text_reply
 from tests.support.provider_mimics import AnthropicMimic, ChatMimic, GeminiMimic, MimicServer, ResponsesMimic
 
@@ -238,3 +242,38 @@ async def test_show_folds_the_reasoning(tmp_path):
     assert "\n[reasoning: unknown tokens, 33 characters: Which file?…]\nDone.\n" in folded.getvalue()
     assert "I could ask the user." not in folded.getvalue()
     assert "\nWhich file?\nI could ask the user.\n[end of reasoning]\nDone.\n" in whole.getvalue()
+
+
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Ask?"}]}
+CONTENTS = [  # what a server sends, its text natively, and its reasoning
+    ([{"type": "text", "text": "Do"}, {"type": "text", "text": "ne."}], "Done.", None),
+    ([THOUGHT, {"type": "text", "text": "Done."}], "Done.", "Ask?"),
+    ("<think>Ask?</think>\n\nDone.", "Done.", "Ask?"),
+    ("Done.", "Done.", None),
+]
+
+
+@pytest.mark.parametrize("name", ["own", "openai/own"])
+@pytest.mark.parametrize(("content", "text", "reasoning"), CONTENTS)
+async def test_content_comes_back_as_it_came(name, content, text, reasoning):
+    """A list of parts and a text with its reasoning are read natively, paid once, and sent back unchanged."""
+    bodies = []
+
+    async def answer(request):
+        bodies.append(await request.json())
+        choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
+        head = {"id": "1", "object": "chat.completion", "created": 1, "model": "own"}
+        return JSONResponse({**head, "choices": [choice], "usage": usage})
+
+    recording = MemoryRecording()
+    async with serving(Starlette(routes=[Route("/v1/chat/completions", answer, methods=["POST"])])) as url:
+        model = LitellmModel(name, f"{url}/v1", "k")
+        caller = ModelCaller(model=model, recording=recording, role="agent", thread_id="main", parameters={})
+        ask = [Message(role="user", content="Do it.")]
+        reply = await caller.call(ask)
+        await caller.call([*ask, reply.message, Message(role="user", content="Again.")])
+    assert (reply.message.content.strip(), reply.reasoning_text, reply.usage.input_tokens) == (text, reasoning, 9)
+    assert [len(bodies), bodies[1]["messages"][1]["content"]] == [2, content]
+    kinds = [type(event).__name__ for event in recording.events]
+    assert kinds == ["ModelCalled", "ModelResponded"] * 2
