@@ -20,8 +20,9 @@
 -- notes: only kinds that occur, over the valid trials that the tables use. An answer
 --     that has up to a fifth more or fewer characters than the question it contains, or
 --     is contained in, counts as an echo. Trials of unknown actions are left out of
---     no_tool_called and identical_trials, answers of unknown content of the others. hung_up counts all attempts
---     that ended, also those that are missing; a run that was stopped ends none.
+--     no_tool_called and identical_trials, answers of unknown content of the others.
+--     hung_up counts all attempts
+--     that ended, missing ones too; a run that was stopped ends none.
 with trials as (
     select
         used.trial_id,
@@ -67,25 +68,27 @@ answers as (
             and placed.question_id = answered.question_id
 ),
 
+calls as (
+    select
+        stream_id,
+        sequence,
+        error_kind
+    from stg_models_failed
+    where role = 'agent'
+    union all
+    select
+        stream_id,
+        sequence,
+        '' as error_kind
+    from stg_models_responded
+    where role = 'agent'
+),
+
 last_calls as (
     select
         stream_id,
         arg_max(error_kind, sequence) as error_kind
-    from (
-        select
-            stream_id,
-            sequence,
-            coalesce(error_kind, '') as error_kind
-        from stg_models_failed
-        where role = 'agent'
-        union all
-        select
-            stream_id,
-            sequence,
-            '' as error_kind
-        from stg_models_responded
-        where role = 'agent'
-    )
+    from calls
     group by stream_id
 ),
 

@@ -10,7 +10,7 @@
 --   n_cut_replies bigint: those that reached their length limit
 --   n_refused_replies bigint: those that the model or a filter refused
 --   n_calls_in_text bigint: those with a tool call left in their text
---   n_split_replies bigint: those whose tool calls clients of streams tell apart or join
+--   n_split_replies bigint: those whose tool calls have no index of their own
 --   n_tool_calls bigint: actions that are tool calls, malformed ones too
 --   actions_digest hugeint: checksum of the sequence of actions; null without actions
 -- equation: cut = finish reason length; refused = refusal or content_filter
