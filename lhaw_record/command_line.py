@@ -259,6 +259,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(error, 2)
     except (RecorderError, RunnerError, AnalyticsError) as error:
         return _complain(error, 1)
+    except Exception as error:
+        duckdb = sys.modules.get("duckdb")
+        if duckdb is None or not isinstance(error, duckdb.OperationalError):  # no memory, a full disk, a read error
+            raise
+        return _complain(error, 1)
 
 
 def _tune_process() -> None:

@@ -1,6 +1,8 @@
 """Build the views from the SQL files, ordered by the inputs in their headers."""
 
 import re
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from graphlib import TopologicalSorter
@@ -75,16 +77,22 @@ _NOT_WORTH_PLANNING = {
 
 
 def empty_database() -> "duckdb.DuckDBPyConnection":
-    """Open an empty in-memory database that never downloads an extension."""
+    """Open an empty in-memory database that never downloads an extension.
+
+    What does not fit into memory goes to a folder that disappears with the connection.
+    """
     import duckdb
 
+    overflow = tempfile.TemporaryDirectory(prefix="lhaw-record-", ignore_cleanup_errors=True)
     connection = duckdb.connect(
         config={
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "async_threads": "0",  # these threads busy-wait, which takes a sixth of all processor time
+            "temp_directory": overflow.name,
         }
     )
+    weakref.finalize(connection, overflow.cleanup)
     known = {name for (name,) in connection.execute("from duckdb_optimizers()").fetchall()}  # each version has its own
     connection.execute(f"set disabled_optimizers = '{','.join(_NOT_WORTH_PLANNING & known)}'").fetchall()
     return connection

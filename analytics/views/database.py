@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from lhaw_record.analytics.views.build_order import create_macros, create_views, empty_database
+from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.files.layout import MARKER
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.storage.manifest_check import check_manifest
@@ -32,7 +33,10 @@ def database_of(
     try:
         prepare(connection)
         connection.execute("set parquet_metadata_cache = true").fetchall()
-        parts = _create_events(connection, snapshot)
+        try:
+            parts = _create_events(connection, snapshot)
+        except duckdb.Error as error:
+            raise DamagedStore(f"{snapshot.store}: {error}; 'lhaw-record log verify' names the file") from error
         live = pa.table({"stream_id": pa.array(sorted(snapshot.live_streams), pa.string())})
         _load(connection, "live_streams", live)
         create_macros(connection)

@@ -110,9 +110,11 @@ def verify_command(options: argparse.Namespace) -> int:
         )
     if not report.has_manifest:
         say(f"{store_name(options.store)} has no manifest: a missing file would go unnoticed")
-    verdict = f"{len(report.findings)} problems" if report.findings else "all good"
+    name = store_name(options.store)
+    advice = f"restore what is named, or go on without it: 'lhaw-record log repair {name} --accept-loss'"
+    verdict = f"{len(report.findings)} problems; {advice}" if report.findings else "all good"
     say(
-        f"{store_name(options.store)}: {report.events} events in {report.streams} streams, {report.segments} segments "
+        f"{name}: {report.events} events in {report.streams} streams, {report.segments} segments "
         f"and {report.journals} journals; {report.open_streams} streams are open; {verdict}"
     )
     return 3 if report.findings else 0

@@ -34,10 +34,13 @@ def recover_command(options: argparse.Namespace) -> int:
 def repair_command(options: argparse.Namespace) -> int:
     """Accept the loss of files."""
     from lhaw_record.recorder.recovery.loss import accept_loss
+    from lhaw_record.recorder.storage.creation import restore_marker
     from lhaw_record.recorder.storage.manifest_check import find_problems
     from lhaw_record.recorder.storage.store import Store
 
     with clear_errors("repair", options.store):
+        if not options.dry_run:
+            restore_marker(options.store)
         lost = find_problems(Store(options.store)) if options.dry_run else accept_loss(_for_writing(options))
     print_rows([msgspec.to_builtins(each) for each in lost], ("file", "text"), options.format)
     return 0

@@ -8,6 +8,7 @@ import msgspec
 
 FORMAT = 2
 MARKER = "store.json"
+MANIFEST = "manifest.jsonl"
 FOLDERS = ("journal", "events", "blobs", "locks", "index")
 SCHEMA_FILE = "events/experiment=_schema/schema.parquet"
 _JOURNAL = re.compile(r"w[0-9a-f]{12}-\d{6}\.journal")

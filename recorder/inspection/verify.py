@@ -11,9 +11,9 @@ from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.events.arrow_schema import from_row
 from lhaw_record.recorder.inspection.verify_streams import Record, StreamChecks, VerifyProblem
 from lhaw_record.recorder.reading.reader import consistent_read
-from lhaw_record.recorder.storage.journal import is_live, read_journal
+from lhaw_record.recorder.storage.journal import is_live, read_journal, read_mark
 from lhaw_record.recorder.storage.manifest import has_manifest
-from lhaw_record.recorder.storage.manifest_check import find_problems
+from lhaw_record.recorder.storage.manifest_check import find_problems, schema_problem
 from lhaw_record.recorder.storage.segments import StoreSegment, list_segments, where_now
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.storage.stream_index import index_path, index_problem
@@ -50,7 +50,8 @@ def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda d
             if checks.events % _ROWS_AT_ONCE == 0:
                 on_progress(checks.events, max(total, checks.events))
     findings += checks.rest()
-    damaged_files = consistent_read(store, lambda: find_problems(store))
+    schema = schema_problem(store)
+    damaged_files = [*consistent_read(store, lambda: find_problems(store)), *([schema] if schema else [])]
     findings += [VerifyProblem(file=each.file, row=None, problem=each.text) for each in damaged_files]
     return VerifyReport(
         segments=len(segments.chosen),
@@ -111,6 +112,10 @@ def _journal_records(path: Path, findings: list[VerifyProblem]) -> Iterator[Reco
         return
     if content is None:
         return
+    mark = path.with_suffix(".mark")
+    if not live and mark.is_file() and read_mark(mark) is None and mark.read_bytes().strip(b"\0"):
+        problem = "the mark of a journal fails its checksum; remove this file, nothing is lost with it"
+        findings.append(VerifyProblem(file=str(mark), row=None, problem=problem))
     if content.tail.torn_bytes and not live:
         problem = f"{content.tail.torn_bytes} bytes of an unfinished commit; 'lhaw-record log recover' cuts them"
         findings.append(VerifyProblem(file=str(path), row=len(content.payloads), problem=problem))

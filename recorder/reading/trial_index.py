@@ -19,7 +19,7 @@ from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.trial import Boundary
 from lhaw_record.recorder.reading.annotations import owed_again
 from lhaw_record.recorder.reading.reader import Snapshot
-from lhaw_record.recorder.reading.typed_rows import datasets, events_of_types, in_recorded_order
+from lhaw_record.recorder.reading.typed_rows import events_of_types, from_each, in_recorded_order
 
 Rank = tuple[int, int, str]
 _INDEXED = (
@@ -158,11 +158,9 @@ def open_runs(snapshot: Snapshot, experiment_id: str, *, recent_s: float = RECEN
     seen: dict[str, int] = {}
     begun: dict[str, str] = {}
     ended: set[str] = set()
-    for table in datasets(snapshot):
-        rows = table.to_table(
-            columns=["type", "stream_id", "writer_id", "recorded_at_us"],
-            filter=ds.field("experiment_id") == experiment_id,
-        )
+    columns = ["type", "stream_id", "writer_id", "recorded_at_us"]
+    here = ds.field("experiment_id") == experiment_id
+    for rows in from_each(snapshot, lambda table: table.to_table(columns=columns, filter=here)):
         last = rows.group_by("writer_id").aggregate([("recorded_at_us", "max")]).to_pylist()
         for each in last:
             seen[each["writer_id"]] = max(each["recorded_at_us_max"], seen.get(each["writer_id"], 0))

@@ -1,6 +1,7 @@
 """Reads events of selected types from a snapshot, without a database or the columns of other types."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -8,13 +9,22 @@ import pyarrow.dataset as ds
 from lhaw_record.recorder.events import Envelope, Event, type_name
 from lhaw_record.recorder.events.arrow_schema import from_row
 from lhaw_record.recorder.reading.reader import Snapshot
-from lhaw_record.recorder.storage.segments import where_now
+from lhaw_record.recorder.storage.segments import readable, where_now
+
+T = TypeVar("T")
 
 
-def datasets(snapshot: Snapshot) -> Iterator[ds.Dataset]:
-    """Yield a dataset for each segment of a snapshot, and then one for its open rows."""
-    yield from (ds.dataset(where_now(path)) for path in snapshot.segments)
-    yield ds.dataset(snapshot.open_rows)
+def from_each(snapshot: Snapshot, read: Callable[[ds.Dataset], T]) -> Iterator[T]:
+    """Yield what a function reads from each segment of a snapshot, and then from its open rows.
+
+    Raises:
+        DamagedStore: A segment cannot be read.
+    """
+    for path in snapshot.segments:
+        with readable(path):
+            found = read(ds.dataset(where_now(path)))
+        yield found
+    yield read(ds.dataset(snapshot.open_rows))
 
 
 def events_of_types(
@@ -25,14 +35,14 @@ def events_of_types(
     wanted = ds.field("type").isin(names)
     if experiment_id is not None:
         wanted &= ds.field("experiment_id") == experiment_id
-    for table in datasets(snapshot):
-        columns = [
-            name
-            for name in table.schema.names
-            if name in names or not pa.types.is_struct(table.schema.field(name).type)
-        ]
-        for batch in table.to_batches(columns=columns, filter=wanted):
-            yield from (from_row(row) for row in batch.to_pylist())
+
+    def read(table: ds.Dataset) -> list[Envelope]:
+        columns = [each.name for each in table.schema if each.name in names or not pa.types.is_struct(each.type)]
+        batches = table.to_batches(columns=columns, filter=wanted)
+        return [from_row(row) for batch in batches for row in batch.to_pylist()]
+
+    for envelopes in from_each(snapshot, read):
+        yield from envelopes
 
 
 def in_recorded_order(envelope: Envelope) -> tuple[int, str, int]:

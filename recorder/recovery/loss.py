@@ -12,16 +12,17 @@ from lhaw_record.recorder.storage import manifest_check
 from lhaw_record.recorder.storage.manifest_check import FileProblem
 from lhaw_record.recorder.storage.segments import list_segments
 from lhaw_record.recorder.storage.store import Store
+from lhaw_record.recorder.storage.stream_index import remove_damaged_indexes
 from lhaw_record.recorder.writing.journal_writer import JournalWriter
 
 
 def accept_loss(store: Store) -> list[FileProblem]:
-    """Record that missing data is lost, recover the store, and return what was missing.
+    """Record that missing and damaged data is lost, recover the store, and return what was found.
 
-    Streams that continued in a lost file are closed as interrupted, so that their trials can run again. A damaged file
-    must be moved out of the store first.
+    Streams that continued in a lost file are closed as interrupted, so that their trials can run again.
     """
     found = manifest_check.accept_loss(store)
+    remove_damaged_indexes(store)
     recover(store)
     streams = consistent_read(store, lambda: list(_abandoned(store)))
     now_us = time.time_ns() // 1000

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 
-from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.errors import RecorderError, StoreError
 from lhaw_record.recorder.files.disk import Disk, publish
 from lhaw_record.recorder.files.layout import FOLDERS, MARKER, marker
 from lhaw_record.recorder.storage.store import Store
@@ -83,7 +83,7 @@ def store_name(root: Path) -> str:
     """Return the display name of a store: its address or its directory."""
     try:
         return Store(root).name
-    except StoreError:
+    except RecorderError:
         return str(root)
 
 

@@ -1,16 +1,18 @@
 """Creates a store: the directory on this host and, for a shared store, the remote side."""
 
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.errors import DamagedStore, StoreError
 from lhaw_record.recorder.events.arrow_schema import event_schema
 from lhaw_record.recorder.files.disk import Disk, publish
-from lhaw_record.recorder.files.layout import FOLDERS, MARKER, SCHEMA_FILE, marker
+from lhaw_record.recorder.files.layout import FOLDERS, MANIFEST, MARKER, SCHEMA_FILE, marker
 from lhaw_record.recorder.files.remote import Remote
-from lhaw_record.recorder.storage.manifest_check import create_manifest
+from lhaw_record.recorder.storage.manifest import ManifestEntry, append
+from lhaw_record.recorder.storage.manifest_check import create_manifest, schema_problem
 from lhaw_record.recorder.storage.store import Store
 
 _KNOWN_MAKERS_FILE = "remote.makers"
@@ -30,8 +32,8 @@ def create_store(root: Path, disk: Disk | None = None) -> Store:
             raise StoreError(f"{root} is shared by several hosts; name it as shared:{root.resolve()}")
         for name in FOLDERS:
             disk.make_directory(root / name)
-        _write_schema_file(store)
         create_manifest(store)
+        _write_schema_file(store)
         disk.sync_directory(root)
     except OSError as error:
         what = "write to the" if (root / MARKER).exists() else "make a"
@@ -39,6 +41,15 @@ def create_store(root: Path, disk: Disk | None = None) -> Store:
     if store.remote is not None:
         _create_remote_side(store, store.remote)
     return store
+
+
+def restore_marker(root: Path) -> None:
+    """Write the marker of a store of one host again if it is missing or damaged."""
+    try:
+        Store(root)
+    except DamagedStore:
+        if (root / MANIFEST).exists():
+            publish(Disk(), root / MARKER, marker())
 
 
 def check_remote(store: Store, remote: Remote) -> None:
@@ -72,13 +83,16 @@ def _write_schema_file(store: Store) -> None:
     The file has its own partition, because those programs read the store with hive partitions.
     """
     path = store.root / SCHEMA_FILE
-    if path.exists():
+    if path.exists() and schema_problem(store) is None:
         return
     store.disk.make_directory(path.parent)
     store.disk.sync_directory(store.events_dir)
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, event_schema(), store_schema=False).close()
-    publish(store.disk, path, sink.getvalue().to_pybytes())
+    content = sink.getvalue().to_pybytes()
+    entry = ManifestEntry(kind="schema", journals=(), file=SCHEMA_FILE, bytes=len(content), crc32=zlib.crc32(content))
+    append(store, entry)
+    publish(store.disk, path, content)
 
 
 def _create_remote_side(store: Store, remote: Remote) -> None:
@@ -91,6 +105,6 @@ def _create_remote_side(store: Store, remote: Remote) -> None:
 def _known_makers(store: Store) -> frozenset[str]:
     """Return the identity of the shared store as this working copy first saw it, empty before first contact."""
     try:
-        return frozenset((store.root / _KNOWN_MAKERS_FILE).read_text().split())
+        return frozenset((store.root / _KNOWN_MAKERS_FILE).read_text(errors="replace").split())
     except FileNotFoundError:
         return frozenset()

@@ -204,7 +204,7 @@ def read_journal(path: Path, data: bytes) -> JournalContent | None:
     if tail.is_corrupt:
         raise DamagedStore(
             f"{path} is damaged at byte {tail.good_end}: complete commits follow a bad one. "
-            "Keep a copy of the file; 'lhaw-record log verify' shows what is readable"
+            "Restore it from a backup, or keep what is before: 'lhaw-record log repair --accept-loss'"
         )
     if not whole:
         return None

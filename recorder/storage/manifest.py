@@ -24,11 +24,11 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """One line of the manifest.
 
     Depending on ``kind``, ``journals`` were started, covered by a segment, empty, or accepted as lost. The fields from
-    ``file`` on describe a segment: its path in the store, the length and CRC-32 of the file, and its content. Times are
-    in microseconds since the epoch.
+    ``file`` on describe a segment or the schema file: its path in the store, the length and CRC-32 of the file, and its
+    content. Times are in microseconds since the epoch.
     """
 
-    kind: Literal["journal", "segment", "empty", "lost"]
+    kind: Literal["journal", "segment", "empty", "lost", "schema"]
     journals: tuple[str, ...]
     experiment_id: str = ""
     file: str = ""
@@ -81,19 +81,24 @@ def create(store: Store, adopted: Callable[[], Iterable[ManifestEntry]]) -> None
 
 
 def read_entries(store: Store) -> tuple[list[ManifestEntry], int | None]:
-    """Return the lines before the first damaged line, and its number from 1, or None if no line is damaged."""
+    """Return the intact lines, also those after a damaged one, and the number of the first damaged line or None.
+
+    A line is intact if its chain continues that of the line before, whether or not that one is intact.
+    """
     if not store.manifest_path.is_file() and store.manifest_path.exists():  # reading a device would never end
         return [], 1
     data = store.manifest_path.read_bytes()
     entries: list[ManifestEntry] = []
+    damaged: list[int] = []
     chain = NO_CHAIN
     for number, line in enumerate(data[: _whole_bytes(data)].splitlines(), 1):
         entry = _entry(line)
-        if entry is None or entry.chain != _chain_of(entry, chain):
-            return entries, number
-        entries.append(entry)
-        chain = entry.chain
-    return entries, None
+        if entry is not None and entry.chain == _chain_of(entry, chain):
+            entries.append(entry)
+        else:
+            damaged.append(number)
+        chain = chain if entry is None else entry.chain
+    return entries, min(damaged, default=None)
 
 
 def _whole_bytes(data: bytes) -> int:
@@ -118,7 +123,7 @@ def _start(data: bytes, end: int) -> int:
 def _entry(line: bytes) -> ManifestEntry | None:
     try:
         return msgspec.json.decode(line, type=ManifestEntry)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 

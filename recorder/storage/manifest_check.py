@@ -1,16 +1,21 @@
 """Checks a store against its manifest: every file must exist with its full length and original bytes."""
 
+import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lhaw_record.recorder.errors import DamagedStore
-from lhaw_record.recorder.files.layout import JournalName
-from lhaw_record.recorder.storage.journal import read_journal, read_mark
+from lhaw_record.recorder.files.disk import publish
+from lhaw_record.recorder.files.layout import SCHEMA_FILE, JournalName
+from lhaw_record.recorder.storage.journal import is_live, read_journal, read_mark
+from lhaw_record.recorder.storage.journal_format import scan
 from lhaw_record.recorder.storage.manifest import ManifestEntry, append, create, has_manifest, is_lost, read_entries
 from lhaw_record.recorder.storage.segments import StoreSegment, list_segments, where_now
 from lhaw_record.recorder.storage.store import Store, retry_vanished
@@ -19,10 +24,11 @@ _READ_BYTES = 1 << 22
 
 
 class FileProblem(msgspec.Struct, frozen=True):
-    """A file that differs from the manifest: missing, truncated or changed."""
+    """A file that differs from the manifest. ``is_changed`` says that it is there with other bytes."""
 
     file: str
     text: str
+    is_changed: bool = False
 
 
 def create_manifest(store: Store) -> None:
@@ -59,18 +65,76 @@ def find_problems(store: Store) -> list[FileProblem]:
 
 
 def accept_loss(store: Store) -> list[FileProblem]:
-    """Record that missing data is lost, and return the problems. Changed files must be moved out of the store first."""
+    """Go on without what is missing or damaged, and return the problems. Damaged files move into ``damaged/``.
+
+    The manifest then says which journals are lost. Of a journal damaged in the middle, what is before it stays.
+    """
+    unreadable = [problem for path in store.segment_paths() if (problem := _unreadable(path))]
+    for problem in unreadable:
+        _set_aside(store, Path(problem.file))
+    cut = [problem for path in store.journals().values() if (problem := _cut(store, path))]
     found = find_problems(store)
-    if is_lost(store):
-        create(store, lambda: _adopted(store))
-    entries, _ = read_entries(store)
-    lost = sorted(map(str, _missing(entries, list_segments(store).chosen, store.journals())))
+    entries = read_entries(store)[0] if store.manifest_path.exists() else []
+    for problem in found:
+        if problem.is_changed:
+            _set_aside(store, Path(problem.file))
+    announced = {(each.kind, each.file, each.journals) for each in entries}
+    adopted = [each for each in _present(store) if (each.kind, each.file, each.journals) not in announced]
+    if has_manifest(store):
+        for entry in adopted:
+            append(store, entry)
+    create(store, lambda: [*entries, *adopted])  # if it was damaged or is lost
+    lost = sorted(map(str, _missing([*entries, *adopted], list_segments(store).chosen, store.journals())))
     if lost:
         append(store, ManifestEntry(kind="lost", journals=tuple(lost)))
     for name, path in store.journals().items():
-        if truncation(store, name, path):
+        if truncation(store, name, path) or read_mark(store.mark_path(name)) is None:
             store.mark_path(name).unlink(missing_ok=True)
-    return found
+    return unreadable + cut + found
+
+
+def _unreadable(path: Path) -> FileProblem | None:
+    """Return the problem of a segment whose footer cannot be read."""
+    try:
+        pq.read_metadata(where_now(path))
+    except (OSError, pa.ArrowException) as error:
+        return FileProblem(str(path), f"cannot be read ({error})", is_changed=True)
+    return None
+
+
+def _cut(store: Store, path: Path) -> FileProblem | None:
+    """Keep what is before the damage in the journal of a dead writer, and return the problem."""
+    data = path.read_bytes()
+    try:
+        read_journal(path, data)
+    except DamagedStore:
+        if not is_live(path):
+            _, tail = scan(data)
+            _set_aside(store, path)
+            if tail.is_corrupt and tail.good_end:
+                publish(store.disk, path, data[: tail.good_end])
+            return FileProblem(str(path), f"is damaged at byte {tail.good_end} of {len(data)}; what is before it stays")
+    return None
+
+
+def _set_aside(store: Store, path: Path) -> None:
+    """Keep a damaged file outside of what is read."""
+    folder = store.root / "damaged"
+    store.disk.make_directory(folder)
+    with suppress(FileNotFoundError):
+        store.disk.rename(path, folder / f"{path.name}.{time.time_ns()}.damaged")
+    store.disk.sync_directory(folder)
+    store.disk.sync_directory(path.parent)
+
+
+def schema_problem(store: Store) -> FileProblem | None:
+    """Return what is wrong with the file of the whole schema, which only other programs read."""
+    entries = read_entries(store)[0] if has_manifest(store) else []
+    path = store.root / SCHEMA_FILE
+    for entry in [each for each in entries if each.kind == "schema"][-1:]:
+        if not path.is_file() or _size_and_crc32(path) != (entry.bytes, entry.crc32):
+            return FileProblem(str(path), "is not as it was written; 'run' and 'log recover' write it again")
+    return None
 
 
 def truncation(store: Store, name: JournalName, path: Path) -> str | None:
@@ -93,9 +157,9 @@ def truncation(store: Store, name: JournalName, path: Path) -> str | None:
     )
 
 
-def _adopted(store: Store) -> list[ManifestEntry]:
-    entries = [_entry_of(store, segment) for segment in list_segments(store).chosen]
-    return entries + [ManifestEntry(kind="journal", journals=(str(name),)) for name in store.journals()]
+def _present(store: Store) -> Iterator[ManifestEntry]:
+    yield from (_entry_of(store, segment) for segment in list_segments(store).chosen)
+    yield from (ManifestEntry(kind="journal", journals=(str(name),)) for name in store.journals())
 
 
 def _entry_of(store: Store, segment: StoreSegment) -> ManifestEntry:
@@ -116,17 +180,20 @@ def _look(store: Store) -> list[FileProblem]:
     journals = store.journals()
     found: list[FileProblem] = []
     if bad_line is not None:
-        found.append(FileProblem(str(store.manifest_path), f"is damaged at line {bad_line}; restore it"))
+        found.append(FileProblem(str(store.manifest_path), f"is damaged at line {bad_line}", is_changed=True))
+    announced = {name for each in entries for name in each.journals}
     for name, path in journals.items():
         with suppress(FileNotFoundError):
             text = truncation(store, name, path)
             found += [FileProblem(str(path), text)] if text else []
+            if bad_line is None and str(name) not in announced and _has_events(path):
+                found.append(FileProblem(str(store.manifest_path), f"has lost the line that announced {path}"))
     segments = list_segments(store).chosen
     segment_entries = [each for each in entries if each.kind == "segment"]
     by_file = {each.file: each for each in segment_entries}
     with ThreadPoolExecutor(2) as pool:
         checked = pool.map(lambda segment: _changed(store, segment, by_file), segments)
-        found += [problem for problem in checked if problem]
+        found += [each for each in checked if each and (each.is_changed or bad_line is None)]
     holders = {name: each for each in segment_entries for name in each.journals}
     missing: dict[str, list[str]] = {}
     for name in _missing(entries, segments, journals):
@@ -134,6 +201,15 @@ def _look(store: Store) -> list[FileProblem]:
         file = store.root / holder.file if holder else store.journal_path(name)
         missing.setdefault(str(file), []).append(str(name))
     return found + [FileProblem(file, _missing_text(names, holders.get(names[0]))) for file, names in missing.items()]
+
+
+def _has_events(path: Path) -> bool:
+    """Return whether a journal holds events. A damaged one does; verification reports it."""
+    try:
+        content = read_journal(path, path.read_bytes())
+    except DamagedStore:
+        return True
+    return content is not None and bool(content.payloads)
 
 
 def _missing(
@@ -160,17 +236,20 @@ def _missing_text(names: Sequence[str], holder: ManifestEntry | None) -> str:
 def _changed(store: Store, segment: StoreSegment, by_file: dict[str, ManifestEntry]) -> FileProblem | None:
     entry = by_file.get(segment.path.relative_to(store.root).as_posix())
     if entry is None:
-        return FileProblem(str(segment.path), "is not in the manifest: another program put it there")
+        text = f"is not in {store.manifest_path}: its line is gone, or another program put it there"
+        return FileProblem(str(segment.path), text)
     path = where_now(segment.path)
     if not path.is_file() and path.exists():  # reading a device would never end
-        return FileProblem(str(segment.path), "is not a regular file: another program put it there")
+        return FileProblem(str(segment.path), "is not a regular file: another program put it there", is_changed=True)
     size, crc32 = _size_and_crc32(path)
     if size != entry.bytes:
-        return FileProblem(str(segment.path), f"has {size} of {entry.bytes} bytes ({entry.records} events)")
+        text = f"has {size} of {entry.bytes} bytes ({entry.records} events)"
+        return FileProblem(str(segment.path), text, is_changed=True)
     if crc32 != entry.crc32:
         return FileProblem(
             str(segment.path),
             f"has other bytes than were written ({entry.records} events of {entry.trials} trials)",
+            is_changed=True,
         )
     return None
 

@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from lhaw_record.recorder.errors import StoreError, StoreInUse
+from lhaw_record.recorder.errors import DamagedStore, StoreError, StoreInUse
 from lhaw_record.recorder.events.identifiers import is_experiment_id
 from lhaw_record.recorder.files.disk import Disk
-from lhaw_record.recorder.files.layout import FORMAT, MARKER, JournalName, is_journal, is_segment
+from lhaw_record.recorder.files.layout import FORMAT, MANIFEST, MARKER, JournalName, is_journal, is_segment
 
 if TYPE_CHECKING:
     from lhaw_record.recorder.files.remote import Remote
@@ -45,16 +45,19 @@ class Store:
         self.blobs_dir = root / "blobs"
         self.locks_dir = root / "locks"
         self.index_dir = root / "index"
-        self.manifest_path = root / "manifest.jsonl"
+        self.manifest_path = root / MANIFEST
         self.retired_dir = root / "retired"
         path = root / MARKER
         try:
             said = json.loads(path.read_bytes())
             found = said["format"]
         except FileNotFoundError:
+            if self.manifest_path.exists():
+                raise DamagedStore(f"{path} is missing; 'lhaw-record log repair --accept-loss' writes it") from None
             raise StoreError(f"{root} is not a store: {path} is missing; 'lhaw-record run' makes one") from None
         except (ValueError, KeyError, TypeError) as error:
-            raise StoreError(f'{path} is damaged ({error}); restore it as {{"format": {FORMAT}}}') from error
+            advice = f"restore it as {{\"format\": {FORMAT}}}; 'lhaw-record log repair --accept-loss' does"
+            raise DamagedStore(f"{path} is damaged ({error}); {advice}") from error
         if found != FORMAT:
             raise StoreError(
                 f"{root} has store format {found}, this version reads {FORMAT}; use the lhaw-record that wrote it"

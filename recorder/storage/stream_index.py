@@ -72,6 +72,12 @@ def remove_index(store: Store, segment: Path) -> None:
     store.disk.remove(index_path(store, segment))
 
 
+def remove_damaged_indexes(store: Store) -> None:
+    for path in store.segment_paths():
+        if not _stored(store, path):
+            remove_index(store, path)
+
+
 def index_path(store: Store, segment: Path) -> Path:
     """Return the path of a segment's index."""
     return store.index_dir / f"{segment.stem}.arrow"
@@ -84,7 +90,7 @@ def _stored(store: Store, segment: Path) -> bytes:
     except OSError:
         return b""
     content = data[_CRC_BYTES:]
-    return content if int.from_bytes(data[:4], "little") == zlib.crc32(content) else b""
+    return content if int.from_bytes(data[:_CRC_BYTES], "little") == zlib.crc32(content) else b""
 
 
 def _decoded(stored: bytes) -> pa.Table:

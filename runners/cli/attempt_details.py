@@ -28,7 +28,7 @@ from lhaw_record.recorder.storage.blobs import load_blob
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests, reply_message
 from lhaw_record.runners.base.conversation.messages import to_wire
-from lhaw_record.runners.cli.attempt_text import events_of, facts_of, stream_of
+from lhaw_record.runners.cli.attempt_text import Differences, events_of, facts_of, stream_of
 
 _REPLY_FACTS = ("finish_reason", "served_model", "latency_ms", "wire")
 _USAGE_FACTS = ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd")
@@ -41,17 +41,20 @@ _ACTIONS = ("action", "kind", "name", "arguments", "asked_for_by")
 def print_requests(root: Path, prefix: str, out: TextIO) -> int:
     """Print every request of one attempt with its reply. Return 1 if a conversation cannot be rebuilt, else 0."""
     events = events_of(root, stream_of(root, prefix))
+    differences = Differences()
     try:
-        lines = list(_lines(events))
+        lines = list(_lines(events, differences))
     except ValueError as error:
         say(f"the requests cannot be rebuilt: {error}")
         return 1
     out.writelines(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
-    return 0
+    for sentence in differences.sentences():
+        say(sentence)
+    return 1 if differences.changed else 0
 
 
-def _lines(events: Sequence[AnyEvent]) -> Iterator[dict[str, Any]]:
-    requests = rebuild_requests(events)
+def _lines(events: Sequence[AnyEvent], differences: Differences) -> Iterator[dict[str, Any]]:
+    requests = rebuild_requests(events, differences)
     replies = {event.call_id: event for event in events if isinstance(event, ModelResponded)}
     failures = {event.call_id: event for event in events if isinstance(event, ModelFailed)}
     tools: dict[str, str] = {}  # by thread: recorded in its first call, and whenever they change

@@ -3,7 +3,7 @@
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import TextIO
@@ -28,12 +28,13 @@ from lhaw_record.recorder.reading.annotations import note_line, read_notes
 from lhaw_record.recorder.reading.reader import Snapshot, read_envelopes, read_snapshot, stream_ids
 from lhaw_record.recorder.reading.registrations import Registrations
 from lhaw_record.recorder.sharing.address import store_name
+from lhaw_record.recorder.writing.redaction import MARK
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests, reply_message
-from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall, to_wire
 
 _UNKNOWN = "unknown"
 _FOLDED = 80
-_MARK = "30;43"
+_REMOVED = "30;43"
 _LANGUAGES = {
     "code": "python",
     "command": "bash",
@@ -70,20 +71,41 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
     for each in segments:
         decoy = "" if each.decoy is None else f"; in its place: {each.decoy}"
         out.write(f"{style(f'removed {each.segment_id} ({each.dimension}): {each.value}{decoy}')}\n")
+    differences = Differences()
     problem = ""
     thoughts = _thoughts(events)
     try:
-        conversation = _conversation(events)
+        conversation = _conversation(events, differences)
         for message in conversation:
             out.writelines(f"{style(line)}\n" for line in _message(message, thoughts, is_whole=has_reasoning))
             out.writelines(f"{style.call(call)}\n" for call in message.tool_calls)
     except ValueError as error:
-        problem = str(error)
+        problem = f"the conversation cannot be rebuilt: {error}"
     facts = (line for event in events for line in facts_of(event) if not isinstance(event, TrialStarted))
     out.writelines(f"{style(line)}\n" for line in facts)
-    if problem:
-        out.write(f"{style(f'the conversation cannot be rebuilt: {problem}')}\n")
-    return 1 if problem else 0
+    out.writelines(f"{style(line)}\n" for line in (*differences.sentences(), *filter(None, [problem])))
+    return 1 if problem or differences.changed else 0
+
+
+class Differences:
+    """The calls whose rebuilt messages do not have their digest: with a redacted secret in them, or ``changed``."""
+
+    def __init__(self) -> None:
+        self.changed: list[str] = []
+        self._redacted: list[str] = []
+
+    def __call__(self, call_id: str, messages: Sequence[Message]) -> None:
+        is_redacted = MARK in json.dumps([to_wire(message) for message in messages])
+        (self._redacted if is_redacted else self.changed).append(call_id)
+
+    def sentences(self) -> Iterator[str]:
+        if self._redacted:
+            yield (
+                f"a secret was replaced by {MARK} in {len(self._redacted)} requests, from call {self._redacted[0]} on: "
+                "they are as they were stored, and their digests, made before, cannot be compared"
+            )
+        if self.changed:
+            yield f"the messages of model call {self.changed[0]} do not have its recorded digest"
 
 
 def stream_of(root: Path, prefix: str) -> str:
@@ -122,7 +144,7 @@ class _Style:
                 return "\n" * (len(text) - len(start)) + painted(start, code, self._out)
         if self._removed is None:
             return text
-        return self._removed.sub(lambda found: painted(found[0], _MARK, self._out), text)
+        return self._removed.sub(lambda found: painted(found[0], _REMOVED, self._out), text)
 
     def call(self, call: ToolCall) -> str:
         """Return a tool call: on a terminal with colours code as code, else the arguments as they are recorded."""
@@ -176,9 +198,9 @@ def _removed_segments(snapshot: Snapshot, events: Iterable[AnyEvent]) -> tuple[S
     return tuple(registered[-1].event.variant.segments) if registered else ()
 
 
-def _conversation(events: Iterable[AnyEvent]) -> list[Message]:
+def _conversation(events: Iterable[AnyEvent], differences: Differences) -> list[Message]:
     own = [event for event in events if getattr(event, "role", "agent") == "agent"]
-    requests = rebuild_requests(own)
+    requests = rebuild_requests(own, differences)
     called = [event for event in own if isinstance(event, ModelCalled)]
     main = [event.thread_id for event in called if event.call_kind == "main"][-1:]  # a router may have come before
     if not main:

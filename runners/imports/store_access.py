@@ -7,18 +7,16 @@ from contextlib import suppress
 import anyio
 import msgspec
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from lhaw_record.recorder.errors import DamagedStore, StoreError
-from lhaw_record.recorder.events import Envelope, OracleBudgetSet, TaskRegistered, VariantGenerated, type_name
-from lhaw_record.recorder.events.arrow_schema import from_row
+from lhaw_record.recorder.events import OracleBudgetSet, TaskRegistered, VariantGenerated
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.reading.reader import Snapshot, stream_ids
+from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded_order
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.sealing.seal import seal
 from lhaw_record.recorder.storage.journal import JournalFile
 from lhaw_record.recorder.storage.journal_format import MAX_BODY_BYTES
-from lhaw_record.recorder.storage.segments import where_now
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.recorder import Clock
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
@@ -33,16 +31,7 @@ _NO_TIME_PASSES = Clock(monotonic_ns=lambda: 0)
 
 def load_records(snapshot: Snapshot) -> KnownRecords:
     """Return the store's variants, tasks and budgets that an import can use."""
-    names = [type_name(cls) for cls in _TYPES]
-    envelopes: list[Envelope] = []
-    tables: list[pa.Table | ds.Dataset] = [ds.dataset(where_now(path)) for path in snapshot.segments]
-    for table in (*tables, ds.dataset(snapshot.open_rows)):
-        schema = table.schema
-        columns = [name for name in schema.names if name in names or not pa.types.is_struct(schema.field(name).type)]
-        rows = table.to_table(columns=columns, filter=ds.field("type").isin(names)).to_pylist()
-        envelopes += [from_row(row) for row in rows]
-    envelopes.sort(key=lambda each: (each.recorded_at_us, each.stream_id, each.sequence))
-    events = [envelope.event for envelope in envelopes]
+    events = [envelope.event for envelope in sorted(events_of_types(snapshot, _TYPES), key=in_recorded_order)]
     return KnownRecords(
         variants={each.variant.variant_id: each.variant for each in events if isinstance(each, VariantGenerated)},
         tasks={

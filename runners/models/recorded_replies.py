@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pyarrow.dataset as ds
 
 from lhaw_record.recorder.events import ModelCalled, ModelResponded, type_name
 from lhaw_record.recorder.reading.reader import Snapshot
-from lhaw_record.recorder.storage.segments import where_now
+from lhaw_record.recorder.reading.typed_rows import from_each
 from lhaw_record.runners.base.conversation.deltas import reply_message
 from lhaw_record.runners.base.conversation.messages import Message, conversation_digest
 from lhaw_record.runners.models.protocol import ModelReply
@@ -86,14 +85,20 @@ def load_recorded_replies(
     Only row groups with these roles are read, without messages: a store with 500,000 agent events takes 0.03 s.
     """
     wanted = list(roles)
-    tables: list[pa.Table | ds.Dataset] = [*(ds.dataset(where_now(path)) for path in snapshot.segments)]
     requests: dict[tuple[str, str], RequestKey] = {}
     replies: list[tuple[int, str, int, ModelResponded]] = []
-    for table in (*tables, ds.dataset(snapshot.open_rows)):
-        for row in _rows(table, _CALLED, _REQUEST, experiment_id, wanted):
+
+    def read(table: ds.Dataset) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        return (
+            _rows(table, _CALLED, _REQUEST, experiment_id, wanted),
+            _rows(table, _RESPONDED, ModelResponded.__struct_fields__, experiment_id, wanted),
+        )
+
+    for called, answered in from_each(snapshot, read):
+        for row in called:
             if row["parameters_json"] is not None:
                 requests[row["stream_id"], row["call_id"]] = RequestKey(**{name: row[name] for name in _FIELDS})
-        for row in _rows(table, _RESPONDED, ModelResponded.__struct_fields__, experiment_id, wanted):
+        for row in answered:
             place = row["recorded_at_us"], row["stream_id"], row["sequence"]
             said = {name: value for name, value in row.items() if name not in _ENVELOPE and value is not None}
             replies.append((*place, msgspec.convert({**_UNKNOWN, **said}, ModelResponded)))

@@ -1,7 +1,7 @@
 """Stores conversations as deltas: each model call records only its new messages, and requests can be rebuilt."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
 from lhaw_record.recorder.events import ActionFinished, AnyEvent, ModelCalled, ModelResponded
@@ -64,8 +64,15 @@ def reply_message(responded: ModelResponded) -> Message:
     )
 
 
-def rebuild_requests(events: Iterable[AnyEvent]) -> dict[str, list[Message]]:
-    """Rebuild the full message list of every recorded model call."""
+def rebuild_requests(
+    events: Iterable[AnyEvent], on_difference: Callable[[str, Sequence[Message]], None] | None = None
+) -> dict[str, list[Message]]:
+    """Rebuild the full message list of every recorded model call.
+
+    Args:
+        events: The events of one stream, in order.
+        on_difference: Called with a call's id and messages if they do not have its digest. None raises ValueError.
+    """
     requests: dict[str, list[Message]] = {}
     conversations: dict[str, list[Message]] = {}
     results: dict[int, str] = {}
@@ -82,6 +89,8 @@ def rebuild_requests(events: Iterable[AnyEvent]) -> dict[str, list[Message]]:
         before = conversations[parent] if parent is not None else []
         messages = rebuild(before, event.shared_count, event.new_messages_json, results)
         if conversation_digest(messages) != event.request_digest:
-            raise ValueError(f"the messages of model call {event.call_id} do not have its recorded digest")
+            if on_difference is None:
+                raise ValueError(f"the messages of model call {event.call_id} do not have its recorded digest")
+            on_difference(event.call_id, messages)
         requests[event.call_id] = conversations[event.call_id] = messages
     return requests

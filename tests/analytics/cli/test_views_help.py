@@ -1,15 +1,17 @@
 """.views tells what there is: every view with grain, columns, types, meaning and source, as the SQL headers say."""
 
 import csv
+import gc
 import io
 import json
+from pathlib import Path
 
 import pytest
 
 from lhaw_record import analytics
 from lhaw_record.analytics.cli.sql_prompt import run_query
 from lhaw_record.analytics.errors import AnalyticsError, UnknownName
-from lhaw_record.analytics.views.build_order import all_views
+from lhaw_record.analytics.views.build_order import all_views, empty_database
 from lhaw_record.analytics.views.headers import COLUMNS, headers, print_views
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.storage.creation import create_store
@@ -90,3 +92,27 @@ def test_a_store_opens_in_python(tmp_path):
         assert store.sql("select * from overall").pl().columns[:3] == ["benchmark", "agent", "condition"]
         assert len(store.sql("select * from trials").df()) == 0
         assert store.sql("select * from actions").to_arrow_table().num_rows == 0
+
+
+def test_an_instant_with_a_time_zone_is_printed(tmp_path):
+    """DuckDB gives Python such a value alone and inside lists and structs."""
+    root = create_store(tmp_path / "store").root
+    out = io.StringIO()
+    run_query(root, "select '2026-02-10 12:00:00+00'::timestamptz as at, [now()] as nested", "json", out)
+    (row,) = json.loads(out.getvalue())
+    assert "2026-02-10" in str(row["at"])
+
+
+def test_what_does_not_fit_into_memory_leaves_nothing_here(tmp_path, monkeypatch):
+    """DuckDB spills into a folder that disappears with the connection, not into the current one."""
+    monkeypatch.chdir(tmp_path)
+    connection = empty_database()
+    (folder,) = connection.execute("select current_setting('temp_directory')").fetchone()
+    connection.execute("set memory_limit = '60MB'; set threads = 1")
+    connection.execute("create table t as select range as a, random()::varchar as b from range(3000000)")
+    assert list(Path(folder).iterdir())
+    connection.close()
+    del connection
+    gc.collect()
+    assert not Path(folder).exists()
+    assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,7 @@
 """Laws of recorded conversations: every request can be rebuilt from deltas, and deltas stay small."""
 
 import functools
+import io
 
 import anyio
 import msgspec
@@ -9,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lhaw_record.recorder.events import ActionFinished, ModelCalled
+from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.writing.redaction import Redactor
+from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.base.conversation.deltas import History, rebuild_requests
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, conversation_digest
+from lhaw_record.runners.cli.attempt_text import print_attempt
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.protocol import ModelError
 from tests.support.canned_model import CannedModel, MemoryRecording, tool_reply
@@ -138,3 +143,25 @@ async def test_the_result_of_an_action_is_recorded_once():
     without = [event for event in recording.events if not isinstance(event, ActionFinished)]
     with pytest.raises(ValueError, match="result of action 1"):
         rebuild_requests(without)
+
+
+@pytest.mark.parametrize("is_redacted", [True, False])
+async def test_a_conversation_without_its_digest_is_shown(tmp_path, is_redacted):
+    """A redacted secret changes the messages after their digest was made: show prints them and says why they differ."""
+    store = create_store(tmp_path / "store")
+    secret = "orange piano forty"
+    redactor = Redactor([secret] if is_redacted else [])
+    said = Message(role="user", content=f"the key is {secret}")
+    _, (called, *others) = await record([("appended", [said], 0, False)])
+    if not is_redacted:
+        called = msgspec.structs.replace(called, new_messages_json=called.new_messages_json.replace("the key", "a key"))
+    async with StoreRecorder(store, "e", redactor=redactor) as recorder:
+        await recorder.stream("t-1", trial_id="t", attempt=1).append(called, *others)
+    out = io.StringIO()
+    assert print_attempt(store.root, "t-1", out) == (0 if is_redacted else 1)
+    if is_redacted:
+        assert "the key is [redacted]" in out.getvalue()
+        assert "a secret was replaced by [redacted] in 1 requests" in out.getvalue()
+    else:
+        assert "a key is orange piano" in out.getvalue()
+        assert "do not have its recorded digest" in out.getvalue()
