@@ -194,10 +194,11 @@ def _program() -> list[str]:
 def _planned_study(path: Path) -> power_commands.PlannedStudy:
     """Return the plan in an experiment file for the agent with the most trials with and without questions."""
     from lhaw_record.recorder.reading.trial_index import TrialIndex
-    from lhaw_record.runners.runs.planning.plan_table import expected_per_trial_usd
+    from lhaw_record.runners.runs.planning.plan_table import expected_costs_usd
     from lhaw_record.runners.runs.preparation import prepare
 
-    plan = prepare(path).plan
+    prepared = prepare(path)
+    plan = prepared.plan
     compared: dict[str, list[PlannedTrial]] = {}
     for trial in plan.trials:
         if trial.condition in ("underspecified", "ask_user") and trial.variant is not None:
@@ -212,7 +213,7 @@ def _planned_study(path: Path) -> power_commands.PlannedStudy:
         tasks=len(tasks),
         variants=max(1, round(len({cell for cell, _ in cells}) / len(tasks))),
         trials=max(1, round(len(trials) / len(cells))),
-        cost_usd_per_trial=expected_per_trial_usd(trials[0].agent, plan, nothing),
+        cost_usd_per_trial=expected_costs_usd(prepared.experiment, plan, nothing)[trials[0].agent.name],
     )
 
 
