@@ -193,8 +193,7 @@ def _program() -> list[str]:
 
 def _planned_study(path: Path) -> power_commands.PlannedStudy:
     """Return the plan in an experiment file for the agent with the most trials with and without questions."""
-    from lhaw_record.recorder.reading.trial_index import TrialIndex
-    from lhaw_record.runners.runs.planning.plan_table import expected_per_trial_usd
+    from lhaw_record.runners.runs.planning.plan_table import typical_usd
     from lhaw_record.runners.runs.preparation import prepare
 
     plan = prepare(path).plan
@@ -206,13 +205,12 @@ def _planned_study(path: Path) -> power_commands.PlannedStudy:
         raise ExperimentError(f"{path} plans no variants under underspecified and ask_user; leave the file out")
     trials = max(compared.values(), key=len)
     tasks = {trial.task.task_id for trial in trials}
-    nothing = TrialIndex(finished={}, failed={}, last_attempt={}, budgets=(), registered=frozenset(), spent_usd=0.0)
     cells = {(trial.shown_variant, trial.condition) for trial in trials}
     return power_commands.PlannedStudy(
         tasks=len(tasks),
         variants=max(1, round(len({cell for cell, _ in cells}) / len(tasks))),
         trials=max(1, round(len(trials) / len(cells))),
-        cost_usd_per_trial=expected_per_trial_usd(trials[0].agent, plan, nothing),
+        cost_usd_per_trial=typical_usd(trials[0].agent),
     )
 
 

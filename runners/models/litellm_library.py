@@ -92,21 +92,20 @@ def _litellm_for_calls() -> ModuleType:
 
 def _keep_phases() -> None:
     """Patch litellm's Responses requests to keep the phase of assistant messages, which OpenAI wants back on each."""
-    from litellm.completion_extras.litellm_responses_transformation.transformation import (
-        LiteLLMResponsesTransformationHandler as Handler,
-    )
+    from litellm.completion_extras.litellm_responses_transformation import transformation
 
-    convert = Handler.convert_chat_completion_messages_to_responses_api
+    patched: Any = transformation.LiteLLMResponsesTransformationHandler
+    convert = patched.convert_chat_completion_messages_to_responses_api
 
     def phased(handler: Any, messages: Sequence[Any], **options: Any) -> Any:
         items, instructions = convert(handler, messages, **options)
         spoken = [each for each in messages if each["role"] == "assistant" and each.get("content")]
-        written: list[Any] = [each for each in items if each.get("role") == "assistant"]
+        written = [each for each in items if each.get("role") == "assistant"]
         for message, item in zip(spoken, written, strict=False):
             item.update({"phase": message["phase"]} if "phase" in message else {})
         return items, instructions
 
-    Handler.convert_chat_completion_messages_to_responses_api = phased
+    patched.convert_chat_completion_messages_to_responses_api = phased
 
 
 def _thaw_for_duckdb() -> None:
