@@ -193,12 +193,10 @@ def _program() -> list[str]:
 
 def _planned_study(path: Path) -> power_commands.PlannedStudy:
     """Return the plan in an experiment file for the agent with the most trials with and without questions."""
-    from lhaw_record.recorder.reading.trial_index import TrialIndex
-    from lhaw_record.runners.runs.planning.plan_table import expected_costs_usd
+    from lhaw_record.runners.runs.planning.plan_table import typical_usd
     from lhaw_record.runners.runs.preparation import prepare
 
-    prepared = prepare(path)
-    plan = prepared.plan
+    plan = prepare(path).plan
     compared: dict[str, list[PlannedTrial]] = {}
     for trial in plan.trials:
         if trial.condition in ("underspecified", "ask_user") and trial.variant is not None:
@@ -207,13 +205,12 @@ def _planned_study(path: Path) -> power_commands.PlannedStudy:
         raise ExperimentError(f"{path} plans no variants under underspecified and ask_user; leave the file out")
     trials = max(compared.values(), key=len)
     tasks = {trial.task.task_id for trial in trials}
-    nothing = TrialIndex(finished={}, failed={}, last_attempt={}, budgets=(), registered=frozenset(), spent_usd=0.0)
     cells = {(trial.shown_variant, trial.condition) for trial in trials}
     return power_commands.PlannedStudy(
         tasks=len(tasks),
         variants=max(1, round(len({cell for cell, _ in cells}) / len(tasks))),
         trials=max(1, round(len(trials) / len(cells))),
-        cost_usd_per_trial=expected_costs_usd(prepared.experiment, plan, nothing)[trials[0].agent.name],
+        cost_usd_per_trial=typical_usd(trials[0].agent),
     )
 
 

@@ -245,8 +245,8 @@ def refused_parameters(error: ModelError, names: Collection[str]) -> dict[str, s
     for part in (body, body.get("error") if isinstance(body, Mapping) else None):
         fields = part if isinstance(part, Mapping) else {"message": part}
         texts += [fields.get("message"), fields.get("param"), fields.get("detail")]
-        detail = fields.get("detail")  # a list in FastAPI's form
-        for each in detail if isinstance(detail, list) else ():
+        details = fields.get("detail")
+        for each in details if isinstance(details, list) else ():  # FastAPI's form
             texts += [(each.get("loc"), each.get("msg"))] if isinstance(each, Mapping) else []
     said = " ".join(str(text) for text in texts if not isinstance(text, list))
     refused: dict[str, str | None] = {name: None for name in names if re.search(rf"(?<![\w-]){name}(?![\w-])", said)}

@@ -13,7 +13,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -81,12 +81,31 @@ def _litellm_for_calls() -> ModuleType:
     library = litellm_library()
     with contextlib.suppress(ImportError):  # another version may have moved it
         importlib.import_module("litellm.responses.mcp.chat_completions_handler")
+    _keep_phases()
     # litellm creates about 400,000 permanent objects. Each full collection would scan them: 0.2 s (measured) with no
     # trial running, and a fifth of the gateway's CPU time.
     gc.collect()
     gc.freeze()
     atexit.register(_thaw_for_duckdb)
     return library
+
+
+def _keep_phases() -> None:
+    """Patch litellm's Responses requests to keep the phase of assistant messages, which OpenAI wants back on each."""
+    from litellm.completion_extras.litellm_responses_transformation import transformation
+
+    patched: Any = transformation.LiteLLMResponsesTransformationHandler
+    convert = patched.convert_chat_completion_messages_to_responses_api
+
+    def phased(handler: Any, messages: Sequence[Any], **options: Any) -> Any:
+        items, instructions = convert(handler, messages, **options)
+        spoken = [each for each in messages if each["role"] == "assistant" and each.get("content")]
+        written = [each for each in items if each.get("role") == "assistant"]
+        for message, item in zip(spoken, written, strict=False):
+            item.update({"phase": message["phase"]} if "phase" in message else {})
+        return items, instructions
+
+    patched.convert_chat_completion_messages_to_responses_api = phased
 
 
 def _thaw_for_duckdb() -> None:

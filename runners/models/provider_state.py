@@ -4,7 +4,7 @@ The state is a JSON object with one key, the wire of the reply. Providers sign i
 its parts are kept unchanged and in order:
 
 * ``messages``: the content blocks of a reply with thinking; texts and calls are only placeholders.
-* ``responses``: the reasoning items of a reply, with placeholders for its texts and calls.
+* ``responses``: the reasoning items of a reply, with placeholders for its texts, which may have a phase, and calls.
 * ``gemini``: the thought signature of each text and call.
 * ``chat``: the fields of the message and of its tool calls that carry reasoning, the content too if it does.
 * ``litellm``: thinking blocks as parsed by litellm, from bodies of other wires.
@@ -131,7 +131,8 @@ def _read_responses(reply: Body) -> tuple[str | None, Body | None]:
             texts += [each.get("text") for each in _objects(shown)]
         elif item.get("type") == "message":
             text = "".join(each.get("text") or "" for each in _objects(item.get("content") or ()))
-            parts.append({"type": "text", "text": text})
+            phase = {"phase": item["phase"]} if item.get("phase") else {}
+            parts.append({"type": "text", "text": text, **phase})
         elif item.get("type") == "function_call":
             parts.append({"type": "call"})
     return _joined(texts), _if_reasoned("responses", parts)
@@ -206,7 +207,7 @@ def _grouped(wire: Body, parts: Sequence[Body], field: str) -> list[Body]:
             messages.append({"role": "assistant", "content": None})
         latest = order
         if order == _ORDER["text"]:
-            messages[-1]["content"] = part["text"]
+            messages[-1] |= {"content": part["text"], **{name: part[name] for name in ("phase",) if name in part}}
         elif order == _ORDER["call"]:
             messages[-1].setdefault("tool_calls", []).append(next(calls))
         else:
@@ -235,7 +236,7 @@ def _signed(wire: Body, marks: Sequence[Body]) -> list[Body]:
 
 
 def _if_reasoned(kind: str, parts: list[Body]) -> Body | None:
-    return {kind: parts} if any(_ORDER[part["type"]] == 0 for part in parts) else None
+    return {kind: parts} if any(_ORDER[part["type"]] == 0 or "phase" in part for part in parts) else None
 
 
 def _joined(texts: Iterable[Any]) -> str | None:

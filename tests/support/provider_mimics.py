@@ -227,7 +227,8 @@ class ResponsesMimic(Mimic):
     def text(self, mark):
         """Return a message."""
         content = [{"type": "output_text", "text": f"Now {mark}.", "annotations": []}]
-        return {"type": "message", "id": f"msg_{mark}", "role": "assistant", "status": "completed", "content": content}
+        said = {"type": "message", "id": f"msg_{mark}", "role": "assistant", "status": "completed", "content": content}
+        return {**said, "phase": "commentary"}  # gpt-5.3-codex and later want it back on every such item
 
     def call(self, mark, name):
         """Return a function call."""
@@ -287,7 +288,7 @@ def _essence(item):
     if item["type"] == "message":
         content = item["content"]
         text = content if isinstance(content, str) else "".join(each["text"] for each in content)
-        return {"type": "message", "text": text}
+        return {"type": "message", "text": text, "phase": item.get("phase")}
     optional = {"status", "id"} if item["type"] == "function_call" else {"status"}
     return {name: value for name, value in item.items() if name not in optional}
 

@@ -53,13 +53,14 @@ def expected_costs_usd(experiment: Experiment, plan: Plan, index: TrialIndex) ->
     how much other agents' finished trials cost in terms of theirs.
     """
     known = {name: fmean(costs) for name, costs in _known_costs(plan, index).items()}
-    typical = {agent.name: _typical_usd(agent) for agent in experiment.agents}
+    typical = {agent.name: typical_usd(agent) for agent in experiment.agents}
     ratios = [mean / usd for name, mean in known.items() if (usd := typical.get(name))]
     learned = fmean(ratios) if ratios else 1.0
     return {name: known.get(name, None if usd is None else usd * learned) for name, usd in typical.items()}
 
 
-def _typical_usd(agent: AgentSpec) -> float | None:
+def typical_usd(agent: AgentSpec) -> float | None:
+    """Return the list price of one typical trial of an agent, in USD, or None if its price is unknown."""
     prices = list_prices(agent)
     return None if prices is None else (ASSUMED_INPUT_TOKENS * prices[0] + ASSUMED_OUTPUT_TOKENS * prices[1]) / 1e6
 

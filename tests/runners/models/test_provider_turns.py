@@ -172,7 +172,7 @@ async def test_what_litellm_changes_on_the_way_is_recorded():
     """Litellm puts a provider's words in place of ours; the event has the parameters as the server got them."""
     mimic, recording = AnthropicMimic(turns=0), MemoryRecording()
     with MimicServer(mimic) as url:
-        model = LitellmModel("anthropic/claude-sonnet-4-6", api_base=url, api_key="k")
+        model = LitellmModel("anthropic/claude-haiku-4-5", api_base=url, api_key="k")
         parameters = {"reasoning_effort": "low", "temperature": 0}
         caller = ModelCaller(model=model, recording=recording, role="agent", thread_id="main", parameters=parameters)
         await caller.call([Message(role="user", content="Do it.")], Echo.tools)
