@@ -5,9 +5,10 @@ therefore has memory and time limits, can read only the files and its own code, 
 
 If there is no grade, the fault is assigned as follows. A limit that is reached after the grader began to read one of
 the agent's items is attributed to that item, because honest deliverables come nowhere near the limits (the largest
-correct answer of desk takes 2 % of the memory and 0.2 % of the time). The item counts as unreadable, and the trial ends
-by ``resource_abuse``. Anything else is the fault of the grader or the host, and the trial is missing data: an exception
-in the code, a limit reached before anything was read, or a child that was killed from outside or got no CPU time.
+correct answer of desk takes 2 % of the memory and 0.2 % of the time); so is a child that sleeps or ends itself, where a
+check runs an agent's program. The item counts as unreadable, and the trial ends by ``resource_abuse``. Anything else is
+the fault of the grader or the host, and the trial is missing data: an exception in the code, a limit reached before
+anything was read, or a child that was killed from outside or got no CPU time.
 """
 
 import os

@@ -91,6 +91,7 @@ _CONDITIONAL = {
     "unshare": (272, 97),
 }
 _DENIED_TO_GRADERS: dict[str, tuple[int, int | None]] = {
+    "alarm": (37, None),
     "execve": (59, 221),
     "execveat": (322, 281),
     "fork": (57, None),
@@ -102,13 +103,16 @@ _DENIED_TO_GRADERS: dict[str, tuple[int, int | None]] = {
     "ptrace": (101, 117),
     "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240),
+    "setitimer": (38, 103),
+    "setrlimit": (160, 164),
     "socket": (41, 198),
     "socketpair": (53, 199),
+    "timer_create": (222, 107),
     "tkill": (200, 130),
     "unshare": (272, 97),
     "vfork": (58, None),
 }
-_CONDITIONAL_FOR_GRADERS = {"clone": (56, 220), "prlimit64": (302, 261), "tgkill": (234, 131)}
+_CONDITIONAL_FOR_GRADERS = {"clone": (56, 220), "fcntl": (72, 25), "prlimit64": (302, 261), "tgkill": (234, 131)}
 _NEWEST = 466  # removexattrat; the list above knows every call up to it
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """By machine: the column of the numbers above, and the kernel's AUDIT_ARCH."""
@@ -118,11 +122,19 @@ _THREAD = 0x10000  # CLONE_THREAD
 _NEW_TIME = 0x80  # CLONE_NEWTIME, which clone cannot take
 _FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
 _PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)  # as in Docker's profile; the last one only queries
+_SIGNAL_OF_DESCRIPTOR = (10,)  # F_SETSIG
+_ABORT = (6,)  # SIGABRT
 _TERMINAL_REQUESTS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX insert text into a terminal's input
 
 _LOAD, _AND, _RETURN = 0x20, 0x54, 0x06  # of a word, with a constant, a constant
 _IF_EQUAL, _IF_GREATER = 0x15, 0x25
-_NUMBER_AT, _ARCHITECTURE_AT, _FIRST_AT, _SECOND_AT = 0, 4, 16, 24  # in seccomp_data; low words, little-endian
+_NUMBER_AT, _ARCHITECTURE_AT, _FIRST_AT, _SECOND_AT, _THIRD_AT = (
+    0,
+    4,
+    16,
+    24,
+    32,
+)  # in seccomp_data; low words, little-endian
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _PERMISSION, _MISSING, _NO_FAMILY = (_ERROR | each for each in (errno.EPERM, errno.ENOSYS, errno.EAFNOSUPPORT))
 
@@ -158,15 +170,18 @@ def system_call_filter(machine: str | None = None) -> SystemCallFilter | None:
 
 
 def grader_filter(process_id: int, machine: str | None = None) -> bytes | None:
-    """Return the filter for a grader, which may start threads, and may send signals only to itself."""
+    """Return the filter for a grader, which may start threads, and may abort: no other signal is its own to send."""
     found = _ARCHITECTURES.get(machine or platform.machine())
     if found is None:
         return None
     number = {name: columns[found[0]] for name, columns in _CONDITIONAL_FOR_GRADERS.items()}
     rules = [
         *_rule(number["clone"], _only_with_bits(_FIRST_AT, _THREAD)),
-        *_rule(number["tgkill"], _only_if(_FIRST_AT, (process_id,), _PERMISSION)),
-        *_rule(number["prlimit64"], _only_if(_FIRST_AT, (0,), _PERMISSION)),
+        *_rule(number["fcntl"], _unless_equal(_SECOND_AT, _SIGNAL_OF_DESCRIPTOR)),
+        *_rule(
+            number["tgkill"], _only_if(_FIRST_AT, (process_id,), _PERMISSION) + _only_if(_THIRD_AT, _ABORT, _PERMISSION)
+        ),
+        *_rule(number["prlimit64"], _only_if(_FIRST_AT, (0,), _PERMISSION) + _only_if(_THIRD_AT, (0,), _PERMISSION)),
         _statement(_RETURN, _ALLOW),
     ]
     return _grader_beginning(*found) + b"".join(rules)

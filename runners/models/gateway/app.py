@@ -20,7 +20,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from lhaw_record.runners.base.text.fields import shallow_json
+from lhaw_record.runners.base.text.fields import shallow_json, with_valid_text
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.delivery import Patience, deliver, send_json, send_refusal
 from lhaw_record.runners.models.gateway.embeddings import EMBEDDINGS
@@ -188,28 +188,18 @@ def read(reader: Callable[[Body], WireRequest], raw: bytes) -> WireRequest:
 
 
 def decoded(raw: bytes) -> Body:
-    """Decode a JSON object. A lone surrogate, which some clients send, becomes a question mark."""
+    """Decode a JSON object. A lone surrogate, which some clients send, is replaced."""
     raw = shallow_json(raw)
     try:
         body = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         try:
-            body = _without_surrogates(json.loads(raw))
+            body = with_valid_text(json.loads(raw))
         except (ValueError, RecursionError) as error:
             raise GatewayRefusal(f"the request is not JSON: {error}") from error
     if not isinstance(body, dict):
         raise GatewayRefusal("the request is not a JSON object")
     return body
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {_without_surrogates(name): _without_surrogates(item) for name, item in value.items()}
-    return value
 
 
 class _Endpoint:

@@ -23,7 +23,6 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import MATCHER
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import data_digest, private_copy
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.container import MEMORY_MB, WorldSpec, memory_mb, open_world
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.environment import (
-    MAX_RESULT_BYTES,
     McpAtlasEnvironment,
     offered_tools,
     server_plan,
@@ -226,8 +225,7 @@ class McpAtlasBenchmark(Benchmark):
                     self._judge,
                     data_at=None if self._is_confined else str(copy),
                     facts=(self._facts(found.servers, servers),),
-                    keep=settings.keep,
-                    result_bytes=_result_bytes(settings),
+                    settings=settings,
                 )
 
     @asynccontextmanager
@@ -278,8 +276,7 @@ class McpAtlasBenchmark(Benchmark):
                 self._judge,
                 facts=facts,
                 sandbox=sandbox,
-                keep=settings.keep,
-                result_bytes=_result_bytes(settings),
+                settings=settings,
             )
 
     def memory_mb(self, task_id: str, sandbox_mb: int) -> int:
@@ -348,11 +345,6 @@ class McpAtlasBenchmark(Benchmark):
     @cached_property
     def _data_digest(self) -> str:
         return data_digest(self._place.data)
-
-
-def _result_bytes(settings: EnvironmentSettings) -> int:
-    kilobytes = settings.limits.tool_result_kb
-    return MAX_RESULT_BYTES if kilobytes is None else kilobytes << 10
 
 
 def _recorded(servers: list[dict[str, Any]]) -> Artifact:

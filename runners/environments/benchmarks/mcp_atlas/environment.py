@@ -35,8 +35,8 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     Artifact,
     AskJudge,
     Environment,
+    EnvironmentSettings,
     Grade,
-    Keep,
     ToolResult,
 )
 from lhaw_record.runners.environments.grading.confined_grading import grade_apart
@@ -92,8 +92,7 @@ class McpAtlasEnvironment(Environment):
         data_at: The host path of the data for unconfined servers, or None if the data is at ``/data``.
         facts: Artifacts that describe the servers.
         sandbox: The place of a program, or None for the native agent and where any empty sandbox will do.
-        keep: Stores what no agent can be shown of a tool's result.
-        result_bytes: How much of a result the agent reads.
+        settings: Say how much of a tool's result the agent reads, and keep what no agent can be shown.
     """
 
     tools_are_servers = True
@@ -107,15 +106,14 @@ class McpAtlasEnvironment(Environment):
         data_at: str | None = None,
         facts: tuple[Artifact, ...] = (),
         sandbox: ProgramSandbox | None = None,
-        keep: Keep | None = None,
-        result_bytes: int = MAX_RESULT_BYTES,
+        settings: EnvironmentSettings | None = None,
     ) -> None:
         self._task = task
         self._offered = offered
         self._judge = judge
         self._data_at = data_at
         self.facts = facts
-        self._keep, self._result_bytes = keep, result_bytes
+        self._settings = settings
         self.sandbox = sandbox
         self._recorded: dict[bytes, list[str]] = {}
         for call in recorded:
@@ -134,15 +132,17 @@ class McpAtlasEnvironment(Environment):
             return ToolResult(text=f"There is no tool {name!r} here.", is_error=True)
         sent = arguments if self._data_at is None else translated(arguments, MOUNTED, self._data_at)
         answer = await offered.server.call(offered.tool, sent)
-        if self._keep is not None:
+        most_bytes = MAX_RESULT_BYTES
+        if self._settings is not None:
+            most_bytes = (self._settings.limits.tool_result_kb or 0) << 10 or MAX_RESULT_BYTES
             for artifact in answer.unshown:
-                await self._keep(artifact)
+                await self._settings.keep(artifact)
         text = answer.text
         if self._data_at is not None:
             text = translated(text, re.compile(re.escape(self._data_at)), DATA_MOUNT)
         reference = self._take_reference(name, arguments)
         return ToolResult(
-            text=shortened(text, self._result_bytes),
+            text=shortened(text, most_bytes),
             is_error=answer.is_error,
             server=offered.server.name,
             server_pid=offered.server.pid,

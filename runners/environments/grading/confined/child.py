@@ -23,6 +23,7 @@ FRAME_HEADER_BYTES = 5
 READING, VALUE, EXCEPTION, OUT_OF_MEMORY = b"R", b"V", b"E", b"M"
 _SHOWN_CHARACTERS = 2000
 _is_confined = False
+_has_read = False
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,14 +38,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class ChildEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a child ended, reported by the fork server.
 
-    ``start_problem`` says why a child could not be started. ``is_import_problem`` means that the code could not be
-    loaded.
+    ``is_asleep`` means that it was over time and had mostly slept. ``start_problem`` says why a child could not be
+    started. ``is_import_problem`` means that the code could not be loaded.
     """
 
     exit_code: int = 0
     signal: int = 0
     cpu_seconds: float = 0.0
     is_over_time: bool = False
+    is_asleep: bool = False
     start_problem: str = ""
     is_import_problem: bool = False
 
@@ -54,7 +56,9 @@ def reading(name: str) -> None:
 
     Do nothing outside a confined call.
     """
+    global _has_read  # noqa: PLW0603  the process exists only for one call
     if _is_confined:
+        _has_read = True
         _send(READING, name.encode("utf-8", "replace")[:_SHOWN_CHARACTERS])
 
 
@@ -72,7 +76,8 @@ def run(request: Request) -> None:
         _is_confined = True
         _send(VALUE, msgspec.msgpack.encode(_returned(call)))
     except BaseException as error:  # noqa: BLE001  the host receives and classifies every error
-        _send_error(error)
+        if isinstance(error, Exception) or not _has_read:  # an exit or interrupt after that is of what was read
+            _send_error(error)
     finally:
         os._exit(0)
 

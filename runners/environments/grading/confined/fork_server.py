@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -24,6 +25,7 @@ from lhaw_record.runners.environments.grading.confined.lockdown import prepare
 
 _REQUEST_BYTES = 1 << 20
 _MESSAGE_CHARACTERS = 2000
+_WRITE = ("1", "64")  # of x86-64 and arm64
 
 
 class _Running(msgspec.Struct):
@@ -31,7 +33,9 @@ class _Running(msgspec.Struct):
 
     status: int
     deadline: float
+    wall_seconds: float
     is_over_time: bool = False
+    is_asleep: bool = False
 
 
 class ForkServer:
@@ -76,6 +80,7 @@ class ForkServer:
     def _end_overdue(self) -> None:
         for process_id, each in self._running.items():
             if time.monotonic() >= each.deadline:
+                each.is_asleep = each.is_asleep or (not each.is_over_time and _is_asleep(process_id, each.wall_seconds))
                 each.is_over_time = True
                 each.deadline = time.monotonic() + 60
                 os.kill(process_id, signal.SIGKILL)
@@ -94,6 +99,7 @@ class ForkServer:
                     signal=max(-code, 0),
                     cpu_seconds=used.ru_utime + used.ru_stime,
                     is_over_time=ended.is_over_time,
+                    is_asleep=ended.is_asleep,
                 ),
             )
 
@@ -110,7 +116,8 @@ class ForkServer:
                 return
             if process_id == 0:
                 self._become_child(request, reply)
-            self._running[process_id] = _Running(status, time.monotonic() + request.limits.wall_seconds)
+            wall_seconds = request.limits.wall_seconds
+            self._running[process_id] = _Running(status, time.monotonic() + wall_seconds, wall_seconds)
         finally:
             os.close(reply)
 
@@ -123,6 +130,19 @@ class ForkServer:
             os.dup2(null, descriptor)
         os.closerange(keep + 1, 1 << 20)
         child.run(request)
+
+
+def _is_asleep(process_id: int, wall_seconds: float) -> bool:
+    """Return whether a process sleeps and mostly has, by its own will: not for a processor, a disk or our taking."""
+    try:
+        state, call, times = (
+            Path(f"/proc/{process_id}/{name}").read_text(encoding="ascii").rpartition(")")[2].split()
+            for name in ("stat", "syscall", "schedstat")
+        )
+    except (OSError, ValueError):
+        return False
+    is_replying = call[0] in _WRITE and call[1] == hex(child.REPLY_DESCRIPTOR)
+    return state[0] == "S" and not is_replying and sum(map(int, times[:2])) < wall_seconds * 5e8
 
 
 def _load(request: Request) -> str:

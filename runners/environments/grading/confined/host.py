@@ -2,15 +2,16 @@
 
     one of our limits was reached                    LimitReached   the file being read caused it
       RLIMIT_AS (a MemoryError anywhere in the chain), RLIMIT_CPU (SIGXCPU, or SIGKILL with that time used up),
-      a reply larger than allowed, or the reading code crashed (SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGSYS)
+      a reply larger than allowed, a signal that nothing outside sends (a crash, an alarm), and, once an item was
+      announced, an end without a reply or an exception that only ends processes, and time that it slept away
     the function raised                              Raised         the function's fault
     the function returned another type              Raised         the same
     anything else                                    NoReply        the host's fault: it could not fork, the child was
                                                                     killed, or it got no CPU time for minutes
 
-A crash by one of those signals counts as a limit because nothing outside the process sends them: C code that gets no
-memory, or a parser misled by a file, ends this way. Wall time is the host's responsibility: a child that only waits
-uses no resource that a file could exhaust, and a busy machine delays honest work too.
+C code that gets no memory, a parser misled by a file, and an agent's code that a check runs end this way. The child's
+filter keeps it from the signals that come from outside. A busy machine delays honest work: only time in which the child
+asked for no processor is its own, and not while it waits for us to take its reply.
 """
 
 import atexit
@@ -53,7 +54,7 @@ _PACKAGE = "lhaw_record"
 _KINDS = (READING, VALUE, EXCEPTION, OUT_OF_MEMORY)
 _TOO_LARGE = b"L"
 _SYSTEM_FOLDERS = ("/usr", "/lib", "/lib64", "/etc/localtime", "/etc/mime.types", "/dev/null", "/dev/urandom")
-_CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS}
+_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 _BOOT = (
     "import sys; sys.path[:] = {0!r}; "
     "from lhaw_record.runners.environments.grading.confined.fork_server import main; main()"
@@ -156,8 +157,12 @@ def _limit_reached(reply: Mapping[bytes, bytes], end: ChildEnd, limits: Confined
         return f"could not be read within {limits.memory_mb} MB of memory"
     if end.signal == signal.SIGXCPU or (end.signal == signal.SIGKILL and end.cpu_seconds >= limits.cpu_seconds):
         return f"could not be read within {limits.cpu_seconds} s of processor time"
-    if end.signal in _CRASHES:
+    if end.signal and end.signal not in _FROM_OUTSIDE:
         return f"ended the process that read it ({signal.Signals(end.signal).name})"
+    if READING in reply and end.is_asleep:
+        return f"kept the process that read it waiting for {limits.wall_seconds:.0f} s"
+    if READING in reply and not (end.signal or end.is_over_time or {VALUE, EXCEPTION} & reply.keys()):
+        return f"ended the process that read it (exit code {end.exit_code})"
     return None
 
 

@@ -54,18 +54,22 @@ def crash() -> dict[str, str]:
     return {}
 
 
-def be_killed() -> dict[str, str]:
-    """End as if somebody else had sent SIGKILL."""
-    reading("fine.csv")
-    signal.raise_signal(signal.SIGKILL)
-    return {}
-
-
-def wait() -> dict[str, str]:
+def wait(name: str) -> dict[str, str]:
     """Use no processor time, and never return."""
-    reading("fine.csv")
+    if name:
+        reading(name)
     signal.pause()
     return {}
+
+
+def run_code(name: str, source: str) -> dict[str, str]:
+    """Run an agent's program, as a check may, which takes its exceptions for a wrong answer."""
+    reading(name)
+    try:
+        exec(compile(source, name, "exec"), {})
+    except Exception as error:  # noqa: BLE001
+        return {"wrong": type(error).__name__}
+    return {"wrong": ""}
 
 
 def fail() -> dict[str, str]:

@@ -4,6 +4,8 @@ import ctypes
 import os
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -75,13 +77,55 @@ def test_the_functions_own_faults(function, reason):
         made(function)
 
 
+HOSTILE = {
+    "sleeps": "import time\ntime.sleep(3600)",
+    "hangs": "import signal\nsignal.pause()",
+    "waits for a thread": "import threading\nthreading.Event().wait()",
+    "reads what nobody writes": "import os\nos.read(3, 1)",
+    "exits": "import os\nos._exit(0)",
+    "raises an exit": "raise SystemExit",
+    "raises an interrupt": "raise KeyboardInterrupt",
+    "closes the reply": "import os\nos.close(3)",
+    "kills itself": "import os, signal\nos.kill(os.getpid(), 9)",
+    "raises a signal": "import signal\nsignal.raise_signal(9)\nsignal.raise_signal(15)",
+    "stops itself": "import signal\nsignal.raise_signal(19)",
+    "kills everybody": "import os\nos.kill(-1, 9)",
+    "sets an alarm": "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0.01)",
+    "lowers its limit": "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (0, 0))",
+    "forks": "import os\nwhile True:\n    os.fork()",
+    "starts a program": "import subprocess\nsubprocess.run(['sleep', '3600'])",
+}
+BY_ITSELF = {"sleeps", "hangs", "waits for a thread", "reads what nobody writes", "exits", "raises an exit"}
+BY_ITSELF |= {"raises an interrupt", "closes the reply"}
+
+
+@pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"), reason="this machine has no filter")
+@pytest.mark.parametrize("does", HOSTILE)
+def test_what_an_agents_program_does_to_its_reader_is_its_own_doing(does):
+    """It hangs, sleeps, ends, forks or kills: a limit of the item, or an error that the check sees."""
+    limits = ConfinedLimits(memory_mb=64, cpu_seconds=1, wall_seconds=1.0)
+    if does in BY_ITSELF:
+        with pytest.raises(LimitReached) as caught:
+            made(functions.run_code, "solution.py", HOSTILE[does], limits=limits)
+        assert caught.value.reading == "solution.py"
+    else:
+        assert made(functions.run_code, "solution.py", HOSTILE[does], limits=limits)["wrong"]
+
+
 def test_the_hosts_faults():
-    """A child that somebody kills, one that waits for ever, and code that cannot be loaded."""
-    with pytest.raises(NoReply, match="killed from outside") as caught:
-        made(functions.be_killed)
+    """A child that somebody kills, one that is not asked for anything, and code that cannot be loaded."""
+    made(functions.told, "x")
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(made, functions.wait, "fine.csv")
+        children = Path(f"/proc/{host._servers[0]._process.pid}/task/{host._servers[0]._process.pid}/children")
+        while not (found := children.read_text().split()):
+            pass
+        os.kill(int(found[0]), signal.SIGKILL)
+        with pytest.raises(NoReply, match="killed from outside") as caught:
+            waiting.result()
     assert not caught.value.is_final
     with pytest.raises(NoReply, match="did not end in 0 s"):
-        made(functions.wait, limits=ConfinedLimits(wall_seconds=0.2))
+        made(functions.wait, "", limits=ConfinedLimits(wall_seconds=0.2))
     with pytest.raises(NoReply, match="no_such_module") as caught:
         made(functions.told, "x", modules=["no_such_module"])
     assert caught.value.is_final

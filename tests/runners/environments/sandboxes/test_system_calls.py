@@ -127,8 +127,13 @@ def test_a_grader_is_refused_more(number_of, machine):
         if numbers[list(MACHINES).index(machine)] is not None and number_of(machine, call) >= 0:
             assert answer(call) == errno.EPERM
     assert (answer("clone", THREAD), answer("clone", 17), answer("clone3")) == (0, errno.EPERM, errno.ENOSYS)
-    assert (answer("tgkill", 4321), answer("tgkill", 1)) == (0, errno.EPERM)
-    assert (answer("prlimit64", 0), answer("prlimit64", 1)) == (0, errno.EPERM)
+    assert [answer("tgkill", *words) for words in ((4321, 0, 6), (4321, 0, 9), (1, 0, 6))] == [
+        0,
+        errno.EPERM,
+        errno.EPERM,
+    ]
+    assert [answer("prlimit64", *words) for words in ((0, 7, 0), (0, 7, 64), (1,))] == [0, errno.EPERM, errno.EPERM]
+    assert (answer("fcntl", 3, 3), answer("fcntl", 3, 10)) == (0, errno.EPERM)
     assert verdict(program, 0x40000003, 20) == errno.ENOSYS
     assert grader_filter(1, "pdp11") is None
 

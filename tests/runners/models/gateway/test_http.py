@@ -202,12 +202,12 @@ async def test_a_bad_request_is_refused_and_the_trial_goes_on(path, content):
 
 
 async def test_half_a_character_does_not_end_a_trial():
-    """Clients that cut a text in the middle of a pair send what no UTF-8 can hold; it becomes a question mark."""
+    """Clients that cut a text in the middle of a pair send what no UTF-8 can hold; it is replaced."""
     rig, model = canned(text_reply("Done."))
     content = json.dumps(chat(user("a \ud83d b"))).encode()
     async with rig.client() as client:
         assert (await client.post("v1/chat/completions", content=content)).status_code == 200
-    assert model.requests[0].messages[0].content == "a ? b"
+    assert model.requests[0].messages[0].content == "a \ufffd b"
     rig.check_conversations()
 
 
