@@ -39,23 +39,9 @@ _CALLS = """
 """
 _ACTIONS = "select * from actions where is_counted order by stream_id, action_index"
 _KEPT = (
-    "trial_id",
-    "experiment_id",
-    "benchmark",
-    "task_id",
-    "variant_id",
-    "condition",
-    "trial_index",
-    "seed",
-    "ended_by",
-    "is_success",
-    "checkpoint_progress",
-    "scores",
-    "action_count",
-    "question_count",
-    "first_ask_action",
-    "inject_percent",
-    "injected_after_action",
+    *("trial_id", "experiment_id", "benchmark", "task_id", "variant_id", "condition", "trial_index", "seed"),
+    *("ended_by", "is_success", "checkpoint_progress", "scores", "action_count", "question_count"),
+    *("first_ask_action", "inject_percent", "injected_after_action"),
 )
 """What ``extra`` contains about the trial, because the format has no field for results."""
 

@@ -36,27 +36,9 @@ _CHECKPOINTS = "select * from checkpoints order by stream_id, checkpoint_id"
 _QUESTIONS = "select * from questions where is_counted order by stream_id, question_number"
 _GROUP = ("experiment_id", "benchmark", "agent", "condition")
 _KEPT = (
-    "trial_id",
-    "experiment_id",
-    "benchmark",
-    "task_id",
-    "variant_id",
-    "condition",
-    "agent",
-    "agent_name",
-    "strategy",
-    "persona",
-    "program",
-    "seed",
-    "ended_by",
-    "ambiguity_class",
-    "severity",
-    "dimensions",
-    "action_count",
-    "question_count",
-    "first_ask_action",
-    "inject_percent",
-    "settings_digest",
+    *("trial_id", "experiment_id", "benchmark", "task_id", "variant_id", "condition", "agent", "agent_name"),
+    *("strategy", "persona", "program", "seed", "ended_by", "ambiguity_class", "severity", "dimensions"),
+    *("action_count", "question_count", "first_ask_action", "inject_percent", "settings_digest"),
 )
 """What ``metadata`` contains about the trial, because the format has no field for it."""
 

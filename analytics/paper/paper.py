@@ -1,7 +1,8 @@
 """Make the tables and figures of a paper from a store, show them in a notebook, and write them to a folder."""
 
+import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from lhaw_record.analytics.errors import AnalyticsError, UnknownName
 from lhaw_record.analytics.figures.catalogue import paint
 from lhaw_record.analytics.figures.catalogue import spec_of as figure_spec_of
 from lhaw_record.analytics.figures.drawing import NothingToDraw, Row, read, to_bytes
-from lhaw_record.analytics.paper.notebooks import marimo_app, notebook
 from lhaw_record.analytics.paper.pivot import Empty, Pivot, pivot
 from lhaw_record.analytics.paper.render import LATEX_PAGE, latex_figure, to_html, to_latex, to_markdown
 from lhaw_record.analytics.paper.spec import FigureChoice, PaperSpec
@@ -27,6 +27,66 @@ from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.recorder.transfer.export import export_file
 from lhaw_record.recorder.wording import did_you_mean
+
+_INTRODUCTION = (
+    "# Tables and figures\n\nThis notebook makes every table and figure of the folder again from the store. What is in "
+    "them is in `paper.toml`; change it and run all cells."
+)
+_WRITE = 'paper.write(".")'
+
+
+def notebook(
+    store: str, tables: Iterable[str], figures: Iterable[str], only: Filter, settings: Mapping[str, Setting]
+) -> str:
+    """Return a Jupyter notebook for the paper's folder."""
+    cells = [("markdown", _INTRODUCTION), ("code", _opening(store, only, settings))]
+    cells += [("code", f"paper.tables[{name!r}]") for name in tables]
+    cells += [("code", f"paper.figures[{name!r}]") for name in figures]
+    cells += [("markdown", "Write the files of this folder again."), ("code", _WRITE)]
+    return (
+        json.dumps(
+            {
+                "cells": [_cell(place, kind, text) for place, (kind, text) in enumerate(cells)],
+                "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
+                "nbformat": 4,
+                "nbformat_minor": 5,
+            },
+            indent=1,
+        )
+        + "\n"
+    )
+
+
+def marimo_app(
+    store: str, tables: Iterable[str], figures: Iterable[str], only: Filter, settings: Mapping[str, Setting]
+) -> str:
+    """Return the same as a marimo notebook, which is a Python program."""
+    cells = [("", _opening(store, only, settings), "paper")]
+    cells += [("paper", f"paper.tables[{name!r}]", "") for name in tables]
+    cells += [("paper", f"paper.figures[{name!r}]", "") for name in figures]
+    cells += [("paper", _WRITE, "")]
+    parts = [f'"""{_INTRODUCTION.splitlines()[-1]}"""\n\nimport marimo\n\napp = marimo.App()\n']
+    for needs, code, gives in cells:
+        body = "\n".join(f"    {line}" for line in code.splitlines())
+        parts.append(f"\n@app.cell\ndef _({needs}):\n{body}\n    return{f' ({gives},)' if gives else ''}\n")
+    return "\n".join([*parts, '\nif __name__ == "__main__":\n    app.run()\n'])
+
+
+def _opening(store: str, only: Filter, settings: Mapping[str, Setting]) -> str:
+    filters = "".join(f", {key}={list(values)!r}" for key, values in only.wanted.items() if values)
+    opened = ", ".join([repr(store), *([repr(dict(settings))] if settings else [])])
+    return f'import lhaw_record\n\npaper = lhaw_record.open({opened}).paper("paper.toml"{filters})'
+
+
+def _cell(place: int, kind: str, text: str) -> dict[str, object]:
+    cell: dict[str, object] = {
+        "cell_type": kind,
+        "id": f"cell-{place}",
+        "metadata": {},
+        "source": text.splitlines(keepends=True),
+    }
+    return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})
+
 
 _DIGESTS = ".written.json"
 _RENAMED = ("agent", "other_agent", "benchmark")

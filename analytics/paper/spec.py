@@ -1,4 +1,4 @@
-"""The specification of a paper's tables and figures: a small typed TOML file. Errors name the file, line and key."""
+"""The specification of a paper's tables and figures: a small typed TOML file. Errors name the file and key."""
 
 import re
 import tomllib
@@ -19,7 +19,6 @@ from lhaw_record.recorder.wording import did_you_mean
 PRESETS = ("conditions", "lhaw", "ask-early")
 """The bundled files: one table of all conditions, and the main tables and figures of the two papers."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
-_HEADER = re.compile(r"\s*(\[\[?)\s*([\w.\-\"]+)\s*\]")
 
 
 class TableChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -111,9 +110,9 @@ def read_spec(text: str, path: Path | str = "the specification") -> PaperSpec:
     try:
         spec = msgspec.convert(raw, PaperSpec)
     except msgspec.ValidationError as error:
-        raise AnalyticsError(f"{path}{_decoding_problem(error, text)}") from error
+        raise AnalyticsError(f"{path}{_decoding_problem(error)}") from error
     for keys, problem in _problems(spec):
-        raise AnalyticsError(f"{path}{_where(text, keys)}: {problem}")
+        raise AnalyticsError(f"{path}{_where(keys)}: {problem}")
     return spec
 
 
@@ -170,8 +169,8 @@ def _table_problems(choice: TableChoice) -> Iterator[tuple[list[str], str]]:
         yield ["columns"], 'is empty; name at least one key, for example ["measure"]'
 
 
-def _decoding_problem(error: msgspec.ValidationError, text: str) -> str:
-    """Return msgspec's message, with the line and key of the path that it names."""
+def _decoding_problem(error: msgspec.ValidationError) -> str:
+    """Return msgspec's message, with the key that it names."""
     message, _, path = str(error).partition(" - at `$")
     keys: list[Any] = [
         int(index) if index else name for name, index in re.findall(r"\.?([A-Za-z_]\w*)|\[(\d+)\]", path.rstrip("`"))
@@ -180,35 +179,11 @@ def _decoding_problem(error: msgspec.ValidationError, text: str) -> str:
         name = unknown[1]
         fields = {"tables": TableChoice, "figures": FigureChoice}.get(str((*keys, "")[0]), PaperSpec).__struct_fields__
         known = f"{did_you_mean(name, fields)}; keys: {', '.join(fields)}"
-        return f"{_where(text, [*keys, name])}: there is no such key{known}"
-    return f"{_where(text, keys)}: {message[0].lower()}{message[1:]}"
+        return f"{_where([*keys, name])}: there is no such key{known}"
+    return f"{_where(keys)}: {message[0].lower()}{message[1:]}"
 
 
-def _where(text: str, keys: list[Any]) -> str:
-    """Return the line and key of a path, as in ``:12: tables[0].rows``, or the line of the nearest key above."""
+def _where(keys: list[Any]) -> str:
+    """Return the path of a key, as in ``: tables[0].rows``."""
     name = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
-    line = _line(text.splitlines(), keys)
-    return "".join([f":{line}" if line else "", f": {name}" if name else ""])
-
-
-def _line(lines: list[str], keys: list[Any]) -> int | None:
-    """Return the number of the line that sets a key, or of the header above it, or None if there are no keys."""
-    if not keys:
-        return None
-    names = [key for key in keys if isinstance(key, str)]
-    wanted = next((key for key in keys if isinstance(key, int)), None)
-    header, seen, found = "", -1, None
-    for number, line in enumerate(lines, start=1):
-        if opened := _HEADER.match(line):
-            header = opened[2].replace('"', "")
-            seen += opened[1] == "[[" and header == names[0]
-            if header.split(".") == names[: header.count(".") + 1] and wanted in (None, seen):
-                found = number
-            continue
-        word = line.partition("=")[0].strip().strip('"')
-        full = [*(header.split(".") if header else []), *word.split(".")]
-        if "=" in line and full == names[: len(full)] and (wanted is None or seen == wanted):
-            found = number
-            if full == names:
-                break
-    return found
+    return f": {name}" if name else ""

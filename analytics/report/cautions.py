@@ -190,15 +190,9 @@ def _noted(connection: "duckdb.DuckDBPyConnection") -> Caution:
 
 
 def _unpriced(costs: Table) -> Caution:
-    unpriced = sorted(
-        {
-            f"{row['benchmark']}, {row['agent']}"
-            for row in costs.rows
-            if row["cost_usd"] is None and row["agent"] != "all" and row["n_calls"]
-        }
-    )
+    rows = [row for row in costs.rows if row["cost_usd"] is None and row["agent"] != "all" and row["n_calls"]]
     return Caution(
         title="Unknown costs",
         meaning="A model's price or a call's usage is unknown, so the cost is unknown too; it is never taken as 0.",
-        found=tuple(unpriced),
+        found=tuple(sorted({f"{row['benchmark']}, {row['agent']}" for row in rows})),
     )

@@ -8,37 +8,22 @@ not cover variation between tasks; the interval of the gain does.
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+
+_Column = Sequence[float] | None
+"""A number of each unit, None for no units: the trials in each arm, and what both arms have together."""
 
 
-class PooledSuccesses(NamedTuple):
-    """The trials of one unit: their number in each arm, and the successes in both arms together."""
-
-    left: int
-    right: int
-    successes: int
-
-
-class PooledVariance(NamedTuple):
-    """The trials of one unit: their number in each arm, and the variance of progress over both arms together."""
-
-    left: int
-    right: int
-    variance: float
-
-
-def pass_noise_floor(units: Sequence[PooledSuccesses], k: int) -> float | None:
+def pass_noise_floor(left: _Column, right: _Column, successes: _Column, k: int) -> float | None:
     """Compute the standard deviation of the mean gain in pass@k without an effect, None if there are no units."""
-    return _of_mean([sum(_pass_variance(n, unit, k) for n in (unit.left, unit.right)) for unit in units])
+    units = zip(left or (), right or (), successes or (), strict=True)
+    shares = [(one, other, found / (one + other)) for one, other, found in units]
+    return _of_mean([sum(_variance_of_pass_at_k(int(n), share, k) for n in arms) for *arms, share in shares])
 
 
-def progress_noise_floor(units: Sequence[PooledVariance]) -> float | None:
+def progress_noise_floor(left: _Column, right: _Column, variances: _Column) -> float | None:
     """Compute the standard deviation of the mean gain in progress without an effect, None if there are no units."""
-    return _of_mean([unit.variance * (1 / unit.left + 1 / unit.right) for unit in units])
-
-
-def _pass_variance(n: int, unit: PooledSuccesses, k: int) -> float:
-    return _variance_of_pass_at_k(n, unit.successes / (unit.left + unit.right), k)
+    units = zip(left or (), right or (), variances or (), strict=True)
+    return _of_mean([variance * (1 / one + 1 / other) for one, other, variance in units])
 
 
 @lru_cache(maxsize=4096)

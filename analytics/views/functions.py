@@ -12,12 +12,7 @@ from duckdb.sqltypes import BIGINT, DOUBLE, UBIGINT, VARCHAR
 
 from lhaw_record.analytics.statistics.agreement import f1, rank_agreement, rank_correlation, weighted_kappa
 from lhaw_record.analytics.statistics.inference import Estimate, InferenceSettings, Units, contrast, estimate
-from lhaw_record.analytics.statistics.noise_floor import (
-    PooledSuccesses,
-    PooledVariance,
-    pass_noise_floor,
-    progress_noise_floor,
-)
+from lhaw_record.analytics.statistics.noise_floor import pass_noise_floor, progress_noise_floor
 from lhaw_record.recorder.events.canonical_json import canonical_json
 
 if TYPE_CHECKING:
@@ -40,8 +35,8 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
         define(name, _by_chunk(estimator), parameters, struct_type(_ESTIMATE), type=ARROW)
     agreement = struct_type({"tau": DOUBLE, "p_value": DOUBLE, "n": BIGINT, "n_ties": BIGINT})
     define("rank_agreement", _rank_agreement, [doubles, doubles], return_type=agreement)
-    define("pass_noise_floor", _pass_noise_floor, [integers, integers, integers, BIGINT], return_type=DOUBLE)
-    define("progress_noise_floor", _progress_noise_floor, [integers, integers, doubles], return_type=DOUBLE)
+    define("pass_noise_floor", pass_noise_floor, [integers, integers, integers, BIGINT], return_type=DOUBLE)
+    define("progress_noise_floor", progress_noise_floor, [integers, integers, doubles], return_type=DOUBLE)
     connection.create_function("trimmed_arguments", trimmed_arguments, [VARCHAR], VARCHAR)
 
 
@@ -166,19 +161,3 @@ def _arrow_type() -> "pa.DataType":
 
 def _rank_agreement(left: list[float] | None, right: list[float] | None) -> dict[str, Any] | None:
     return rank_agreement(left or (), right or ())._asdict()
-
-
-def _pass_noise_floor(
-    left: list[int] | None, right: list[int] | None, successes: list[int] | None, k: int
-) -> float | None:
-    if left is None or right is None or successes is None:
-        return None  # a cell without any value
-    return pass_noise_floor([PooledSuccesses(*unit) for unit in zip(left, right, successes, strict=True)], k)
-
-
-def _progress_noise_floor(
-    left: list[int] | None, right: list[int] | None, variances: list[float] | None
-) -> float | None:
-    if left is None or right is None or variances is None:
-        return None  # a cell without any value
-    return progress_noise_floor([PooledVariance(*unit) for unit in zip(left, right, variances, strict=True)])

@@ -33,7 +33,7 @@ def recover_command(options: argparse.Namespace) -> int:
 
 def repair_command(options: argparse.Namespace) -> int:
     """Accept the loss of files."""
-    from lhaw_record.recorder.recovery.loss import accept_loss
+    from lhaw_record.recorder.recovery.recovery import accept_loss
     from lhaw_record.recorder.storage.creation import restore_marker
     from lhaw_record.recorder.storage.manifest_check import find_problems
     from lhaw_record.recorder.storage.store import Store

@@ -13,7 +13,7 @@ import pytest
 
 from lhaw_record.recorder.errors import RecorderError, StoreError
 from lhaw_record.recorder.inspection.verify import verify
-from lhaw_record.recorder.recovery.loss import accept_loss
+from lhaw_record.recorder.recovery.recovery import accept_loss
 from lhaw_record.recorder.storage.creation import create_store
 from tests.crash.judge import problems_after
 from tests.crash.mutations import ARTIFACT_MUTATIONS, streams_left_open

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from lhaw_record.generators.llm.copied_text import Places
+from lhaw_record.generators.llm.segment_replies import Places
 
 
 def found(prompt, wanted, within=None):
