@@ -26,6 +26,8 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     Limits and parameters are canonical JSON. ``origin`` is ``recorded``, or the format that the trial was imported
     from. The seed, the limits, the parameters and the digest of the prompts are None if that format lacks them.
     ``program`` is the name and version of the external program that acts as the agent, or None for the native agent.
+    ``instruments`` has the versions of the table of endings, the simulated user and the judge, or None for an imported
+    trial. A version is raised when the same conversation would give another number.
     """
 
     run_id: str
@@ -60,6 +62,7 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     inject_after_action: int | None = None
     program: str | None = None
     origin: str = "recorded"
+    instruments: str | None = None
 
 
 class TrialFinished(Event, frozen=True, tag="trial_finished"):
