@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from lhaw_record.analytics.comparison.groups import SPLITS, Group, check_groups, parse_group
 from lhaw_record.analytics.errors import BadParameter
-from lhaw_record.analytics.tables.notes import MOST_HANG_UPS, background, notes_for
-from lhaw_record.analytics.views.parameters import Setting
+from lhaw_record.analytics.tables.notes import MOST_HANG_UPS, background, instruments_of, notes_for
+from lhaw_record.analytics.views.parameters import Setting, current
 from lhaw_record.analytics.views.rows import rows_of
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.cli.output import print_rows, say
@@ -204,6 +204,7 @@ def compare(
     check_groups(a, b, by, connection.execute(query).fetchall(), _left_out(connection))
     if not allow_hang_ups:
         _check_hang_ups(connection, a, b)
+    check_instruments(connection, a, b)
     left_open = [name for name in Group._fields if getattr(a, name) is None]
     values: dict[str, Any] = {}
     for side, group in (("a", a), ("b", b)):
@@ -226,6 +227,17 @@ def compare(
                 raise BadParameter(f"the arms have no variant in common, so tasks are paired, which have no {by}")
             return _marked(by_task, is_by_task=True)
     return _marked(rows, is_by_task=False)
+
+
+def check_instruments(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group) -> None:
+    """Refuse to compare trials of several versions of the instruments, unless the user wants it."""
+    values = {f"{side}_{name}": each for side, group in (("a", a), ("b", b)) for name, each in group._asdict().items()}
+    found = instruments_of(connection, f"({_test(a, 'a')} or {_test(b, 'b')})", values)
+    if len(found) > 1 and not current(connection)["mixed_instruments"]:
+        raise BadParameter(
+            f"the trials were recorded with several versions of the instruments ({'; '.join(found)}), so a difference "
+            "may be one between versions; '--set mixed_instruments=true' compares them all the same"
+        )
 
 
 def _kind_of_difference(kind: str, *, is_loss: bool) -> str:

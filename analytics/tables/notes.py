@@ -1,6 +1,7 @@
 """Write the notes under a table: its parameters, exclusions, missing data and cautions."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lhaw_record.analytics.views.parameters import Setting, current, reading_of
@@ -172,12 +173,14 @@ class Background(NamedTuple):
 
     ``values`` are the values of all parameters. ``counted`` and ``cost_usd`` are the counts and costs of the view
     exclusions by kind and benchmark. ``arms`` are the lines of :func:`lines_of_arms`.
+    ``instruments`` are the versions of :func:`instruments_of`.
     """
 
     values: Mapping[str, Setting]
     counted: Mapping[tuple[str, str], int]
     cost_usd: Mapping[tuple[str, str], float | None]
     arms: Mapping[str, Sequence[str]]
+    instruments: Sequence[str]
 
 
 def background(connection: "duckdb.DuckDBPyConnection") -> Background:
@@ -188,7 +191,19 @@ def background(connection: "duckdb.DuckDBPyConnection") -> Background:
         counted={(kind, benchmark): n for benchmark, kind, n, _ in rows},
         cost_usd={(kind, benchmark): cost for benchmark, kind, _, cost in rows},
         arms=lines_of_arms(connection),
+        instruments=instruments_of(connection),
     )
+
+
+def instruments_of(
+    connection: "duckdb.DuckDBPyConnection", where: str = "true", values: Mapping[str, Any] = MappingProxyType({})
+) -> list[str]:
+    """Return the versions of the instruments with which the counted trials were recorded. Imported ones have none."""
+    query = f"""select distinct instruments from stg_trials_started where origin = 'recorded' and stream_id in
+            (select stream_id from int_trials_evaluated where stream_id is not null and {where})
+        order by instruments nulls first"""  # noqa: S608
+    used = {name: value for name, value in values.items() if f"${name}" in query}
+    return [instruments or "an earlier version" for (instruments,) in connection.execute(query, used).fetchall()]
 
 
 def notes_for(
@@ -205,6 +220,9 @@ def notes_for(
     shown = [f"{name} = {_shown(values[name])}" for name in chosen if name in parameters or values[name]]
     if shown:
         notes.append("parameters: " + ", ".join(shown))
+    if found.instruments not in ([], ["an earlier version"]):
+        mixed = "mixed " if len(found.instruments) > 1 else ""
+        notes.append(f"{mixed}instruments: {'; '.join(found.instruments)}")
     templates = dict(_EVERYWHERE)
     for its_own, names in _NOTES_OF:
         templates |= its_own if table in names else {}

@@ -27,6 +27,8 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     from. The seed, the limits, the parameters and the digest of the prompts are None if that format lacks them.
     ``program`` is the name and version of the external program that acts as the agent, or None for the native agent.
     ``source_started_at_us`` is when an imported trial began according to its source, in UTC, None if it does not say.
+    ``instruments`` has the versions of the table of endings, the simulated user and the judge, or None for an imported
+    trial. A version is raised when the same conversation would give another number.
     """
 
     run_id: str
@@ -62,6 +64,7 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     program: str | None = None
     origin: str = "recorded"
     source_started_at_us: int | None = None
+    instruments: str | None = None
 
 
 class TrialFinished(Event, frozen=True, tag="trial_finished"):

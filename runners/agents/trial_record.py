@@ -29,7 +29,11 @@ from lhaw_record.runners.agents.attempt import trial_failed
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.base.conversation.ending import CUT
 from lhaw_record.runners.base.conversation.injection import injection_action
+from lhaw_record.runners.models.endings import endings_version
 
+_SIMULATOR_AND_JUDGE = "simulator 1, judge 1"
+"""Their versions. Each is raised when an equal conversation would get another answer or score although the files, of
+which a trial's key has digests, are equal. The table of endings has its own version in its file."""
 _NO_WORD = re.compile(r"[\W_]+")
 
 
@@ -167,6 +171,7 @@ def trial_started(
         oracle_scope=key.oracle_scope,
         sandbox=sandbox,
         program=trial.agent.external.title if trial.agent.external else None,
+        instruments=f"endings {endings_version()}, {_SIMULATOR_AND_JUDGE}",
         inject_percent=percent,
         budget_actions=budget,
         inject_after_action=injection_action(budget, percent) if percent is not None and budget else None,

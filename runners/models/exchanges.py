@@ -24,7 +24,8 @@ import msgspec
 
 from lhaw_record.recorder.events import ArtifactStored, Wire
 from lhaw_record.recorder.events.canonical_json import canonical_json
-from lhaw_record.runners.base.text.fields import MOST_LEVELS, most_nesting, shallow_json
+from lhaw_record.runners.base.conversation.actions import MOST_LEVELS, decoded_arguments
+from lhaw_record.runners.base.text.fields import most_nesting, shallow_json
 from lhaw_record.runners.experiment.values import WireMode
 
 _JSON = "application/json"
@@ -219,7 +220,7 @@ def _quoted_if_deep(found: re.Match[bytes]) -> bytes:
         text = msgspec.json.decode(found[2], type=str)
     except msgspec.DecodeError:
         return found[0]
-    is_deep = shallow_json(text.encode(), MOST_LEVELS) != text.encode()
+    is_deep = most_nesting(found[2]) > MOST_LEVELS and decoded_arguments(text) is None
     return found[1] + msgspec.json.encode(msgspec.json.encode(text).decode()) if is_deep else found[0]
 
 

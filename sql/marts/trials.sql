@@ -19,6 +19,8 @@
 --   agent_digest, model, strategy, persona
 --   program varchar: name and version of the program that was the agent; null for the
 --       native one
+--   instruments varchar: versions of the table of endings, the simulated user and the
+--       judge; null if imported
 --   condition
 --   prompt_state varchar: full, underspecified, control or faulty
 --   channel varchar: none, ask_user or inject_p
@@ -161,6 +163,7 @@ select
     started.strategy,
     started.persona,
     started.program,
+    started.instruments,
     measured.condition,
     measured.prompt_state,
     measured.channel,

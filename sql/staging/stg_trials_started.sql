@@ -29,6 +29,8 @@
 --   program varchar: name and version of the program that was the agent; null for the
 --       native one
 --   origin varchar: recorded, or the format that it was imported from
+--   instruments varchar: versions of the table of endings, the simulated user and the
+--       judge; null if imported
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_started
 -- notes: one row is one attempt of one trial.
@@ -74,6 +76,7 @@ select
     trial_started.budget_actions,
     trial_started.inject_after_action,
     trial_started.program,
-    trial_started.origin
+    trial_started.origin,
+    trial_started.instruments
 from events
 where type = 'trial_started'

@@ -16,7 +16,9 @@ from lhaw_record.recorder.events import ActionFinished, ActionStarted
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.interaction import ActionKind
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
-from lhaw_record.runners.base.text.fields import MOST_LEVELS, shallow_json
+
+MOST_LEVELS = 100
+"""How deep arguments may nest: a choice; real ones have a dozen levels. What Python can read depends on the stack."""
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,11 +77,13 @@ def decoded_arguments(arguments_json: str) -> dict[str, Any] | None:
     An empty string means no arguments.
     """
     try:
-        raw = arguments_json.encode() or b"{}"
-        arguments = msgspec.json.decode(raw) if shallow_json(raw, MOST_LEVELS) is raw else None
+        arguments = msgspec.json.decode(arguments_json or "{}")
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
-    return arguments if isinstance(arguments, dict) else None
+    level: list[Any] = [arguments] if isinstance(arguments, dict) else []
+    for _ in range(MOST_LEVELS):
+        level = [v for it in level for v in (it.values() if isinstance(it, dict) else it) if isinstance(v, dict | list)]
+    return arguments if isinstance(arguments, dict) and not level else None
 
 
 def finished_text(index: int) -> ActionFinished:

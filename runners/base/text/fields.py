@@ -13,12 +13,8 @@ from typing import Any
 
 import msgspec
 
-MOST_LEVELS = 100
-"""How deep JSON from an agent, its model or its client may nest; how deep Python can read depends on the call stack.
-
-A choice: the arguments of real tools have a dozen levels.
-"""
-_LEVELS_OF_BODY = 2 * MOST_LEVELS  # arguments that are too deep stay so in a body that was cut
+LEVELS_OF_BODY = 200
+"""How deep JSON of a provider or client is read. Arguments that nest too deep (half as deep) stay so in what is cut."""
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEP = {byte: 1 if byte in b"[{" else -1 for byte in b"[]{}"}
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
@@ -30,7 +26,7 @@ def most_nesting(raw: bytes) -> int:
     return max(accumulate(map(_STEP.__getitem__, raw.translate(None, _NO_BRACKETS))), default=0)
 
 
-def shallow_json(raw: bytes, most_levels: int = _LEVELS_OF_BODY) -> bytes:
+def shallow_json(raw: bytes, most_levels: int = LEVELS_OF_BODY) -> bytes:
     """Return JSON with each array or object below this many levels replaced by its text; unchanged if there is none."""
     if most_nesting(raw) <= most_levels:
         return raw

@@ -8,6 +8,7 @@ from scipy.stats import permutation_test, ttest_ind
 from lhaw_record.analytics.comparison.compare import VIEWS, compare
 from lhaw_record.analytics.comparison.groups import Group, check_groups, parse_group
 from lhaw_record.analytics.errors import BadParameter, UnknownName
+from lhaw_record.analytics.tables.notes import background, notes_for
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.command_line import main
 from tests.analytics.make_store import Store, write_events
@@ -367,3 +368,27 @@ def test_an_arm_that_left_its_calls_is_flagged_and_not_compared(agent, n_lost):
     assert compare(opened, Group(other, "ask_user"), Group(other, "underspecified"))[0]["difference"] is not None
     assert row[3] == n_lost
     opened.close()
+
+
+def test_trials_of_two_versions_are_not_compared_silently():
+    """A trial of an earlier version beside one with other meanings: refused, unless it is wanted; imports have none."""
+    store = small_store()
+    now, later = "endings 1, simulator 1, judge 1", "endings 2, simulator 1, judge 1"
+    for index in range(3):
+        store.trial("v1", "underspecified", index, agent="c", scores=[0], instruments=now)
+        store.trial("v1", "ask_user", index, agent="c", instruments=later)
+        store.trial("v1", "ask_user", index, agent="d", instruments=now)
+        store.trial("v1", "underspecified", index, agent="d", scores=[0], instruments=now)
+        store.trial("v2", "ask_user", index, agent="d", origin="inspect")
+        store.trial("v2", "underspecified", index, agent="d", scores=[0], origin="inspect")
+    for chosen, is_refused in ((False, True), (True, False)):
+        with connect(store.snapshot(), parameters={"k": 1, "mixed_instruments": chosen}, only=VIEWS) as opened:
+            assert compare(opened, Group("d", "ask_user"), Group("d", "underspecified"))[0]["n_units"] == 2
+            told = notes_for(background(opened), "overall", (), [])
+            assert any(note.startswith("mixed instruments: an earlier version; endings 1, ") for note in told)
+            groups = Group("c", "ask_user"), Group("c", "underspecified")
+            if is_refused:
+                with pytest.raises(BadParameter, match="endings 1, simulator 1, judge 1; endings 2"):
+                    compare(opened, *groups)
+            else:
+                assert compare(opened, *groups)[0]["n_units"] == 1

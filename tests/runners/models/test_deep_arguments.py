@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from lhaw_record.runners.base.conversation.actions import tool_action
+from lhaw_record.runners.base.conversation.actions import MOST_LEVELS, tool_action
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
-from lhaw_record.runners.base.text.fields import MOST_LEVELS, shallow_json
+from lhaw_record.runners.base.text.fields import shallow_json
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelRequest
 from tests.runners.models.gateway.rigs import Rig
