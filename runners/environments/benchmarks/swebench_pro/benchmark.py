@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.recorder.events.canonical_json import canonical_json, digest
+from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
@@ -257,6 +257,4 @@ def _facts(image: str, about: Mapping[str, Any], setup: InstanceSetup) -> Artifa
         "history": setup.history,
         "test_network": setup.test_network,
     }
-    return Artifact(
-        name="image.json", role="environment", media_type="application/json", content=canonical_json(described)
-    )
+    return Artifact.of_json("image.json", "environment", described)

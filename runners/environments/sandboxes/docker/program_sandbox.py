@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 
-from lhaw_record.runners.base.errors import SandboxBoundaryError, ungrouped
+from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit, ungrouped
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.docker.shell import MachineShell, Phase, new_path
@@ -65,9 +65,7 @@ class ImageProgramSandbox:
         lines = about.stdout.decode("utf-8", "replace").splitlines()
         if about.exit_code != 0 or len(lines) != 3:
             words = (about.stderr + about.stdout).decode("utf-8", "replace").strip()
-            raise SandboxBoundaryError(
-                f"the agent's user {self._user!r} runs no command: {words}", kind="image_unfit", is_retry_owed=False
-            )
+            raise SandboxUnfit(f"the agent's user {self._user!r} runs no command: {words}", kind="image_unfit")
         self.work_dir, self.home, own_path = lines
         self._path = ":".join((own_path, *path))
 
