@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -27,6 +25,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import Artifact, Envir
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
 from lhaw_record.runners.environments.sandboxes.docker.sidecar import RELAY_LIMITS, LineChannel, open_python
+from lhaw_record.runners.environments.sandboxes.driver_program import source_of
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.users.ask_user import bridge
 
@@ -159,12 +158,7 @@ async def _opened(
     arguments = (table.url, "", "1")  # a call is sent once: it may change something
     name = f"the MCP server {table.name} of the task at {table.url}"
     async with (
-        open_python(_bridge(), arguments, image, room, beside) as channel,
+        open_python(source_of(bridge), arguments, image, room, beside) as channel,
         open_client(channel, name, limits) as (client, tools, refused),
     ):
         yield _Server(table.name, client, channel, tools, refused)
-
-
-@lru_cache(maxsize=1)
-def _bridge() -> str:
-    return Path(bridge.__file__).read_text(encoding="utf-8")

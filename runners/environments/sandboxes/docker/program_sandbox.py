@@ -2,8 +2,6 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import lru_cache
-from pathlib import Path
 
 import anyio
 
@@ -12,6 +10,7 @@ from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMach
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.docker.shell import MachineShell, Phase, new_path
 from lhaw_record.runners.environments.sandboxes.docker.sidecar import RELAY_LIMITS, LineChannel, open_relay, relay_end
+from lhaw_record.runners.environments.sandboxes.driver_program import source_of
 from lhaw_record.runners.environments.sandboxes.inside import confine
 from lhaw_record.runners.environments.sandboxes.inside.forwarder import PORT
 from lhaw_record.runners.environments.sandboxes.protocol import (
@@ -57,7 +56,8 @@ class ImageProgramSandbox:
         self._limits = limits
         self._relay = relay
         dropped = [str(number) for number in dropped_capabilities]
-        self._launcher = ("python3", "-I", "-S", "-c", _start_without(), ",".join(dropped)) if dropped else ()
+        program = f"{source_of(confine)}\nstart_without(sys.argv[1], sys.argv[2:])\n"
+        self._launcher = ("python3", "-I", "-S", "-c", program, ",".join(dropped)) if dropped else ()
 
     async def prepare(self, path: Sequence[str]) -> None:
         """Find the HOME of the agent's user."""
@@ -140,9 +140,3 @@ async def open_program_sandbox(
         sandbox = ImageProgramSandbox(shell, user, limits, channel, dropped_capabilities)
         await sandbox.prepare(access.path)
         yield sandbox
-
-
-@lru_cache(maxsize=1)
-def _start_without() -> str:
-    source = Path(confine.__file__).read_text(encoding="utf-8")
-    return f"{source}\nstart_without(sys.argv[1], sys.argv[2:])\n"
