@@ -13,6 +13,7 @@
         │   └── CostLimitNotKept   the trial's own cost limit cannot be enforced
         ├── ToolBoundaryError      boundary "tool"
         ├── SandboxBoundaryError   boundary "sandbox"
+        │   ├── SandboxUnfit       the trial would fail in the same way again
         │   └── LeaseReturned      the leaseholder did not finish the trial, so it is leased again
         ├── UserSimulatorError     boundary "user_simulator"
         └── GraderError            boundary "grader"
@@ -145,6 +146,13 @@ class SandboxBoundaryError(BoundaryError):
     def __init__(self, message: str, *, kind: str, is_retry_owed: bool = True, is_abuse: bool = False) -> None:
         super().__init__(message, kind=kind, is_retry_owed=is_retry_owed)
         self.is_abuse = is_abuse
+
+
+class SandboxUnfit(SandboxBoundaryError):
+    """The sandbox cannot serve this trial, however often it is attempted. The message says what to change."""
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        super().__init__(message, kind=kind, is_retry_owed=False)
 
 
 class LeaseReturned(SandboxBoundaryError):

@@ -6,7 +6,8 @@ the first in tables. A trajectory without a result is a failed trial: its events
 """
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -17,6 +18,7 @@ from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
 from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.foreign_trial import (
+    MISFORMED,
     NO_USAGE,
     Failure,
     Finish,
@@ -25,8 +27,10 @@ from lhaw_record.runners.imports.foreign_trial import (
     KnownRecords,
     Options,
     ParsedFile,
+    counted,
     imported_task,
     left_out,
+    reason_of,
 )
 from lhaw_record.runners.imports.trajectory import ForeignTurn, trajectory_events
 
@@ -117,6 +121,23 @@ def parsed_trajectory(
         started_at=found.started_at,
     )
     return ParsedFile(trials=(trial,), remarks=tuple(remarks))
+
+
+def read_trajectory(
+    location: str,
+    read: Callable[[Counter[str]], BareTrajectory],
+    options: Options,
+    known: KnownRecords,
+    *,
+    format_name: str,
+) -> ParsedFile:
+    """Return the trial of a trajectory that ``read`` reads and counts remarks about, or why it has another form."""
+    remarks: Counter[str] = Counter()
+    try:
+        found = read(remarks)
+    except MISFORMED as error:
+        return left_out("trajectories", f"{location}: {reason_of(error)}")
+    return parsed_trajectory(location, found, options, known, format_name=format_name, remarks=counted(remarks))
 
 
 def in_one(found: Sequence[ParsedFile]) -> ParsedFile:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from lhaw_record.recorder.events.values import Task, Variant
-from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
+from lhaw_record.runners.base.errors import ExperimentError, SandboxUnfit
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark, Environment, EnvironmentSettings
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.experiment.decoding import key_problem
@@ -24,11 +24,10 @@ def decoded(options: dict[str, Any], kind: type[Options], page: str) -> Options:
 def docker_of(settings: EnvironmentSettings, benchmark: str) -> DockerSandboxProvider:
     """Return the Docker provider, for benchmarks whose tasks have their own images."""
     if not isinstance(settings.sandbox, DockerSandboxProvider):
-        raise SandboxBoundaryError(
+        raise SandboxUnfit(
             f"tasks of {benchmark} have images of their own, which the sandbox {settings.sandbox.kind} cannot run; set "
             'sandbox.kind = "docker"',
             kind="needs_docker",
-            is_retry_owed=False,
         )
     return settings.sandbox
 
@@ -37,20 +36,18 @@ def refuse_lack(benchmark: Benchmark, task: Task, environment: Environment) -> N
     """Reject an environment without a tool that its task needs, so that no agent fails for the lack of it."""
     lacking = benchmark.needed_tools(task.task_id) - {tool.name for tool in environment.tools}
     if lacking:
-        raise SandboxBoundaryError(
+        raise SandboxUnfit(
             f"{task.task_id} needs {len(lacking)} tools that its environment lacks, such as {min(lacking)}; leave the "
             "task out, or bring the server that has them",
             kind="lacks_tools",
-            is_retry_owed=False,
         )
 
 
 def refuse_changed_environment(variant: Variant | None, benchmark: str) -> None:
     """Reject a variant that changes the environment, for benchmarks whose environments cannot be changed."""
     if variant is not None and variant.environment_change is not None:
-        raise SandboxBoundaryError(
+        raise SandboxUnfit(
             f"variant {variant.variant_id} changes its environment ({variant.environment_change.kind}), which "
             f"{benchmark} cannot; leave it out with the key 'variants'",
             kind="unknown_change",
-            is_retry_owed=False,
         )

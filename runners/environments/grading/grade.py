@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from lhaw_record.recorder.events import CheckpointScored
+from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Checkpoint
 from lhaw_record.runners.base.errors import GraderError
 
@@ -27,6 +28,11 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     role: str
     media_type: str
     content: bytes
+
+    @classmethod
+    def of_json(cls, name: str, role: str, value: object) -> "Artifact":
+        """Return a value as a file in canonical JSON."""
+        return cls(name=name, role=role, media_type="application/json", content=canonical_json(value))
 
 
 class Grade(msgspec.Struct, frozen=True, kw_only=True):

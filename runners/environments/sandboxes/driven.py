@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from lhaw_record.recorder.events.interaction import SandboxLimit
-from lhaw_record.runners.base.errors import SandboxBoundaryError, ungrouped
+from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit, ungrouped
 from lhaw_record.runners.environments.sandboxes.channel import ControlChannel
 from lhaw_record.runners.environments.sandboxes.command_output import command_result, program_end
 from lhaw_record.runners.environments.sandboxes.inside.forwarder import PORT
@@ -227,10 +227,8 @@ def _raise_load_error(reply: list[bytes], files: Path) -> None:
     try:
         _raise_os_error(reply, str(files))
     except OSError as error:
-        raise SandboxBoundaryError(
-            f"the files of {files} do not go into the sandbox: {error.strerror}",
-            kind="sandbox_load",
-            is_retry_owed=False,
+        raise SandboxUnfit(
+            f"the files of {files} do not go into the sandbox: {error.strerror}", kind="sandbox_load"
         ) from error
 
 

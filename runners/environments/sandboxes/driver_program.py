@@ -2,8 +2,9 @@
 
 import marshal
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from lhaw_record.runners.environments.sandboxes.inside.worker import REQUEST_DESCRIPTOR, STATUS_DESCRIPTOR
@@ -14,6 +15,12 @@ _SHOWN_IN = ("/tmp", "/dev/shm", "/home/agent")  # noqa: S108  folders inside th
 _CLOSED = ("/workspace", "/opt/agent", "/proc", "/dev")
 _PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 NO_MEMORY_LIMITS: Mapping[str, int | None] = {"address_space_bytes": None, "data_bytes": None}
+
+
+@cache
+def source_of(program: ModuleType) -> str:
+    """Return the source code of a module that is sent into a container as a program."""
+    return Path(str(program.__file__)).read_text(encoding="utf-8")
 
 
 def agent_environment(work_dir: str, python_dir: str, temporary_dir: str) -> dict[str, str]:

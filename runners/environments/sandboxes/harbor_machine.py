@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
+from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult
 from lhaw_record.runners.environments.sandboxes.docker.files import FileLimits, packed, regular_files, too_large
@@ -243,11 +243,7 @@ class HarborSandboxProvider:
 
     def open(self, files: Path | None, limits: SandboxLimits, access: ProgramAccess | None = None) -> NoReturn:
         """Refuse a sandbox with our own driver."""
-        raise SandboxBoundaryError(
-            f"the sandbox {self.kind} is for tasks with images of their own",
-            kind="needs_own_image",
-            is_retry_owed=False,
-        )
+        raise SandboxUnfit(f"the sandbox {self.kind} is for tasks with images of their own", kind="needs_own_image")
 
     @asynccontextmanager
     async def open_machine(self, definition: Definition) -> AsyncIterator[HarborMachine]:

@@ -7,23 +7,20 @@ In ``-1``, a reply is a text action and the next message is its result, as for e
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.text.fields import as_list, as_number, as_object
-from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, known_cost, parsed_trajectory
+from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, known_cost, read_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
-    MISFORMED,
     UNKNOWN,
     ImportFailed,
     KnownRecords,
     Options,
     ParsedFile,
     SourceFile,
-    counted,
-    left_out,
-    reason_of,
     stated_usage,
 )
 from lhaw_record.runners.imports.formats.openai_messages import first_prompt, usage_fields
@@ -43,12 +40,7 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     named = given.get("trajectory_format", _FORMATS[0])
     if named not in _FORMATS:
         raise ImportFailed(f"{source.label} has the trajectory_format {named!r}; known: {', '.join(_FORMATS)}")
-    remarks: Counter[str] = Counter()
-    try:
-        found = _trajectory(given, remarks)
-    except MISFORMED as error:
-        return left_out("trajectories", f"{source.label}: {reason_of(error)}")
-    return parsed_trajectory(source.label, found, options, known, format_name=FORMAT, remarks=counted(remarks))
+    return read_trajectory(source.label, partial(_trajectory, given), options, known, format_name=FORMAT)
 
 
 def _trajectory(given: Mapping[str, Any], remarks: Counter[str]) -> BareTrajectory:

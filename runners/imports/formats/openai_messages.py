@@ -5,21 +5,18 @@ A file is a list of messages, an object with ``messages``, or JSON Lines of eith
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from lhaw_record.runners.base.text.fields import optional_count
-from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, in_one, parsed_trajectory
+from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, in_one, read_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
-    MISFORMED,
     UNKNOWN,
     ImportFailed,
     KnownRecords,
     Options,
     ParsedFile,
     SourceFile,
-    counted,
-    left_out,
-    reason_of,
 )
 from lhaw_record.runners.imports.source_files import decode_json_or_lines
 from lhaw_record.runners.imports.trajectory import ForeignTurn, turns_of
@@ -38,15 +35,8 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
         conversation = {"messages": each} if isinstance(each, list) else each
         if not isinstance(conversation, dict) or not isinstance(conversation.get("messages"), list):
             raise ImportFailed(f"{location} is no list of chat messages and no object with messages")
-        remarks: Counter[str] = Counter()
-        try:
-            trajectory = _trajectory(conversation, remarks)
-        except MISFORMED as error:
-            found.append(left_out("trajectories", f"{location}: {reason_of(error)}"))
-            continue
-        found.append(
-            parsed_trajectory(location, trajectory, options, known, format_name=FORMAT, remarks=counted(remarks))
-        )
+        read = partial(_trajectory, conversation)
+        found.append(read_trajectory(location, read, options, known, format_name=FORMAT))
     return in_one(found)
 
 

@@ -8,6 +8,7 @@ Events of one model reply share its id. In V0, all of them report its usage, whi
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -15,18 +16,14 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 from lhaw_record.runners.base.text.fields import as_object
-from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, in_one, parsed_trajectory
+from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, in_one, read_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
-    MISFORMED,
     UNKNOWN,
     ImportFailed,
     KnownRecords,
     Options,
     ParsedFile,
     SourceFile,
-    counted,
-    left_out,
-    reason_of,
     stated_usage,
 )
 from lhaw_record.runners.imports.formats import is_event
@@ -64,19 +61,14 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
         history = run.get("history") if isinstance(run, dict) else None
         if not isinstance(history, list) or not any(isinstance(each, dict) and is_event(each) for each in history):
             raise ImportFailed(f"{location} is no list of events with actions, so it is no trajectory of OpenHands")
-        remarks: Counter[str] = Counter()
-        try:
-            trajectory = _trajectory([as_object(each, "an event") for each in history], run, remarks)
-        except MISFORMED as error:
-            found.append(left_out("trajectories", f"{location}: {reason_of(error)}"))
-            continue
-        notes = counted(remarks)
-        found.append(parsed_trajectory(location, trajectory, options, known, format_name=FORMAT, remarks=notes))
+        read = partial(_trajectory, history, run)
+        found.append(read_trajectory(location, read, options, known, format_name=FORMAT))
     return in_one(found)
 
 
-def _trajectory(given: Sequence[Mapping[str, Any]], run: Mapping[str, Any], remarks: Counter[str]) -> BareTrajectory:
+def _trajectory(history: Sequence[Any], run: Mapping[str, Any], remarks: Counter[str]) -> BareTrajectory:
     """Return the run that the events describe."""
+    given = [as_object(each, "an event") for each in history]
     events = [_of_sdk(each) if isinstance(each.get("kind"), str) else _of_program(each) for each in given]
     acts = [each for each in events if each.kind in ("message", "call")]
     if not acts:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from lhaw_record.runners.environments.benchmarks.swebench_pro.options import SwebenchProOptions
+from lhaw_record.runners.environments.benchmarks.swebench_pro.benchmark import SwebenchProOptions
 from lhaw_record.runners.experiment.decoding import key_problem
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.tables import Experiment

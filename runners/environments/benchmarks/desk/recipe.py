@@ -28,7 +28,7 @@ class RecipeParameter(msgspec.Struct, frozen=True, kw_only=True):
     match, joined by spaces, so a period can be one parameter with two dates.
 
     Args:
-        name: Used as ``{{name}}`` in the steps.
+        name: Used as ``{{name}}`` in the steps; its key in :func:`recipe_of`.
         question: The question with which the model asks for it.
         patterns: Regular expressions that find the value in a sentence that names it, ignoring case. They are tried on
             everything that the user says.
@@ -44,7 +44,7 @@ class RecipeParameter(msgspec.Struct, frozen=True, kw_only=True):
         reopened_by: Regular expressions for later messages that withdraw the value without giving another.
     """
 
-    name: str
+    name: str = ""
     question: str
     patterns: tuple[str, ...]
     shape: str
@@ -123,6 +123,25 @@ def desk_recipes() -> tuple[Recipe, ...]:
     )
 
 
+def recipe_of(
+    recipe_file: str,
+    *,
+    recognise: str,
+    deliverables: tuple[str, ...],
+    results: Mapping[str, Callable[[Memory], str | None]] = {},
+    **parameters: RecipeParameter,
+) -> Recipe:
+    """Return the recipe of the task in whose folder the file is, with the steps beside it and named parameters."""
+    return Recipe(
+        name=Path(recipe_file).parent.name.replace("_", "-"),
+        recognise=recognise,
+        parameters=tuple(msgspec.structs.replace(each, name=name) for name, each in parameters.items()),
+        steps=read_steps(recipe_file),
+        deliverables=deliverables,
+        results=results,
+    )
+
+
 def read_steps(recipe_file: str) -> tuple[RecipeStep, ...]:
     """Read the ``steps.md`` next to a recipe: a heading, notes and a block of code for each step.
 
@@ -159,19 +178,19 @@ def _step(name: str, notes: str, tool: str, path: str | None, block: str) -> Rec
     )
 
 
-def file_with(name: str, content: str, pattern: str, endings: str, *guesses: str) -> RecipeParameter:
+def file_with(content: str, pattern: str, endings: str, *guesses: str) -> RecipeParameter:
     """Return a parameter for the name of a file with some content. ``endings`` is a pattern such as ``xlsx|csv``."""
-    return _file(name, f"What should the file with {content} be called?", pattern, endings, guesses)
+    return _file(f"What should the file with {content} be called?", pattern, endings, guesses)
 
 
-def file_for(name: str, text: str, pattern: str, endings: str, *guesses: str) -> RecipeParameter:
+def file_for(text: str, pattern: str, endings: str, *guesses: str) -> RecipeParameter:
     """Return a parameter for the name of the file to save a text in. ``endings`` is a pattern such as ``txt|md``."""
-    return _file(name, f"Under which file name should I save {text}?", pattern, endings, guesses)
+    return _file(f"Under which file name should I save {text}?", pattern, endings, guesses)
 
 
-def _file(name: str, question: str, pattern: str, endings: str, guesses: tuple[str, ...]) -> RecipeParameter:
+def _file(question: str, pattern: str, endings: str, guesses: tuple[str, ...]) -> RecipeParameter:
     shape = rf"([\w./-]+\.(?:{endings}))\b"
-    return RecipeParameter(name=name, question=question, patterns=(pattern,), shape=shape, guesses=among(*guesses))
+    return RecipeParameter(question=question, patterns=(pattern,), shape=shape, guesses=among(*guesses))
 
 
 def among(*choices: str) -> Callable[[Memory], Sequence[str]]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lhaw_record.recorder.events.values import EnvironmentChange
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxUnfit
 
 Workbook = Mapping[str, Sequence[Sequence[object]]]
 """Sheet name -> rows of text, numbers, dates or None."""
@@ -91,11 +91,10 @@ def apply_change(files: Files, change: EnvironmentChange | None) -> Files:
     try:
         return _CHANGES[change.kind](files, arguments)
     except (KeyError, ValueError, TypeError) as error:
-        raise SandboxBoundaryError(
+        raise SandboxUnfit(
             f"the change {change.kind!r} with {arguments} cannot be made in this workspace: {error!r}; generate the "
             "variant again",
             kind="unknown_change",
-            is_retry_owed=False,
         ) from error
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.resources import data_path
-from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
+from lhaw_record.runners.base.errors import ExperimentError, SandboxUnfit
 from lhaw_record.runners.environments.benchmarks.expected_answers import answer_remarks
 from lhaw_record.runners.environments.benchmarks.harbor.compose import MAIN, service_names
 from lhaw_record.runners.environments.benchmarks.harbor.container import NO_NETWORK, agent_phase
@@ -258,11 +257,10 @@ class HarborBenchmark(Benchmark):
         elif compose is None:
             images = definitions(task)
         else:
-            raise SandboxBoundaryError(
+            raise SandboxUnfit(
                 f"{task_id} has services beside its container, which the sandbox {provider.kind} cannot run; set "
                 'sandbox.kind = "docker"',
                 kind="needs_docker",
-                is_retry_owed=False,
             )
         environment = task.config.environment
         tests = [(step.config.verifier, step.config.verifier.environment or environment) for step in task.steps]
@@ -306,9 +304,7 @@ class HarborBenchmark(Benchmark):
                 else {}
             ),
         }
-        artifact = Artifact(
-            name="environment.json", role="environment", media_type="application/json", content=canonical_json(facts)
-        )
+        artifact = Artifact.of_json("environment.json", "environment", facts)
         access = settings.access
         async with AsyncExitStack() as closing:
             provider = await closing.enter_async_context(room_of(setup, access))

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
+from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.benchmarks.harbor.compose import MAIN
 from lhaw_record.runners.environments.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT, NoReward, read_rewards
@@ -133,10 +133,8 @@ class TaskContainer(MachineShell):
         made = await self.bash(f"mkdir -p {folders} && chmod 777 {folders}", self.root(_PREPARE_S))
         if made.exit_code != 0:
             words = (made.stderr + made.stdout).decode("utf-8", "replace").strip()
-            raise SandboxBoundaryError(
-                f"the image cannot make {_LOGS} with bash (exit code {made.exit_code}): {words}",
-                kind="image_unfit",
-                is_retry_owed=False,
+            raise SandboxUnfit(
+                f"the image cannot make {_LOGS} with bash (exit code {made.exit_code}): {words}", kind="image_unfit"
             )
         if self._table.healthcheck is not None:
             ill = await self._illness(self._table.healthcheck, "")

@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 import msgspec
 
-from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.base.conversation.messages import ToolDefinition
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
@@ -205,6 +205,7 @@ class Steps:
         return self._found[self._number]
 
 
+@dataclass(eq=False)
 class HarborEnvironment(Environment):
     """The open container of an agent.
 
@@ -222,34 +223,25 @@ class HarborEnvironment(Environment):
 
     bounds_its_grading = True
 
-    def __init__(
-        self,
-        setup: ContainerSetup,
-        container: TaskContainer,
-        closing: AsyncExitStack,
-        facts: tuple[Artifact, ...] = (),
-        sandbox: ProgramSandbox | None = None,
-        check_solution: Callable[[float], Awaitable[OraclePass]] | None = None,
-        servers: McpServers | None = None,
-        passed: OraclePass | None = None,
-    ) -> None:
-        self._passed = passed
-        self.program_tools = servers.tools if servers else ()
+    setup: ContainerSetup
+    container: TaskContainer
+    closing: AsyncExitStack
+    facts: tuple[Artifact, ...] = ()
+    sandbox: ProgramSandbox | None = None
+    check_solution: Callable[[float], Awaitable[OraclePass]] | None = None
+    servers: McpServers | None = None
+    passed: OraclePass | None = None
+
+    def __post_init__(self) -> None:
+        self.program_tools = self.servers.tools if self.servers else ()
         self.tools = (*TOOLS, *self.program_tools)
-        self.facts = facts
-        self.sandbox = sandbox
-        self._setup = setup
-        self._container = container
-        self._closing = closing
-        self._check_solution = check_solution
-        self._servers = servers
-        self._steps = Steps(setup, container, closing)
-        self._watched = ("command_seconds",) if isinstance(setup.provider, HarborSandboxProvider) else _WATCHED
+        self._steps = Steps(self.setup, self.container, self.closing)
+        self._watched = ("command_seconds",) if isinstance(self.setup.provider, HarborSandboxProvider) else _WATCHED
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Execute a workspace tool as the agent's user, or a tool of an MCP server."""
-        if self._servers is not None and self._servers.has(name):
-            return await self._servers.call(name, arguments)
+        if self.servers is not None and self.servers.has(name):
+            return await self.servers.call(name, arguments)
         problem = workspace_call_problem(TOOLS, name, arguments)
         if problem is not None:
             return ToolResult(text=problem, is_error=True)
@@ -263,7 +255,7 @@ class HarborEnvironment(Environment):
 
     @property
     def _phase(self) -> Phase:
-        return msgspec.structs.replace(agent_phase(self._steps.current), timeout_s=self._setup.limits.command_seconds)
+        return msgspec.structs.replace(agent_phase(self._steps.current), timeout_s=self.setup.limits.command_seconds)
 
     async def next_step(self) -> str | None:
         """Grade the step that the agent handed in, and return the instruction of the next one."""
@@ -278,7 +270,7 @@ class HarborEnvironment(Environment):
         """Run the tests in the agent's container, or in a fresh one with its artifacts."""
         del final_answer, ask_judge  # only what is in the container counts
         try:
-            grade = grade_of(self._setup.task, await self._steps.verdict(), self._passed)
+            grade = grade_of(self.setup.task, await self._steps.verdict(), self.passed)
         except GraderError:
             await self._check_tests()
             raise
@@ -288,21 +280,21 @@ class HarborEnvironment(Environment):
 
     async def _check_tests(self) -> None:
         """Close the agent's container and check that the tests can still pass."""
-        if self._check_solution is None:
+        if self.check_solution is None:
             return
         ended = anyio.current_time()
-        await self._closing.aclose()
+        await self.closing.aclose()
         try:
-            await self._check_solution(ended)
+            await self.check_solution(ended)
         except SandboxBoundaryError as error:
             raise GraderError(f"the agent's grade does not count: {error}", kind=error.kind) from error
 
     async def _bash(self, command: str) -> ToolResult:
         if "\0" in command:
             return ToolResult(text="a shell command cannot hold a NUL byte", is_error=True)
-        limits, output = self._setup.limits, new_path()
-        ran = await self._container.bash('bash -c "$1" > "$0" 2>&1 < /dev/null', self._phase, output, command)
-        text = await self._container.printed(output, self._phase, limits.output_bytes)
+        limits, output = self.setup.limits, new_path()
+        ran = await self.container.bash('bash -c "$1" > "$0" 2>&1 < /dev/null', self._phase, output, command)
+        text = await self.container.printed(output, self._phase, limits.output_bytes)
         text = text + (ran.stderr.decode("utf-8", "replace") if ran.exit_code else "")
         note = _note(ran, limits)
         if not note:
@@ -313,7 +305,7 @@ class HarborEnvironment(Environment):
 
     async def _read(self, path: str) -> ToolResult:
         try:
-            content = await self._container.read(path, self._phase, min(_READ_BYTES, self._setup.limits.file_mb << 20))
+            content = await self.container.read(path, self._phase, min(_READ_BYTES, self.setup.limits.file_mb << 20))
         except OSError as error:
             return ToolResult(text=f"Cannot read {path}: {error.strerror}.", is_error=True)
         return read_result(path, content)
@@ -321,7 +313,7 @@ class HarborEnvironment(Environment):
     async def _write(self, path: str, content: str) -> ToolResult:
         encoded = content.encode("utf-8", "replace")
         try:
-            await self._container.write(path, encoded, self._phase)
+            await self.container.write(path, encoded, self._phase)
         except OSError as error:
             return ToolResult(text=f"Cannot write {path}: {error.strerror}.", is_error=True)
         return ToolResult(text=f"Wrote {len(encoded)} bytes to {path}.")
@@ -406,11 +398,10 @@ def grade_of(task: HarborTask, found: HarborVerdict, passed: OraclePass | None =
         final_score=sum(scores[each.checkpoint_id] for each in counted) / len(of_steps) if task.config.steps else None,
         final_total=sum(each.total for each in counted) / len(of_steps) if task.config.steps else None,
         artifacts=(
-            Artifact(
-                name="rewards.json",
-                role="grading",
-                media_type="application/json",
-                content=canonical_json(_reported(found, len(of_steps))),
+            Artifact.of_json(
+                "rewards.json",
+                "grading",
+                _reported(found, len(of_steps)),
             ),
             Artifact(name="test-stdout.txt", role="grading", media_type="text/plain", content=found.stdout),
         ),

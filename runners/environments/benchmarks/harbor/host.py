@@ -11,6 +11,8 @@ import posixpath
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from shlex import quote
 from typing import Any
@@ -19,8 +21,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from lhaw_record.recorder.events.canonical_json import canonical_json
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.benchmarks.harbor.compose import COMPOSE, has_compose
 from lhaw_record.runners.environments.benchmarks.harbor.container import (
@@ -113,34 +114,26 @@ def refusal_of_host(task: HarborTask) -> str | None:
     return None
 
 
+@dataclass(kw_only=True, eq=False)
 class HostEnvironment(Environment):
     """The open sandbox of an agent.
 
     Args:
         task: The task.
-        sandbox: The agent's sandbox.
         test: Runs the tests on the files of a folder, which it may change.
-        facts: Artifacts that describe the environment.
         passed: What the reference solution showed here, or None if it was not tried.
+        sandbox: The agent's sandbox.
+        facts: Artifacts that describe the environment.
     """
 
     tools = WORKSPACE_TOOLS
     bounds_its_grading = True
-    sandbox: Sandbox
 
-    def __init__(
-        self,
-        task: HarborTask,
-        sandbox: Sandbox,
-        test: Callable[[Path], Awaitable[HarborVerdict]],
-        facts: tuple[Artifact, ...],
-        passed: OraclePass | None,
-    ) -> None:
-        self.sandbox = sandbox
-        self.facts = facts
-        self._passed = passed
-        self._task = task
-        self._test = test
+    task: HarborTask
+    test: Callable[[Path], Awaitable[HarborVerdict]]
+    passed: OraclePass | None
+    sandbox: Sandbox
+    facts: tuple[Artifact, ...]
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Execute a workspace tool in the sandbox."""
@@ -151,7 +144,7 @@ class HostEnvironment(Environment):
         del final_answer, ask_judge  # only what is in the work directory counts
         with scratch_folder() as files:
             await self.sandbox.export(files)
-            return grade_of(self._task, await self._test(files), self._passed)
+            return grade_of(self.task, await self.test(files), self.passed)
 
 
 class Host:
@@ -172,15 +165,14 @@ class Host:
     ) -> AsyncIterator[Environment]:
         """Open the sandbox of an agent."""
         facts = {"system": system_name(), "oracle_passed": passed is not None}
-        artifact = Artifact(
-            name="environment.json", role="environment", media_type="application/json", content=canonical_json(facts)
-        )
+        artifact = Artifact.of_json("environment.json", "environment", facts)
         extra = Extra(links=placed(task).links)
         _check_mounts(extra, settings)
         with scratch_folder() as files:
             await anyio.to_thread.run_sync(_place, task, files)
             async with self._provider.open(files, self._agents(task), settings.access, extra) as sandbox:
-                yield HostEnvironment(task, sandbox, lambda left: self._verdict(task, left), (artifact,), passed)
+                test = partial(self._verdict, task)
+                yield HostEnvironment(task=task, test=test, passed=passed, sandbox=sandbox, facts=(artifact,))
 
     def oracle(self, task: HarborTask) -> Oracle:
         """Return how the reference solution of a task is tried. A pass counts for its run."""
@@ -252,11 +244,10 @@ class Host:
 def host_of(settings: EnvironmentSettings) -> Host:
     """Return the host of an experiment's sandboxes."""
     if not isinstance(settings.sandbox, IsolatedSandboxProvider):
-        raise SandboxBoundaryError(
+        raise SandboxUnfit(
             f"harbor tasks without Docker need bubblewrap or namespaces, not {settings.sandbox.kind}: only an isolated "
             "sandbox has their tests at /tests",
             kind="needs_isolation",
-            is_retry_owed=False,
         )
     return Host(settings.sandbox, settings.limits)
 
@@ -266,12 +257,11 @@ def _check_mounts(extra: Extra, settings: EnvironmentSettings) -> None:
     for mount in settings.access.mounts if settings.access else ():
         for work_dir in extra.links:
             if PurePosixPath(mount).is_relative_to(work_dir) or PurePosixPath(work_dir).is_relative_to(mount):
-                raise SandboxBoundaryError(
+                raise SandboxUnfit(
                     f"the program needs {mount} of this machine, which lies in or around the task's work directory "
                     f"{work_dir}; "
                     "give the task another WORKDIR, or run it with Docker",
                     kind="work_dir_taken",
-                    is_retry_owed=False,
                 )
 
 

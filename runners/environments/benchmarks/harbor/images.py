@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json, digest
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxUnfit
 from lhaw_record.runners.environments.benchmarks.harbor.compose import (
     COMPOSE,
     MAIN,
@@ -84,11 +84,10 @@ async def _ensure(images: Images, name: str | None, build: Build | None, is_pull
     async with connected() as docker:
         if name:
             if not is_pulled and not await images.has(docker, name):
-                raise SandboxBoundaryError(
+                raise SandboxUnfit(
                     f"the engine has no image {name}, and {COMPOSE} says pull_policy: never; build or load it there as "
                     f"the dataset says (docker build -t {name} …, docker load)",
                     kind="image_missing",
-                    is_retry_owed=False,
                 )
             await images.ensure(docker, name)
             return name

@@ -8,13 +8,11 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import lru_cache
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import McpServerTable
 from lhaw_record.runners.environments.benchmarks.mcp_lines import (
     definition_of,
@@ -27,6 +25,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import Artifact, Envir
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
 from lhaw_record.runners.environments.sandboxes.docker.sidecar import RELAY_LIMITS, LineChannel, open_python
+from lhaw_record.runners.environments.sandboxes.driver_program import source_of
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.users.ask_user import bridge
 
@@ -121,22 +120,15 @@ def _accepted(name: str) -> str:
     return (name if name[0].isalpha() or name[0] == "_" else f"_{name}")[:_NAME_CHARACTERS]
 
 
+@dataclass(eq=False)
 class _Server:
     """One open server: its client, and the streams behind it."""
 
-    def __init__(
-        self,
-        name: str,
-        client: "Client",
-        channel: LineChannel,
-        tools: Sequence["Tool"],
-        refused_tools: Mapping[str, str],
-    ) -> None:
-        self.name = name
-        self.client = client
-        self.channel = channel
-        self.tools = tools
-        self.refused_tools = refused_tools
+    name: str
+    client: "Client"
+    channel: LineChannel
+    tools: Sequence["Tool"]
+    refused_tools: Mapping[str, str]
 
 
 @asynccontextmanager
@@ -154,10 +146,7 @@ async def open_servers(
         for each in servers:
             opened[each.name] = await stack.enter_async_context(_opened(each, image, room, beside, limits))
         if refused := {name: server.refused_tools for name, server in opened.items() if server.refused_tools}:
-            content = canonical_json({"refused_tools": refused})
-            await settings.keep(
-                Artifact(name="mcp_servers.json", role="environment", media_type="application/json", content=content)
-            )
+            await settings.keep(Artifact.of_json("mcp_servers.json", "environment", {"refused_tools": refused}))
         yield McpServers(opened, taken, limits, settings.keep)
 
 
@@ -169,12 +158,7 @@ async def _opened(
     arguments = (table.url, "", "1")  # a call is sent once: it may change something
     name = f"the MCP server {table.name} of the task at {table.url}"
     async with (
-        open_python(_bridge(), arguments, image, room, beside) as channel,
+        open_python(source_of(bridge), arguments, image, room, beside) as channel,
         open_client(channel, name, limits) as (client, tools, refused),
     ):
         yield _Server(table.name, client, channel, tools, refused)
-
-
-@lru_cache(maxsize=1)
-def _bridge() -> str:
-    return Path(bridge.__file__).read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ import anyio.to_thread
 import msgspec
 
 from lhaw_record.recorder.events.canonical_json import digest
-from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
+from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.environments.benchmarks.harbor.compose import COMPOSE
 from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict, last_printed
 from lhaw_record.runners.environments.benchmarks.harbor.environment import (
@@ -173,11 +173,10 @@ async def _tried(oracle: Oracle, words: Mapping[str, str], *, keeps: bool) -> tu
 
 
 def _unfit(what: str) -> SandboxBoundaryError:
-    return SandboxBoundaryError(
+    return SandboxUnfit(
         f"the reference solution does not pass here, so the task is unfit on this machine: {what}; 'lhaw-record "
         "harbor FOLDER' checks every task, and tests that need the internet need a network with it",
         kind="oracle_fails",
-        is_retry_owed=False,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxUnfit
 from lhaw_record.runners.environments.benchmarks.harbor.compose import Compose, Mount, Service
 from lhaw_record.runners.environments.sandboxes.docker.config import read_only_mounts
 from lhaw_record.runners.environments.sandboxes.docker.containers import created_volume, internal_network
@@ -113,11 +113,10 @@ async def _wait(service: Service, containers: Mapping[str, DockerMachine], job_s
         if condition == "service_healthy":
             await wait_until_healthy(name, containers[name])
             if (await containers[name].health()).status == "none":
-                raise SandboxBoundaryError(
+                raise SandboxUnfit(
                     f"the service {service.name} waits until {name} is healthy, and neither its image nor the compose "
                     "file has a health check of it; add one",
                     kind="service_unfit",
-                    is_retry_owed=False,
                 )
         elif condition == "service_completed_successfully":
             await wait_until_done(name, containers[name], job_s)

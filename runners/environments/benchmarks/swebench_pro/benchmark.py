@@ -4,27 +4,28 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from lhaw_record.recorder.events.canonical_json import canonical_json, digest
+from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.protocol import Artifact, Benchmark, Environment, EnvironmentSettings
 from lhaw_record.runners.environments.benchmarks.published import PublishedError
-from lhaw_record.runners.environments.benchmarks.refusals import docker_of, refuse_changed_environment
+from lhaw_record.runners.environments.benchmarks.refusals import decoded, docker_of, refuse_changed_environment
 from lhaw_record.runners.environments.benchmarks.swebench_pro.environment import SuitePlan, SwebenchProEnvironment
 from lhaw_record.runners.environments.benchmarks.swebench_pro.instances import (
     BENCHMARK,
+    PUBLISHED_TEMPLATE,
+    PUBLISHED_USER,
     VERSION,
     Instance,
     image_name,
     read_instances,
     task_of,
 )
-from lhaw_record.runners.environments.benchmarks.swebench_pro.options import InstanceSetup, read_options
 from lhaw_record.runners.environments.benchmarks.swebench_pro.patch import AgentRepository, prepared_image
 from lhaw_record.runners.environments.benchmarks.swebench_pro.scripts import Scripts, read_scripts
 from lhaw_record.runners.environments.sandboxes.docker.containers import check_network
@@ -37,6 +38,44 @@ from lhaw_record.runners.experiment.tables import GraderSpec
 from lhaw_record.runners.models.replay import Reference, ReferenceCall
 
 _GOLD = "/tmp/reference.patch"  # noqa: S108  in the agent's container
+
+
+class InstanceSetup(msgspec.Struct, frozen=True, kw_only=True):
+    """How instances are run: the options that do not name files.
+
+    ``history`` says what the agent's repository contains. With ``past``, it has only the base commit and its ancestors.
+    With ``published``, it has everything that the image has, including the solution's commit. If ``test_memory_mb`` is
+    None, the experiment's limit applies. ``test_network`` is the engine's network for the tests: some published run
+    scripts install packages, and the original's have a network.
+    """
+
+    image: str = PUBLISHED_TEMPLATE
+    user: str = PUBLISHED_USER
+    work_dir: Annotated[str, msgspec.Meta(pattern="^/")] = "/app"
+    history: Literal["past", "published"] = "past"
+    test_seconds: Annotated[float, msgspec.Meta(gt=0)] = 3600.0
+    test_memory_mb: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    test_network: Annotated[str, msgspec.Meta(min_length=1)] = "bridge"
+
+
+class SwebenchProOptions(InstanceSetup, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys of ``[benchmark]`` that belong to swebench_pro. Paths are relative to the experiment file."""
+
+    instances: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+    scripts: str
+
+
+def read_options(options: dict[str, Any], base: Path) -> SwebenchProOptions:
+    """Return the options of an experiment file, with absolute paths."""
+    given = {**options, "instances": [options["instances"]]} if isinstance(options.get("instances"), str) else options
+    chosen = decoded(given, SwebenchProOptions, "docs/benchmarks/swebench-pro.md")
+    if "{tag}" not in chosen.image:
+        raise ExperimentError(f"key 'benchmark.image': {chosen.image!r} lacks {{tag}}, which differs by instance")
+    folder = (base / chosen.scripts).resolve()
+    if not folder.is_dir():
+        raise ExperimentError(f"key 'benchmark.scripts': {folder} is not a folder; name the published run_scripts")
+    instances = tuple(str((base / path).resolve()) for path in chosen.instances)
+    return msgspec.structs.replace(chosen, instances=instances, scripts=str(folder))
 
 
 def open_swebench_pro(options: dict[str, Any], base: Path, grader: GraderSpec) -> "SwebenchProBenchmark":
@@ -257,6 +296,4 @@ def _facts(image: str, about: Mapping[str, Any], setup: InstanceSetup) -> Artifa
         "history": setup.history,
         "test_network": setup.test_network,
     }
-    return Artifact(
-        name="image.json", role="environment", media_type="application/json", content=canonical_json(described)
-    )
+    return Artifact.of_json("image.json", "environment", described)

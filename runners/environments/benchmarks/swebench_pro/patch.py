@@ -4,7 +4,7 @@ import errno
 import shlex
 
 from lhaw_record.recorder.events.canonical_json import digest
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.environments.benchmarks.swebench_pro.instances import Instance
 from lhaw_record.runners.environments.benchmarks.swebench_pro.scripts import files_of_tests
 from lhaw_record.runners.environments.sandboxes.docker.services import free_space_command, is_full, names_limit
@@ -76,11 +76,10 @@ class AgentRepository:
         """Set the repository to the base commit. Files of the image that are not part of the commit are kept."""
         result = await self._run(_SET + (_FORGET if is_past_only else "") + _LIST)
         if result.exit_code is None:
-            raise SandboxBoundaryError(
+            raise SandboxUnfit(
                 f"setting {self._work_dir} to the base commit took longer than a command may; raise "
                 'limits.command_seconds, or set benchmark.history = "published"',
                 kind="repository_slow",
-                is_retry_owed=False,
             )
         if result.exit_code != 0:
             raise self._broken(result, "cannot be set to its base commit", kind="image_unfit", is_retry_owed=False)

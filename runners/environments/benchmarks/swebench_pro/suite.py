@@ -6,6 +6,7 @@ result is missing data, never a zero.
 """
 
 import shlex
+from dataclasses import dataclass
 
 import msgspec
 
@@ -45,6 +46,7 @@ class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
     logs: dict[str, bytes] = {}
 
 
+@dataclass(eq=False)
 class Tester:
     """Runs the tests of one instance on a patch.
 
@@ -57,46 +59,36 @@ class Tester:
         has_network: Whether the container has a network.
     """
 
-    def __init__(
-        self,
-        machine: DockerMachine,
-        instance: Instance,
-        scripts: Scripts,
-        *,
-        work_dir: str,
-        timeout_s: float,
-        has_network: bool = True,
-    ) -> None:
-        self._has_network = has_network
-        self._machine = machine
-        self._instance = instance
-        self._scripts = scripts
-        self._work_dir = work_dir
-        self._timeout_s = timeout_s
+    machine: DockerMachine
+    instance: Instance
+    scripts: Scripts
+    work_dir: str
+    timeout_s: float
+    has_network: bool = True
 
     async def test(self, patch: bytes) -> SuiteRun:
         """Test a patch and return the outcome."""
-        commit = self._instance.base_commit
+        commit = self.instance.base_commit
         await self._must(f"git reset -q --hard {commit} && git checkout -q {commit}", "has no base commit")
         if patch:
             refusal = await self._apply(patch)
             if refusal is not None:
                 return SuiteRun(statuses={}, refusal=refusal)
-        before = command_before_tests(self._instance)
+        before = command_before_tests(self.instance)
         if before:
             await self._must(before, "does not get the files of its tests")
-        await self._machine.put("/", {f"{_FOLDER}/{RUN_SCRIPT}": self._scripts.run_script})
-        ran = await self._shell(suite_command(self._instance), self._timeout_s)
-        await self._machine.end_all()
+        await self.machine.put("/", {f"{_FOLDER}/{RUN_SCRIPT}": self.scripts.run_script})
+        ran = await self._shell(suite_command(self.instance), self.timeout_s)
+        await self.machine.end_all()
         logs = await self._logs()
         if ran.is_timeout:
-            raise self._error(f"the run script was stopped after {self._timeout_s:.0f} s", "suite_timeout")
+            raise self._error(f"the run script was stopped after {self.timeout_s:.0f} s", "suite_timeout")
         try:
             statuses = await self._parsed()
         except GraderError as error:
             await self._check_machinery(ran, logs, {})
             raise self._with_logs(error, logs) from error
-        if not verdict_of(self._instance, statuses).is_success:
+        if not verdict_of(self.instance, statuses).is_success:
             await self._check_machinery(ran, logs, statuses)
         return SuiteRun(statuses=statuses, exit_code=ran.exit_code, logs=logs)
 
@@ -105,7 +97,7 @@ class Tester:
 
         Return None, or git's message if it does not apply.
         """
-        await self._machine.put("/", {f"{_FOLDER}/patch.diff": patch})
+        await self.machine.put("/", {f"{_FOLDER}/patch.diff": patch})
         applied = await self._shell(f"git apply /{_FOLDER}/patch.diff", _GIT_S)
         if applied.exit_code == 0:
             return None
@@ -119,18 +111,18 @@ class Tester:
 
     async def _parsed(self) -> dict[str, str]:
         # The parser is added only now, so that nothing in the tests can have changed it.
-        await self._machine.put("/", {f"{_FOLDER}/{PARSER}": self._scripts.parser})
+        await self.machine.put("/", {f"{_FOLDER}/{PARSER}": self.scripts.parser})
         folder = f"/{_FOLDER}"
         command = f"rm -rf {folder}/output.json; python {folder}/{PARSER} {folder}/stdout.log {folder}/stderr.log "
         ended = await self._shell(command + f"{folder}/output.json", _PARSER_S)
-        await self._machine.end_all()
+        await self.machine.end_all()
         if ended.is_timeout:
             raise self._error(f"the parser was stopped after {_PARSER_S:.0f} s", "parser_timeout")
         if ended.exit_code != 0:
             words = _last_line(ended.stderr + ended.stdout)
             raise self._error(f"the parser ended with exit code {ended.exit_code}: {words}", "parser_crash")
         try:
-            files = await self._machine.get(f"{folder}/output.json", FileLimits(entries=2))
+            files = await self.machine.get(f"{folder}/output.json", FileLimits(entries=2))
         except FileNotFoundError as error:
             raise self._error("the parser wrote no output.json", "parser_garbage") from error
         return parsed_statuses(files.get("output.json", b""))
@@ -156,7 +148,7 @@ class Tester:
 
     async def _check_network(self) -> None:
         """Raise GraderError if an installer that the run script calls lost the network."""
-        pattern = lost_network_pattern(self._scripts.run_script)
+        pattern = lost_network_pattern(self.scripts.run_script)
         if not pattern:
             return
         logs = f"/{_FOLDER}/stderr.log /{_FOLDER}/stdout.log"  # whole: installers speak first
@@ -164,19 +156,19 @@ class Tester:
         looked = await self._shell(command, _SEARCH_S)
         if looked.exit_code == 0:
             remedy = "see that the registry can be reached from benchmark.test_network"
-            if not self._has_network:
+            if not self.has_network:
                 remedy = 'benchmark.test_network = "none" gives it none; take a network, or leave this instance out'
             raise self._error(
                 f"the run script installs packages and lost the network ({_last_line(looked.stdout)}); {remedy}",
                 "no_network",
-                is_retry_owed=self._has_network,
+                is_retry_owed=self.has_network,
             )
         if looked.exit_code != 1:  # not grep's "no such line"
             words = _last_line(_text(looked).encode())
             raise self._error(f"the output cannot be searched for a lost network: {words}", "logs_unread")
 
     async def _has_full_disk(self, said: str) -> bool:
-        looked = await self._shell(free_space_command(self._work_dir, f"/{_FOLDER}"), _LOOK_S)
+        looked = await self._shell(free_space_command(self.work_dir, f"/{_FOLDER}"), _LOOK_S)
         return is_full(said, looked.stdout.decode())
 
     async def _logs(self) -> dict[str, bytes]:
@@ -192,11 +184,11 @@ class Tester:
         if done.exit_code != 0:
             words = _last_line(done.stderr + done.stdout)
             kind = "engine_disk_full" if await self._has_full_disk(_text(done)) else "repository"
-            raise self._error(f"the repository at {self._work_dir} {what} (exit code {done.exit_code}): {words}", kind)
+            raise self._error(f"the repository at {self.work_dir} {what} (exit code {done.exit_code}): {words}", kind)
 
     async def _shell(self, command: str, timeout_s: float) -> ExecResult:
         argv = ("/bin/bash", "-c", command)
-        return await self._machine.run(argv, timeout_s=timeout_s, work_dir=self._work_dir, environment=_GIT_ENVIRONMENT)
+        return await self.machine.run(argv, timeout_s=timeout_s, work_dir=self.work_dir, environment=_GIT_ENVIRONMENT)
 
     def _with_logs(self, error: GraderError, logs: dict[str, bytes]) -> GraderError:
         words = _last_line(logs["stderr.log"]) or _last_line(logs["stdout.log"]) or "nothing"
@@ -205,7 +197,7 @@ class Tester:
         )
 
     def _error(self, what: str, kind: str, *, is_retry_owed: bool = True) -> GraderError:
-        return GraderError(f"{self._instance.instance_id}: {what}", kind=kind, is_retry_owed=is_retry_owed)
+        return GraderError(f"{self.instance.instance_id}: {what}", kind=kind, is_retry_owed=is_retry_owed)
 
 
 def _text(ended: ExecResult) -> str:

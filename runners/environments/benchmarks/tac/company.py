@@ -11,7 +11,6 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import lru_cache
 from pathlib import Path
 
 import anyio
@@ -33,6 +32,7 @@ from lhaw_record.runners.environments.sandboxes.docker.machine import (
 )
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
 from lhaw_record.runners.environments.sandboxes.docker.services import check_undisturbed, last_words
+from lhaw_record.runners.environments.sandboxes.driver_program import source_of
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 CONTROL = SandboxLimits(memory_mb=128, processes=64)
@@ -67,7 +67,7 @@ class Company(msgspec.Struct, frozen=True, kw_only=True):
         """Wait until every service is healthy, as seen from a container."""
         if not self.addresses:
             return
-        argv = ["python3", "-c", _inside(), "wait", str(limit_s), *self.addresses.values()]
+        argv = ["python3", "-c", source_of(services_program), "wait", str(limit_s), *self.addresses.values()]
         result = await machine.run(argv, timeout_s=limit_s + _START_S)
         if result.exit_code != 0:
             said = (result.stdout + result.stderr).decode(errors="replace").strip() or "no answer at all"
@@ -139,7 +139,7 @@ async def _started(
         containers[name] = await stack.enter_async_context(opened)
     ports = {str(port): [name, at] for name, spec in specs.items() for port, at in spec.published_ports.items()}
     in_background = 'python3 -c "$0" serve "$1" "$2" > /dev/null 2>&1 &'
-    program = [_inside(), canonical_json(addresses).decode(), canonical_json(ports).decode()]
+    program = [source_of(services_program), canonical_json(addresses).decode(), canonical_json(ports).decode()]
     await machine.run(["/bin/sh", "-c", in_background, *program], timeout_s=_START_S)
     jobs = {name for name, spec in specs.items() if isinstance(spec, CompanionSpec) and spec.is_job}
     company = Company(
@@ -201,12 +201,6 @@ async def _prepare(name: str, container: DockerMachine, command: Sequence[str], 
         raise SandboxBoundaryError(
             f"{' '.join(command)} in {name} {how}: {' '.join(said)[-300:]}", kind="service_unprepared"
         )
-
-
-@lru_cache(maxsize=1)
-def _inside() -> str:
-    """Return the source code of the program that runs in containers."""
-    return Path(services_program.__file__).read_text(encoding="utf-8")
 
 
 @asynccontextmanager

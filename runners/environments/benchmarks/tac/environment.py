@@ -8,6 +8,7 @@ works in it.
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -59,14 +60,15 @@ TOOLS = tuple(
 )
 
 
+@dataclass(kw_only=True, eq=False)
 class TacEnvironment(Environment):
     """The open environment of one trial.
 
     Args:
         task: The task.
         options: How the image is used.
-        sandbox: The task's container.
-        program_sandbox: The container as the place of a program, or None for the native agent.
+        own_sandbox: The task's container.
+        sandbox: The container as the place of a program, or None for the native agent.
         company: The services that the task uses.
         browser: The agent's browser, or None if it has none.
         room: The memory budget of the trial's containers.
@@ -79,45 +81,32 @@ class TacEnvironment(Environment):
 
     bounds_its_grading = True
 
-    def __init__(
-        self,
-        task: Task,
-        options: TacOptions,
-        sandbox: DockerSandbox,
-        program_sandbox: ProgramSandbox | None,
-        company: Company,
-        browser: Browser | None,
-        room: MemoryBudget,
-        variables: Mapping[str, str],
-        hidden: Mapping[str, bytes],
-        usage_at_start: MachineUsage,
-        prompt: str,
-        facts: tuple[Artifact, ...],
-    ) -> None:
-        self.program_tools = tuple(browser.tools) if browser else ()
+    task: Task
+    options: TacOptions
+    own_sandbox: DockerSandbox
+    sandbox: ProgramSandbox | None
+    company: Company
+    browser: Browser | None
+    room: MemoryBudget
+    variables: Mapping[str, str]
+    hidden: Mapping[str, bytes]
+    usage_at_start: MachineUsage
+    prompt: str
+    facts: tuple[Artifact, ...]
+
+    def __post_init__(self) -> None:
+        self.program_tools = tuple(self.browser.tools) if self.browser else ()
         self.tools = (*TOOLS, *self.program_tools)
-        self.sandbox = program_sandbox
-        self.facts = facts
-        self._task = task
-        self._options = options
-        self._sandbox = sandbox
-        self._company = company
-        self._browser = browser
-        self._room = room
-        self._variables = variables
-        self._hidden = hidden
-        self._usage_at_start = usage_at_start
-        self._prompt = prompt
         self._calls: list[dict[str, Any]] = []
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Execute a tool in the container or the browser, and add the call to the trajectory that the evaluator
         reads.
         """
-        if self._browser and any(tool.name == name for tool in self._browser.tools):
-            result = await self._browser.call(name, arguments)
+        if self.browser and any(tool.name == name for tool in self.browser.tools):
+            result = await self.browser.call(name, arguments)
         else:
-            result = await call_workspace_tool(self._sandbox, name, arguments)
+            result = await call_workspace_tool(self.own_sandbox, name, arguments)
         if self.sandbox is None:  # of a program's calls all are told
             self.program_did(name, arguments, result.text)
         return result
@@ -133,19 +122,19 @@ class TacEnvironment(Environment):
         an evaluator that meets the limit and ends well is believed, and one that does not is the agent's doing.
         """
         await self._check_company()
-        if self._task.task_id not in _RUNNING:
-            await self._sandbox.machine.end_all()
+        if self.task.task_id not in _RUNNING:
+            await self.own_sandbox.machine.end_all()
         left = await self._left_running()
-        trajectory = trajectory_of(self._prompt, self._calls, final_answer)
+        trajectory = trajectory_of(self.prompt, self._calls, final_answer)
         try:
-            await put_back(self._sandbox.machine, self._hidden)
+            await put_back(self.own_sandbox.machine, self.hidden)
             content, said = await self._evaluated(trajectory, ask_judge, has_room=not left)
         except (GraderError, SandboxBoundaryError) as error:
             if not left or error.kind not in _STARVED:
                 raise
             raise SandboxBoundaryError(f"{left}; {error}", kind="sandbox_exhausted", is_abuse=True) from error
         await self._check_company()
-        grade = grade_of(content, self._task.checkpoints)
+        grade = grade_of(content, self.task.checkpoints)
         return msgspec.structs.replace(
             grade,
             artifacts=(
@@ -157,25 +146,25 @@ class TacEnvironment(Environment):
 
     async def _check_company(self) -> None:
         """Check that the services are healthy, and have been since the trial began."""
-        if self._company.control is not None:
-            limit_s = min(_STILL_HEALTHY_S, self._options.health_seconds)
-            await self._company.check(self._company.control, limit_s)
-            await self._company.check_undisturbed()
+        if self.company.control is not None:
+            limit_s = min(_STILL_HEALTHY_S, self.options.health_seconds)
+            await self.company.check(self.company.control, limit_s)
+            await self.company.check_undisturbed()
 
     async def _left_running(self) -> str:
         """Return what the agent left of most of a limit, or an empty text."""
-        taken = (await self._sandbox.machine.usage()).mostly_taken_since(self._usage_at_start)
+        taken = (await self.own_sandbox.machine.usage()).mostly_taken_since(self.usage_at_start)
         found = [f"{share:.0%} of its {name}" for name, share in taken.items()]
         return f"what the agent left running in its container took {' and '.join(found)}" if found else ""
 
     async def _evaluated(self, trajectory: bytes, ask_judge: AskJudge | None, *, has_room: bool) -> tuple[bytes, bytes]:
         """Run the evaluator beside its model, and return its result file and its printed output."""
-        clock = TrialClock(self._options.grading_seconds)
-        if ask_judge is None or self._options.asks_directly:
-            return await self._run_evaluator(trajectory, self._variables, clock, has_room=has_room)
-        image = self._options.image_of(self._task.task_id)
-        room, model = self._room, self._variables["LITELLM_MODEL"]
-        async with open_route(model, image, room, self._sandbox.machine, ask_judge, clock) as route:
+        clock = TrialClock(self.options.grading_seconds)
+        if ask_judge is None or self.options.asks_directly:
+            return await self._run_evaluator(trajectory, self.variables, clock, has_room=has_room)
+        image = self.options.image_of(self.task.task_id)
+        room, model = self.room, self.variables["LITELLM_MODEL"]
+        async with open_route(model, image, room, self.own_sandbox.machine, ask_judge, clock) as route:
             try:
                 result = await self._run_evaluator(trajectory, route.variables, clock, has_room=has_room)
             except GraderError:
@@ -188,24 +177,24 @@ class TacEnvironment(Environment):
         self, trajectory: bytes, variables: Mapping[str, str], clock: TrialClock, *, has_room: bool
     ) -> tuple[bytes, bytes]:
         """Run the evaluator. Existing outputs are removed first."""
-        machine, outputs = self._sandbox.machine, self._options.outputs
+        machine, outputs = self.own_sandbox.machine, self.options.outputs
         await machine.run(["rm", "-rf", "--", outputs], timeout_s=_STEP_S, user="0", work_dir="/")
         await machine.run(["mkdir", "-p", "--", outputs], timeout_s=_STEP_S, user="0", work_dir="/")
         await machine.put(outputs, {self._file("traj"): trajectory})
         read, written = (posixpath.join(outputs, self._file(kind)) for kind in ("traj", "eval"))
         result = await machine.run(
-            [*self._options.evaluator, "--trajectory_path", read, "--result_path", written],
-            timeout_s=self._options.grading_seconds,
+            [*self.options.evaluator, "--trajectory_path", read, "--result_path", written],
+            timeout_s=self.options.grading_seconds,
             clock=clock,
             user="0",
-            work_dir=self._options.work_dir,
-            environment={**variables, "DECRYPTION_KEY": self._options.decryption_key},
+            work_dir=self.options.work_dir,
+            environment={**variables, "DECRYPTION_KEY": self.options.decryption_key},
         )
-        _check_ended(result, self._options.grading_seconds, has_room=has_room)
+        _check_ended(result, self.options.grading_seconds, has_room=has_room)
         looked = await machine.run(
-            ["/bin/sh", "-c", free_space_command("/", self._options.work_dir)], timeout_s=_STEP_S, user="0"
+            ["/bin/sh", "-c", free_space_command("/", self.options.work_dir)], timeout_s=_STEP_S, user="0"
         )
-        if self._task.task_id not in _RUNNING:
+        if self.task.task_id not in _RUNNING:
             await machine.end_all()
         said = (result.stdout + result.stderr).decode(errors="replace")
         if is_full(said, looked.stdout.decode(), quoted=trajectory.decode()):
@@ -221,7 +210,7 @@ class TacEnvironment(Environment):
 
     def _check_words(self, result: ExecResult) -> None:
         """Reject an evaluator that continued without its model: published ones turn such an error into a false."""
-        pattern = self._options.failure_words
+        pattern = self.options.failure_words
         found = (
             re.search(pattern, (result.stdout + b"\n" + result.stderr).decode(errors="replace")) if pattern else None
         )
@@ -233,13 +222,13 @@ class TacEnvironment(Environment):
             )
 
     def _about_model(self) -> str:
-        if not self._variables:
+        if not self.variables:
             return 'name it: [grader] kind = "judge" with grader.judge.model and grader.judge.api_key_env'
-        return "see that the container reaches it" if self._options.asks_directly else "it asked past its route"
+        return "see that the container reaches it" if self.options.asks_directly else "it asked past its route"
 
     def _file(self, kind: str) -> str:
         """Return a file name in the original benchmark's form."""
-        return f"{kind}_{self._task.task_id}.json"
+        return f"{kind}_{self.task.task_id}.json"
 
 
 def _without_key(said: bytes, variables: Mapping[str, str]) -> bytes:

@@ -9,8 +9,6 @@ import json
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -23,6 +21,7 @@ from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
 from lhaw_record.runners.environments.sandboxes.docker.sidecar import LineChannel, open_sidecar
+from lhaw_record.runners.environments.sandboxes.driver_program import source_of
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 LIMITS = SandboxLimits(memory_mb=128, processes=256)
@@ -118,7 +117,7 @@ async def open_route(
 ) -> AsyncIterator[ModelRoute]:
     """Serve a model on the loopback of a container."""
     key = secrets.token_hex(32)
-    entrypoint = ("python3", "-I", "-c", _program())
+    entrypoint = ("python3", "-I", "-c", source_of(route_program))
     opened = open_sidecar(
         DockerImage(name=image, work_dir="/"), LIMITS, room, beside=beside, arguments=(key,), entrypoint=entrypoint
     )
@@ -144,11 +143,6 @@ async def open_route(
                 group.start_soon(route.serve, ask)
                 yield route
                 group.cancel_scope.cancel()
-
-
-@lru_cache(maxsize=1)
-def _program() -> str:
-    return Path(route_program.__file__).read_text(encoding="utf-8")
 
 
 async def _first_line(channel: LineChannel) -> bytes:

@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Task
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.environments.benchmarks.protocol import Artifact, EnvironmentSettings
 from lhaw_record.runners.environments.benchmarks.refusals import docker_of
 from lhaw_record.runners.environments.benchmarks.tac import model_route
@@ -97,8 +96,8 @@ class CompanyOpening(msgspec.Struct, frozen=True):
             yield TacEnvironment(
                 task=self.task,
                 options=options,
-                sandbox=sandbox,
-                program_sandbox=program_sandbox,
+                own_sandbox=sandbox,
+                sandbox=program_sandbox,
                 company=company,
                 browser=browser,
                 room=room,
@@ -121,9 +120,7 @@ class CompanyOpening(msgspec.Struct, frozen=True):
         if browser is not None:
             tools = [tool.name for tool in browser.tools]
             described["browser"] = {**others[0], "server": browser.server, "tools": tools}
-        return Artifact(
-            name="images.json", role="environment", media_type="application/json", content=canonical_json(described)
-        )
+        return Artifact.of_json("images.json", "environment", described)
 
     async def _initialised(self, machine: DockerMachine, company: Company) -> dict[str, bytes]:
         """Run the init script, check the services, remove the evaluator, write the prompt.
@@ -160,9 +157,8 @@ class CompanyOpening(msgspec.Struct, frozen=True):
         result = await machine.run(["cat", self.options.instruction], timeout_s=_READ_S, user="0", work_dir="/")
         words = result.stdout.decode(errors="replace").split()
         if result.exit_code != 0 or words != self.task.prompt.split():
-            raise SandboxBoundaryError(
+            raise SandboxUnfit(
                 f"{self.options.instruction} of the image is not the task.md of the folder {self.task.task_id}; take "
                 "folders and images of one release",
                 kind="other_task",
-                is_retry_owed=False,
             )

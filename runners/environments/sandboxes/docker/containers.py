@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import msgspec
 
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.environments.sandboxes.docker.engine import MEMORY, OWNED, asked, is_orphan, is_own, own_labels
 
 if TYPE_CHECKING:
@@ -133,10 +133,8 @@ async def check_network(docker: "Docker", name: str, key: str) -> None:
         except DockerError as error:
             if error.status != 404:
                 raise
-            raise SandboxBoundaryError(
-                f"the engine has no network {name!r}; name one of `docker network ls` in {key}",
-                kind="no_network",
-                is_retry_owed=False,
+            raise SandboxUnfit(
+                f"the engine has no network {name!r}; name one of `docker network ls` in {key}", kind="no_network"
             ) from error
 
 

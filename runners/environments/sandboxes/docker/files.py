@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 import anyio.to_thread
 import msgspec
 
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.environments.sandboxes.docker.engine import asked
 from lhaw_record.runners.environments.sandboxes.inside.files import DEPTH_LIMIT, FIXED_TIME_S, PATH_LIMIT_BYTES
 
@@ -162,8 +162,7 @@ def _content(entries: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
 
 
 def too_large(limits: FileLimits) -> SandboxBoundaryError:
-    return SandboxBoundaryError(
+    return SandboxUnfit(
         f"the files in the container exceed {limits.total_bytes} bytes or {limits.entries} entries",
         kind="export_too_large",
-        is_retry_owed=False,
     )

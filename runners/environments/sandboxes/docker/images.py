@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.environments.sandboxes.docker.engine import asked
 from lhaw_record.runners.environments.sandboxes.docker.files import folder_archive, pieces
 
@@ -115,9 +115,7 @@ async def build_image(
 
 
 def _build_error(message: str, folder: Path) -> SandboxBoundaryError:
-    return SandboxBoundaryError(
-        f"{message}; 'docker build {folder}' shows every step", kind="build_failed", is_retry_owed=False
-    )
+    return SandboxUnfit(f"{message}; 'docker build {folder}' shows every step", kind="build_failed")
 
 
 async def ensure_image(docker: "Docker", image: str, report: Callable[[str], None] = lambda _: None) -> dict[str, Any]:

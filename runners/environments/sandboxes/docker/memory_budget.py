@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxUnfit
 from lhaw_record.runners.environments.sandboxes.docker.containers import created
 from lhaw_record.runners.environments.sandboxes.docker.engine import MEMORY, connected
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
@@ -51,11 +51,10 @@ class MemoryBudget:
     async def hold(self, memory_mb: int) -> AsyncIterator[None]:
         """Wait until there is memory for one more sandbox, and hold it."""
         if memory_mb > self.capacity_mb:
-            raise SandboxBoundaryError(
+            raise SandboxUnfit(
                 f"a sandbox of {memory_mb} MB does not fit into the {self.capacity_mb} MB that the Docker Engine's "
                 "machine has for sandboxes; lower limits.memory_mb",
                 kind="no_room",
-                is_retry_owed=False,
             )
         await self._wait_for(memory_mb)
         try:

@@ -2,16 +2,15 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import lru_cache
-from pathlib import Path
 
 import anyio
 
-from lhaw_record.runners.base.errors import SandboxBoundaryError, ungrouped
+from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit, ungrouped
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.docker.shell import MachineShell, Phase, new_path
 from lhaw_record.runners.environments.sandboxes.docker.sidecar import RELAY_LIMITS, LineChannel, open_relay, relay_end
+from lhaw_record.runners.environments.sandboxes.driver_program import source_of
 from lhaw_record.runners.environments.sandboxes.inside import confine
 from lhaw_record.runners.environments.sandboxes.inside.forwarder import PORT
 from lhaw_record.runners.environments.sandboxes.protocol import (
@@ -57,7 +56,8 @@ class ImageProgramSandbox:
         self._limits = limits
         self._relay = relay
         dropped = [str(number) for number in dropped_capabilities]
-        self._launcher = ("python3", "-I", "-S", "-c", _start_without(), ",".join(dropped)) if dropped else ()
+        program = f"{source_of(confine)}\nstart_without(sys.argv[1], sys.argv[2:])\n"
+        self._launcher = ("python3", "-I", "-S", "-c", program, ",".join(dropped)) if dropped else ()
 
     async def prepare(self, path: Sequence[str]) -> None:
         """Find the HOME of the agent's user."""
@@ -65,9 +65,7 @@ class ImageProgramSandbox:
         lines = about.stdout.decode("utf-8", "replace").splitlines()
         if about.exit_code != 0 or len(lines) != 3:
             words = (about.stderr + about.stdout).decode("utf-8", "replace").strip()
-            raise SandboxBoundaryError(
-                f"the agent's user {self._user!r} runs no command: {words}", kind="image_unfit", is_retry_owed=False
-            )
+            raise SandboxUnfit(f"the agent's user {self._user!r} runs no command: {words}", kind="image_unfit")
         self.work_dir, self.home, own_path = lines
         self._path = ":".join((own_path, *path))
 
@@ -142,9 +140,3 @@ async def open_program_sandbox(
         sandbox = ImageProgramSandbox(shell, user, limits, channel, dropped_capabilities)
         await sandbox.prepare(access.path)
         yield sandbox
-
-
-@lru_cache(maxsize=1)
-def _start_without() -> str:
-    source = Path(confine.__file__).read_text(encoding="utf-8")
-    return f"{source}\nstart_without(sys.argv[1], sys.argv[2:])\n"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
+from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.environments.sandboxes.channel import ControlChannel
 from lhaw_record.runners.environments.sandboxes.docker.attach import started
 from lhaw_record.runners.environments.sandboxes.docker.config import (
@@ -93,10 +93,8 @@ async def _start(stack: AsyncExitStack, container: "DockerContainer", image: Doc
         await stack.enter_async_context(started(container, channel, what))
     except SandboxBoundaryError as error:
         if error.kind == "image_unfit":
-            raise SandboxBoundaryError(
-                f"{error}; the image needs python3 (3.9 or newer) and /bin/bash, see docs/sandboxes.md",
-                kind=error.kind,
-                is_retry_owed=False,
+            raise SandboxUnfit(
+                f"{error}; the image needs python3 (3.9 or newer) and /bin/bash, see docs/sandboxes.md", kind=error.kind
             ) from error
         raise
     return channel

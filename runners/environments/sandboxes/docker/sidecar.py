@@ -9,7 +9,6 @@ this machine's files, read-only, so the engine must run on this machine.
 import posixpath
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
@@ -22,6 +21,7 @@ from lhaw_record.runners.environments.sandboxes.docker.attach import started
 from lhaw_record.runners.environments.sandboxes.docker.config import ATTACHED, DockerImage, limited, read_only_mounts
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget, created_within
+from lhaw_record.runners.environments.sandboxes.driver_program import source_of
 from lhaw_record.runners.environments.sandboxes.inside import forwarder
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.environments.sandboxes.python_home import current_python_home
@@ -127,7 +127,8 @@ _START_S = 60.0
 @asynccontextmanager
 async def open_relay(socket: str, image: str, room: MemoryBudget, beside: DockerMachine) -> AsyncIterator[LineChannel]:
     """Serve a unix socket of this machine at ``127.0.0.1:PORT`` in a container's network."""
-    async with open_python(_program(), (_SOCKET,), image, room, beside, {_SOCKET: socket}) as channel:
+    program = f"{source_of(forwarder)}\nimport sys\nforward_until_input_ends(sys.argv[1])\n"
+    async with open_python(program, (_SOCKET,), image, room, beside, {_SOCKET: socket}) as channel:
         is_open = False
         with anyio.move_on_after(_START_S), suppress(anyio.EndOfStream):
             await channel.lines.receive()
@@ -177,9 +178,3 @@ def _python_paths(executable: str, prefix: str) -> dict[str, str]:
     if not Path(prefix).is_relative_to("/usr"):
         shown |= {path: path for path in (executable, f"{prefix}/lib", f"{prefix}/lib64") if Path(path).exists()}
     return shown
-
-
-@lru_cache(maxsize=1)
-def _program() -> str:
-    source = Path(forwarder.__file__).read_text(encoding="utf-8")
-    return f"{source}\nimport sys\nforward_until_input_ends(sys.argv[1])\n"

@@ -13,7 +13,7 @@ import anyio
 import msgspec
 
 from lhaw_record.recorder import processes
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.environments.sandboxes.channel import OUT_OF_MEMORY, ControlChannel
 from lhaw_record.runners.environments.sandboxes.driver_program import INSIDE_MODULES, driver_program
 from lhaw_record.runners.environments.sandboxes.local.cgroups import Cgroup
@@ -59,9 +59,7 @@ class DriverProcess:
         if not await self._has_ended():
             self._process.kill()
             if not await self._has_ended():
-                raise SandboxBoundaryError(
-                    f"process {self._process.pid} of a sandbox does not end", kind="sandbox_undead", is_retry_owed=False
-                )
+                raise SandboxUnfit(f"process {self._process.pid} of a sandbox does not end", kind="sandbox_undead")
         assert self._process.stderr is not None
         self._process.stderr.close()
 

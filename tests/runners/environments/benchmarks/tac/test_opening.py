@@ -134,7 +134,7 @@ async def test_what_was_hidden_comes_back_as_it_was(tmp_path, images):
         assert "No such file" in (await environment.call("bash", {"command": "ls /utils"})).text
         await environment.call("bash", {"command": "ln -s /workspace /utils; touch /workspace/forged.py"})
         await environment.grade("", None)
-        after = (await environment._sandbox.machine.run(look, timeout_s=30)).stdout.decode()
+        after = (await environment.own_sandbox.machine.run(look, timeout_s=30)).stdout.decode()
     assert "init.sh -rwxr-xr-x 0" in after
     assert "link lrwxrwxrwx 0\n" in after
     assert "\ninit.sh\n.\n..\n" in after

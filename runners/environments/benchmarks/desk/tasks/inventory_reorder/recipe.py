@@ -5,12 +5,11 @@ import re
 
 from lhaw_record.runners.environments.benchmarks.desk.recipe import (
     Memory,
-    Recipe,
     RecipeParameter,
     among,
     file_for,
     file_with,
-    read_steps,
+    recipe_of,
     seen,
 )
 
@@ -38,64 +37,59 @@ def _next_date(memory: Memory) -> str | None:
         return None
 
 
-PARAMETERS = (
-    RecipeParameter(
-        name="warehouse",
+RECIPE = recipe_of(
+    __file__,
+    recognise=r"weekly reorder",
+    deliverables=("order_file", "summary_file"),
+    warehouse=RecipeParameter(
         question="Which warehouse is the reorder for?",
         patterns=(r"of the warehouse ((?-i:[A-Z]\w+))", r"\bthe warehouse ((?-i:[A-Z]\w+))"),
         shape=r"\bwarehouse ([A-Z]\w+)",
         guesses=seen("look at the stock", r"(?m)^ *\d+ ([A-Z]\w+)$", "Lund"),
     ),
-    RecipeParameter(
-        name="stock_file",
+    stock_file=RecipeParameter(
         question="Which of the stock exports should I use?",
         patterns=(r"take the stock from `([^`]+)`",),
         shape=r"([\w./-]+\.csv)\b",
         guesses=seen("list the files", r"\./(stock[\w-]*\.csv)\b", "stock.csv"),
         shown_by="list the files",
     ),
-    RecipeParameter(
-        name="sales_period",
+    sales_period=RecipeParameter(
         question="From which period should I take the sales, from which day to which day?",
         patterns=(rf"sold from {_DAY} to {_DAY}",),
         shape=rf"{_DAY} (?:to|until|through|and|-) {_DAY}",
         guesses=among("2025-07-01 2025-09-30", "2025-09-01 2025-09-30"),
     ),
-    RecipeParameter(
-        name="order_date",
+    order_date=RecipeParameter(
         question="On which day is the order placed?",
         patterns=(rf"order is placed on {_DAY}",),
         shape=_DAY,
         guesses=among("2025-10-01", "2025-10-06"),
         find=_next_date,
     ),
-    RecipeParameter(
-        name="cover_days",
+    cover_days=RecipeParameter(
         question="How many days after the delivery should the stock still cover?",
         patterns=(r"and (\d+) days more",),
         shape=r"\b(\d+) days\b",
         guesses=among("14", "30", "7"),
         reopened_by=(r"has to cover more days",),
     ),
-    RecipeParameter(
-        name="below_minimum",
+    below_minimum=RecipeParameter(
         question="How should I handle an order that stays below the minimum_order of its supplier?",
         patterns=(rf"({'|'.join(_RULES)})",),
         shape=r"(nothing is ordered|all the same|one more pack)",
         guesses=among("the order is placed all the same", "nothing is ordered from this supplier"),
     ),
-    file_with("order_file", "the order", r"write the order to `([^`]+)`", "json|csv", "order.csv", "reorder.csv"),
-    RecipeParameter(
-        name="quantity_unit",
+    order_file=file_with("the order", r"write the order to `([^`]+)`", "json|csv", "order.csv", "reorder.csv"),
+    quantity_unit=RecipeParameter(
         question="Should the quantity be in packs or in pieces?",
         patterns=(r"quantity is in (packs|pieces)",),
         shape=r"\b(packs|pieces)\b",
         guesses=among("pieces"),
         criticality=0.5,
     ),
-    file_for("summary_file", "the summary", r"then write `([^`]+)` in Markdown", "md", "summary.md"),
-    RecipeParameter(
-        name="order_number",
+    summary_file=file_for("the summary", r"then write `([^`]+)` in Markdown", "md", "summary.md"),
+    order_number=RecipeParameter(
         question="What is the number of this order?",
         patterns=(r"heading is Order ([A-Z]+-\d+)", r"\bOrder ([A-Z]+-\d+)"),
         shape=r"\b([A-Z]+-\d+)\b",
@@ -103,12 +97,4 @@ PARAMETERS = (
         find=_next_number,
         criticality=0.5,
     ),
-)
-
-RECIPE = Recipe(
-    name="inventory-reorder",
-    recognise=r"weekly reorder",
-    parameters=PARAMETERS,
-    steps=read_steps(__file__),
-    deliverables=("order_file", "summary_file"),
 )

@@ -4,12 +4,11 @@ import re
 
 from lhaw_record.runners.environments.benchmarks.desk.recipe import (
     Memory,
-    Recipe,
     RecipeParameter,
     among,
     file_for,
     looked_up,
-    read_steps,
+    recipe_of,
     seen,
 )
 
@@ -27,31 +26,30 @@ def _everybody(memory: Memory) -> list[str]:
     return [", ".join(name for name, _ in people), first_team]
 
 
-PARAMETERS = (
-    RecipeParameter(
-        name="title",
+RECIPE = recipe_of(
+    __file__,
+    recognise=r"plan the meeting",
+    deliverables=("invitation_file", "agenda_file"),
+    title=RecipeParameter(
         question="What is the title of the meeting?",
         patterns=(r'the meeting "([^"]+)"',),
         shape=r'"([^"]+)"',
         guesses=among("Meeting", "Team meeting"),
         find=looked_up("read the request", r'set up "([^"]+)"'),
     ),
-    RecipeParameter(
-        name="attendees",
+    attendees=RecipeParameter(
         question="Which people should I invite?",
         patterns=(rf"invite (?-i:{_NAMES})",),
         shape=_NAMES,
         guesses=_everybody,
     ),
-    RecipeParameter(
-        name="calendar_folder",
+    calendar_folder=RecipeParameter(
         question="In which folder are the calendars that I should go by?",
         patterns=(r"ICS files in `([^`]+)`",),
         shape=r"(calendars/[\w./-]*\w)",
         guesses=seen("list the files", r"\./([\w/-]+)/\w+\.ics", "calendars"),
     ),
-    RecipeParameter(
-        name="office_clock",
+    office_clock=RecipeParameter(
         question="What is the time zone of the office?",
         patterns=(r"office time is (UTC(?:[+-]\d+)?)",),
         shape=r"\b(UTC(?:[+-]\d+)?)\b",
@@ -59,64 +57,49 @@ PARAMETERS = (
         find=looked_up("read the house rules", r"Office time in \w+ is (UTC(?:[+-]\d+)?)"),
         rule=looked_up("read the house rules", r"from October on it is (UTC(?:[+-]\d+)?)"),
     ),
-    RecipeParameter(
-        name="duration",
+    duration=RecipeParameter(
         question="How long should the meeting be?",
         patterns=(r"takes (\d+) minutes",),
         shape=r"\b(\d+) ?min",
         guesses=among("60", "30", "45"),
     ),
-    RecipeParameter(
-        name="not_before",
+    not_before=RecipeParameter(
         question="What is the earliest day for the meeting?",
         patterns=(rf"on {_DAY} or later",),
         shape=_DAY,
         guesses=among("2025-10-06", "2025-10-20"),
     ),
-    RecipeParameter(
-        name="day_start",
+    day_start=RecipeParameter(
         question="At what time of the day may the meeting start at the earliest?",
         patterns=(r"lies between (\d\d:\d\d) and",),
         shape=r"(\d\d:\d\d)",
         guesses=among("09:00", "08:00"),
     ),
-    RecipeParameter(
-        name="day_end",
+    day_end=RecipeParameter(
         question="At what time of the day must the meeting be over at the latest?",
         patterns=(r"lies between \d\d:\d\d and (\d\d:\d\d)",),
         shape=r"(\d\d:\d\d)",
         guesses=among("17:00", "18:00"),
     ),
-    RecipeParameter(
-        name="buffer",
+    buffer=RecipeParameter(
         question="How much free time do people need before and after the meeting?",
         patterns=(r"from (\d+) minutes before it until \d+ minutes after it",),
         shape=r"\b(\d+) ?min",
         guesses=among("0", "5", "15"),
         rule=looked_up("read the house rules", r"Everybody has (\d+) minutes between"),
     ),
-    RecipeParameter(
-        name="equipment",
+    equipment=RecipeParameter(
         question="Which equipment must the room have?",
         patterns=(r"`rooms\.csv` that has an? (\w+)",),
         shape=r"\b(camera|projector|whiteboard)\b",
         guesses=among("projector", "whiteboard", "camera"),
         criticality=0.5,
     ),
-    RecipeParameter(
-        name="invitation_file",
+    invitation_file=RecipeParameter(
         question="What should the invitation file be called?",
         patterns=(r"invitation to `([^`]+)`",),
         shape=r"([\w./-]+\.ics)\b",
         guesses=among("meeting.ics", "invite.ics"),
     ),
-    file_for("agenda_file", "the agenda", r"then write `([^`]+)` in Markdown", "md", "agenda_draft.md"),
-)
-
-RECIPE = Recipe(
-    name="meeting-planner",
-    recognise=r"plan the meeting",
-    parameters=PARAMETERS,
-    steps=read_steps(__file__),
-    deliverables=("invitation_file", "agenda_file"),
+    agenda_file=file_for("the agenda", r"then write `([^`]+)` in Markdown", "md", "agenda_draft.md"),
 )

@@ -4,13 +4,12 @@ import re
 
 from lhaw_record.runners.environments.benchmarks.desk.recipe import (
     Memory,
-    Recipe,
     RecipeParameter,
     among,
     file_for,
     file_with,
     looked_up,
-    read_steps,
+    recipe_of,
     seen,
 )
 
@@ -26,24 +25,24 @@ def _old_headings(memory: Memory) -> str | None:
     return ", ".join(headings) if len(headings) == 3 else None
 
 
-PARAMETERS = (
-    RecipeParameter(
-        name="first_orders",
+RECIPE = recipe_of(
+    __file__,
+    recognise=r"sales report for",
+    deliverables=("report_file", "chart_file"),
+    first_orders=RecipeParameter(
         question="Which file has the orders from January to March?",
         patterns=(r"orders in `([^`]+)`",),
         shape=r"([\w./-]+\.csv)\b",
         guesses=seen("list the files", r"\./([\w/-]*q1\w*\.csv)\b", "q1.csv"),
     ),
-    RecipeParameter(
-        name="second_orders",
+    second_orders=RecipeParameter(
         question="Which of the files with orders of the second quarter should I use?",
         patterns=(r"orders in `[^`]+` and `([^`]+)`",),
         shape=r"([\w./-]+\.csv)\b(?!.*\.csv)",  # the last of those that an answer names
         guesses=seen("list the files", r"\./([\w/-]*q2\w*\.csv)\b", "q2.csv"),
         shown_by="list the files",
     ),
-    RecipeParameter(
-        name="price_column",
+    price_column=RecipeParameter(
         question="Which column of the orders has the unit price?",
         patterns=(r"price (?:is|are) in (?:the column )?`?(\w+_price)\b",),
         shape=r"\b([a-z]+_price)\b",
@@ -51,29 +50,25 @@ PARAMETERS = (
         usual="unit_price",
         shown_by="look at the orders",
     ),
-    RecipeParameter(
-        name="channel",
+    channel=RecipeParameter(
         question="Which sales channel is the report about?",
         patterns=(r"orders of the channel (web|store|partner)\b",),
         shape=r"\b(web|store|partner)\b",
         guesses=among("all", "web", "store"),
     ),
-    RecipeParameter(
-        name="excluded",
+    excluded=RecipeParameter(
         question="Which order statuses should I leave out?",
         patterns=(rf"with the status ({_STATUS}(?:(?:, | or ){_STATUS})*)",),
         shape=rf"({_STATUS}(?:(?:, | or | and ){_STATUS})*)",
         guesses=among("none", "cancelled", "returned"),
     ),
-    RecipeParameter(
-        name="rate_rule",
+    rate_rule=RecipeParameter(
         question="Which exchange rate applies to an order?",
         patterns=(r"(the month of the order|the last month of the order's quarter)",),
         shape=r"(month of the order|last month of the (?:order's )?quarter)",
         guesses=among("the month of the order"),
     ),
-    RecipeParameter(
-        name="headings",
+    headings=RecipeParameter(
         question="What should the headings of the three sections be?",
         patterns=(rf"headed (?-i:{_HEADINGS})",),
         shape=_HEADINGS,
@@ -81,36 +76,25 @@ PARAMETERS = (
         find=_old_headings,
         criticality=0.5,
     ),
-    RecipeParameter(
-        name="group_by",
+    group_by=RecipeParameter(
         question="Should I break the revenue down by region or by category?",
         patterns=(r"the net revenue of each (region|category)",),
         shape=r"\b(region|category)\b",
         guesses=among("category", "region"),
     ),
-    RecipeParameter(
-        name="top_count",
+    top_count=RecipeParameter(
         question="How many products should the list of best sellers have?",
         patterns=(r"lists the (\d+) products",),
         shape=r"\b(\d+)\b(?: products|[.!]?$)",
         guesses=among("5", "10", "3"),
     ),
-    RecipeParameter(
-        name="amount_form",
+    amount_form=RecipeParameter(
         question="How precise should the amounts be?",
         patterns=(rf"amounts are in {_AMOUNTS}",),
         shape=_AMOUNTS,
         guesses=among("euros with two decimals"),
         find=looked_up("read the style guide", rf"Amounts are written in {_AMOUNTS}"),
     ),
-    file_for("report_file", "the report", r"report to `([^`]+)`", "md", "report.md", "sales.md"),
-    file_with("chart_file", "the chart data", r"chart write `([^`]+)`", "csv", "chart.csv", "monthly.csv"),
-)
-
-RECIPE = Recipe(
-    name="sales-report",
-    recognise=r"sales report for",
-    parameters=PARAMETERS,
-    steps=read_steps(__file__),
-    deliverables=("report_file", "chart_file"),
+    report_file=file_for("the report", r"report to `([^`]+)`", "md", "report.md", "sales.md"),
+    chart_file=file_with("the chart data", r"chart write `([^`]+)`", "csv", "chart.csv", "monthly.csv"),
 )
