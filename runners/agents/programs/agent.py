@@ -303,7 +303,7 @@ class ExternalAgent:
             "mcp_bridge": f"{home}/{OUR_FOLDER}/ask_user.py",
             "workdir": self.sandbox.work_dir,
             "home": home,
-            "bin": str(bin_folder(self.program)) if self.program.install_digest else "",
+            "bin": bin_folder(self.program),
         }
 
     def _raise_our_failure(self) -> None:
