@@ -127,7 +127,7 @@ def _claim_judging(options: argparse.Namespace, store: Store, progress: Progress
     from lhaw_record.runners.environments.benchmarks.mcp_atlas.judge import ClaimJudge
     from lhaw_record.runners.judging.stored_claims import JudgedRegrading
 
-    parameters = model_parameters(options, options.model or "")
+    parameters = model_parameters(options, options.judge_model)
     judge = ClaimJudge(options.claim_judge, options.judge_model, parameters)
     config = {"graders": [judge.name]}
     settings = _judge_settings(options, ("--judge-model", options.judge_model), "grade", parameters, config)

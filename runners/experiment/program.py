@@ -53,10 +53,12 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class InstallSpec(_Table, frozen=True):
     """The pinned packages that ``lhaw-record agents install`` installs, and a script that it copies beside them.
 
-    They get a folder of their own. The script's path is relative to the entry's file.
+    They get a folder of their own. The script's path is relative to the entry's file. ``python`` is the version of
+    Python that the packages of ``pip`` and the script need, such as 3.12. Without it, they get the one that runs us.
     """
 
     pip: tuple[str, ...] = ()
+    python: str = ""
     npm: tuple[str, ...] = ()
     script: str = ""
 

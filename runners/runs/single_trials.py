@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from lhaw_record.recorder.events.values import prompt_state_and_channel
-from lhaw_record.runners.agents.programs.entries import entry_path, load_entry
+from lhaw_record.runners.agents.programs.entries import entry_path, load_entry, python_of
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.decoding import load_experiment
 from lhaw_record.runners.experiment.program import GATEWAY_VARIABLES, AskingSpec, ProgramSpec, placeholders_in
@@ -159,27 +159,18 @@ def _executable(name: str) -> str:
 def _home_of(program: str) -> tuple[str, ...]:
     """Return the paths that a sandbox must show for a program outside of the system folders.
 
-    These are its virtual environment and the environment's base installation, or else the program's own file.
+    These are its virtual environment and the environment's interpreter, or else the program's own file.
     """
     executable = Path(program)
     if not executable.is_absolute():
         return ()
     folder = executable.parent.parent
     if (folder / "pyvenv.cfg").is_file():
-        return tuple(str(each) for each in (folder, _base_of(folder)) if each and not each.is_relative_to("/usr"))
+        return (*(() if folder.is_relative_to("/usr") else (str(folder),)), *python_of(folder))
     found = {executable.parent / executable.name, executable.resolve()}
     return tuple(
         str(path) for path in sorted(found) if not path.is_relative_to("/usr") and not path.is_relative_to("/bin")
     )
-
-
-def _base_of(environment: Path) -> Path | None:
-    """Return the installation that a virtual environment's interpreter comes from, or None if it is unknown."""
-    lines = (environment / "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
-    home = next(
-        (value.strip() for name, _, value in (line.partition("=") for line in lines) if name.strip() == "home"), ""
-    )
-    return Path(home).parent if home else None
 
 
 def planned_test(entry: str, model: str, conditions: Sequence[str], file: Path | None) -> PreparedExperiment:

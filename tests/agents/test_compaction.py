@@ -127,7 +127,7 @@ async def test_a_real_compaction_is_followed(name, tmp_path):
         for path, text in files.items():
             (home / path).parent.mkdir(parents=True, exist_ok=True)
             (home / path).write_text(text)
-        program = bin_folder(load_entry(name, Path())) / command[0]
+        program = Path(bin_folder(load_entry(name, Path()))) / command[0]
         process = await asyncio.create_subprocess_exec(
             program,
             *command[1:],

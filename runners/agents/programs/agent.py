@@ -195,6 +195,7 @@ class ExternalAgent:
                     await self._session.begin_again(self._prompt)
                     number += 1
                     end = await self._run_once(stop, number)
+                stop.set()  # by itself
                 tasks.cancel_scope.cancel()
         return end
 
@@ -275,10 +276,13 @@ class ExternalAgent:
         self._over.set()
 
     async def _stop_when_over(self, stop: anyio.Event) -> None:
-        await self._over.wait()
-        if self._session.limit_reached is not None:
-            await anyio.sleep(_GRACE_S)
-        stop.set()
+        try:
+            await self._over.wait()
+            if self._session.limit_reached is not None:
+                await anyio.sleep(_GRACE_S)
+        finally:  # also when the run is stopped
+            self._session.is_stopping = not stop.is_set()
+            stop.set()
 
     async def _write_files(self, start: FilledProgram) -> None:
         """Write the program's files and ours below HOME in the sandbox."""
@@ -310,7 +314,7 @@ class ExternalAgent:
             "mcp_bridge": f"{home}/{OUR_FOLDER}/ask_user.py",
             "workdir": self.sandbox.work_dir,
             "home": home,
-            "bin": str(bin_folder(self.program)) if self.program.install_digest else "",
+            "bin": bin_folder(self.program),
         }
 
     def _raise_our_failure(self) -> None:

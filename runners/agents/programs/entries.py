@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -92,22 +91,13 @@ def found_content(spec: ProgramSpec) -> str:
 def shown_folders(spec: ProgramSpec) -> tuple[str, ...]:
     """Return the paths of this machine that a sandbox must mount.
 
-    These are the entry's mounts, what is installed, and its Python or Node, if they are not below /usr.
+    These are the entry's mounts, what is installed, and its Python, if that is not below /usr.
     """
     found = [*spec.mounts]
     if spec.install_digest:
         found.append(str(install_folder(spec)))
-        found += _python_of(install_folder(spec))
-    if spec.install.npm:
-        node = _node()
-        found += [str(node.parent.parent)] if node and not node.is_relative_to("/usr/bin") else []
+        found += python_of(install_folder(spec))
     return tuple(dict.fromkeys(found))
-
-
-def path_folders(spec: ProgramSpec) -> tuple[str, ...]:
-    """Return the folders to append to PATH."""
-    node = _node() if spec.install.npm else None
-    return (*((str(bin_folder(spec)),) if spec.install_digest else ()), *((str(node.parent),) if node else ()))
 
 
 def _missing_part(spec: ProgramSpec, path: Path | None, *, is_ready_made: bool) -> str | None:
@@ -119,7 +109,7 @@ def _missing_part(spec: ProgramSpec, path: Path | None, *, is_ready_made: bool) 
         return None  # nothing of it runs here
     if not is_installed(spec):
         return _not_installed(spec, path, is_ready_made=is_ready_made)
-    program = spec.command[0].replace("{bin}", _bin_of(spec) or "{bin}")
+    program = spec.command[0].replace("{bin}", bin_folder(spec) or "{bin}")
     missing = [each for each in (program, *spec.mounts) if each.startswith("/") and not Path(each).exists()]
     return f"program {spec.name or spec.command[0]}: there is no {missing[0]}" if missing else None
 
@@ -143,15 +133,11 @@ def shown_path(path: Path) -> str:
     return str(whole.relative_to(here) if whole.is_relative_to(here) else whole)
 
 
-def _bin_of(spec: ProgramSpec) -> str:
-    return str(bin_folder(spec)) if spec.install_digest else ""
-
-
 def found_version(spec: ProgramSpec) -> str:
     """Return the version that a program prints, or an empty string if the entry has no command for it."""
     if not spec.version:
         return ""
-    words = [word.format(bin=_bin_of(spec)) for word in spec.version]
+    words = [word.format(bin=bin_folder(spec)) for word in spec.version]
     with tempfile.TemporaryDirectory() as home:
         environment = {"HOME": home, "LANG": "C.UTF-8", "PATH": os.environ.get("PATH", os.defpath)}
         try:
@@ -170,7 +156,7 @@ def found_version(spec: ProgramSpec) -> str:
     return next((line.strip() for line in lines if line.strip()), "")[:_VERSION_CHARACTERS]
 
 
-def _python_of(environment: Path) -> list[str]:
+def python_of(environment: Path) -> list[str]:
     """Return the interpreter of a virtual environment and its library, unless they belong to the system."""
     config = environment / "pyvenv.cfg"
     if not config.is_file():
@@ -179,8 +165,3 @@ def _python_of(environment: Path) -> list[str]:
     values = dict(line.split(" = ", 1) for line in lines if " = " in line)
     home = Path(values.get("home", "/usr/bin"))
     return [] if home.resolve().is_relative_to("/usr") else [str(home), str(home.parent / "lib")]
-
-
-def _node() -> Path | None:
-    node = shutil.which("node")
-    return Path(node).resolve() if node else None

@@ -54,7 +54,7 @@ def install_entry(spec: ProgramSpec, entry: Path, say: Callable[[str], None]) ->
     shutil.rmtree(root, ignore_errors=True)
     (root / "bin").mkdir(parents=True)
     if wanted.pip or wanted.script:
-        install_python(root, wanted.pip, is_new=True)
+        install_python(root, wanted.pip, is_new=True, version=wanted.python)
     if wanted.npm:
         install_npm(root, wanted.npm, runs_scripts=True)
         for program in (root / "node_modules" / ".bin").iterdir():
@@ -89,9 +89,9 @@ def install_folder(spec: ProgramSpec) -> Path:
     return agents_directory() / f"{spec.name}-{spec.install_digest[:SHOWN_DIGITS]}"
 
 
-def bin_folder(spec: ProgramSpec) -> Path:
-    """Return the folder with an entry's installed programs, which is the value of ``{bin}``."""
-    return install_folder(spec) / "bin"
+def bin_folder(spec: ProgramSpec) -> str:
+    """Return the folder with an entry's installed programs, which is the value of ``{bin}``, or an empty string."""
+    return str(install_folder(spec) / "bin") if spec.install_digest else ""
 
 
 def located(spec: ProgramSpec, folder: Path) -> ProgramSpec:
@@ -111,7 +111,7 @@ def install_digest_of(spec: ProgramSpec, script: Path) -> str:
     """Return a digest of an entry's packages, and of its script if it has one."""
     install = spec.install
     content = (script.name, file_sha256(script)) if install.script else None
-    return digest([sorted(install.pip), sorted(install.npm), content])
+    return digest([sorted(install.pip), sorted(install.npm), content, install.python])
 
 
 def file_sha256(path: Path) -> str:

@@ -15,7 +15,8 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from lhaw_record.runners.agents.programs.entries import path_folders, shown_folders
+from lhaw_record.runners.agents.programs.entries import shown_folders
+from lhaw_record.runners.agents.programs.installation import bin_folder
 from lhaw_record.runners.base.errors import ExperimentError, ungrouped
 from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.base.host.serving import LOOPBACK, QuietServer, without_delay
@@ -91,6 +92,5 @@ def _unix_listener(path: str) -> socket.socket:
 
 def program_access(program: ProgramSpec, listener: ProgramServer) -> ProgramAccess:
     """Return what a sandbox must provide for a program: the socket, the port, the mounts and the PATH folders."""
-    return ProgramAccess(
-        socket=listener.socket_path, port=listener.port, mounts=shown_folders(program), path=path_folders(program)
-    )
+    path = tuple(filter(None, (bin_folder(program),)))
+    return ProgramAccess(socket=listener.socket_path, port=listener.port, mounts=shown_folders(program), path=path)

@@ -5,6 +5,7 @@ all earlier steps, which runs silently. The conversation is the only memory, so 
 command.
 """
 
+import ast
 import json
 import os
 import re
@@ -32,9 +33,10 @@ for code in [
 {mark}
 """
 _READ = re.compile(r"cat < (?P<path>\S.*)")
-_REMINDER = re.compile(r"<([a-z]+(?:[_-][a-z]+)+)(?:\s[^>]*)?>.*?</\1>", re.DOTALL)
+_REMINDER = re.compile(r"<([a-z]+(?:[_-][a-z]+)+)(?:\s[^>]*)?>(.*?)</\1>", re.DOTALL)
 _TAGGED = re.compile(r"<(?:output|stdout)>\n?(.*?)\n?</(?:output|stdout)>", re.DOTALL)
-_HEADED = re.compile(r"(?im)^(?:final )?(?:output|stdout):[ \t]*\n?")
+_HEADED = re.compile(r"(?im)^(?:final )?(?:output|stdout|observation):[ \t]*\n?")
+_QUOTED_CALLS = re.compile(r"^Calling tools:\n(\[.*\])$", re.DOTALL | re.MULTILINE)
 _FIELDS = ("output", "stdout", "stderr")
 _MOST_HEADER_LINES = 15
 
@@ -81,6 +83,9 @@ def without_reminders(text: str) -> str:
 
 def unwrapped(result: str) -> str:
     """Return what a command printed, without the report that an agent wrapped around it."""
+    whole = _REMINDER.fullmatch(result.strip())
+    if whole and "reminder" not in whole[1]:  # a tag around all of it, as Gemini CLI's <untrusted_context>
+        return unwrapped(whole[2].strip())
     fields = _json_object(result)
     texts = [str(fields[name]) for name in _FIELDS if fields.get(name)]
     if "output" in fields or "stdout" in fields:
@@ -121,16 +126,17 @@ def desk_view(messages: Sequence[Message], interface: AgentInterface) -> list[Me
         return []
     prompt = _task_text(messages[at])
     view = [Message(role="system", content=prompt), Message(role="user", content=prompt)]
-    awaited: ToolCall | None = None
+    awaited: Sequence[ToolCall] = ()
     for number, message in enumerate(messages[at + 1 :]):
         if message.role == "assistant":
             turns, awaited = _model_turns(message, interface, number)
             view += turns
         elif message.role == "tool":
             view.append(msgspec.structs.replace(message, content=unwrapped(message.content)))
-        elif awaited is not None:
-            view.append(Message(role="tool", content=unwrapped(message.content), tool_call_id=awaited.call_id))
-            awaited = None
+        elif awaited:
+            result = unwrapped(message.content)
+            view += [Message(role="tool", content=result, tool_call_id=call.call_id) for call in awaited]
+            awaited = ()
         elif message.role == "user" and (text := without_reminders(message.content)):
             view.append(Message(role="user", content=text))
     return view
@@ -158,20 +164,26 @@ def _task_text(message: Message) -> str:
     return bare if recipe_for(bare) is not UNKNOWN_TASK else message.content
 
 
-def _model_turns(message: Message, interface: AgentInterface, number: int) -> tuple[list[Message], ToolCall | None]:
-    """Translate a turn of the model.
-
-    In agents without tools, the second result is the call whose result is the user's next message. Otherwise, it is
-    None.
-    """
+def _model_turns(message: Message, interface: AgentInterface, number: int) -> tuple[list[Message], Sequence[ToolCall]]:
+    """Translate a turn of the model. The second result has the calls whose results are the user's next message."""
     if interface.fence is not None and not message.tool_calls:
         command = from_fence(interface.fence, message.content)
         if command is None:
-            return [message], None
+            return [message], ()
         call = _call(f"text_{number}", *from_command(command))
-        return _turns(message.content, (call,)), call
-    calls = tuple(_desk_call(call, interface) for call in message.tool_calls)
-    return _turns(message.content, calls), None
+        return _turns(message.content, (call,)), (call,)
+    calls = tuple(_desk_call(call, interface) for call in message.tool_calls or _quoted_calls(message.content))
+    return _turns(message.content, calls), () if message.tool_calls else calls
+
+
+def _quoted_calls(text: str) -> tuple[ToolCall, ...]:
+    """Return the calls that smolagents quotes to its model as a Python list, in a text."""
+    found = _QUOTED_CALLS.search(text)
+    try:
+        quoted = [(each["id"], each["function"]) for each in ast.literal_eval(found[1])] if found else []
+        return tuple(_call(call_id, function["name"], function["arguments"]) for call_id, function in quoted)
+    except (LookupError, SyntaxError, TypeError, ValueError):
+        return ()
 
 
 def _turns(text: str, calls: tuple[ToolCall, ...]) -> list[Message]:

@@ -10,12 +10,23 @@ from pathlib import Path
 from lhaw_record.runners.base.errors import ExperimentError
 
 
-def install_python(root: Path, requirements: Sequence[str], *, is_new: bool) -> None:
+def install_python(root: Path, requirements: Sequence[str], *, is_new: bool, version: str = "") -> None:
+    """Install packages into an environment. A new one has this version of Python, or the one that runs us.
+
+    Another version is found, or fetched, by uv. Without uv, it must be on PATH.
+    """
     uv = shutil.which("uv")
     python = root / "bin" / "python"
     if is_new:
         shutil.rmtree(root, ignore_errors=True)
-        venv.create(root, with_pip=uv is None and bool(requirements))
+        if not version:
+            venv.create(root, with_pip=uv is None and bool(requirements))
+        elif uv is not None:
+            _run([uv, "venv", "--quiet", "--python", version, str(root)])
+        elif found := shutil.which(f"python{version}"):
+            _run([found, "-m", "venv", str(root)])
+        else:
+            raise ExperimentError(f"python{version} is not on PATH; install Python {version}, or uv, which fetches it")
     if requirements and uv is not None:
         _run([uv, "pip", "install", "--quiet", "--python", str(python), *requirements])
     elif requirements:

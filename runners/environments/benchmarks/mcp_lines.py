@@ -130,8 +130,8 @@ def _is_text(part: Any) -> bool:
 
 
 def _says(texts: Sequence[str], structured: Any) -> bool:
-    """Return whether texts hold a structured result, whole or as servers wrap a single value (``result``)."""
-    is_wrapped = isinstance(structured, dict) and set(structured) == {"result"}
+    """Return whether texts hold a structured result, whole or as servers wrap a single value (``result``, ``content``)."""
+    is_wrapped = isinstance(structured, dict) and len(structured) == 1
     values = [_value(text) for text in texts]
     forms = [structured, *(structured.values() if is_wrapped else ())]
     return any(form in (*values, *texts, values, texts) for form in forms)

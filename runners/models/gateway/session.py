@@ -125,6 +125,8 @@ class TrialSession:
         self._scopes: set[anyio.CancelScope] = set()
         self._is_idle = anyio.Event()
         self._is_closed = False
+        self.is_stopping = False
+        """Whether the agent is being ended from outside. A call that it leaves then is no decision of its own."""
         self._embedding_count = 0
 
     @property
@@ -303,6 +305,7 @@ class TrialSession:
             took_s = call.took_ms(self._clock_ns(), 0.0) / 1e3
             is_working = call.relay is not None and call.relay.is_generating(self._patience_s * 10)
             is_early = outlet is not None and outlet.is_abandoned and (is_working or took_s < self._patience_s)
+            is_early = is_early and not self.is_stopping
             message = f"the client left after {took_s:.1f} s, before the reply" + is_working * ", which had begun"
             gone = ModelError(message, kind=HUNG_UP if is_early else CLIENT_GONE, is_retryable=True)
             gone.held_s = call.interval.held_s

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from lhaw_record.recorder.errors import RecordingFailed, StoreError
+from lhaw_record.recorder.errors import DamagedStore, RecordingFailed, StoreError
 from lhaw_record.recorder.events import TrialFailed
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
@@ -171,7 +171,7 @@ def test_strange_directories_are_refused(tmp_path):
     with pytest.raises(StoreError, match="format 99, this version reads 2"):
         Store(tmp_path / "store")
     (tmp_path / "store" / "store.json").write_text("{")
-    with pytest.raises(StoreError, match="is damaged"):
+    with pytest.raises(DamagedStore, match="is damaged"):
         Store(tmp_path / "store")
 
 

@@ -12,7 +12,7 @@ from lhaw_record.runners.models.protocol import ModelRequest
 from tests.runners.models.gateway.rigs import Rig
 from tests.runners.models.gateway.shapes import TASK, calls, chat, result, user
 from tests.runners.models.gateway.streams import BASES, PATHS, STREAMS
-from tests.runners.models.test_broken_replies import BODIES, MIMICS, MODELS, LitellmUpstream, new_doors  # noqa: F401
+from tests.runners.models.test_broken_replies import BODIES, MIMICS, MODELS, LitellmUpstream
 from tests.support.canned_model import CannedModel, text_reply
 from tests.support.raw_server import RawServer
 

@@ -17,7 +17,7 @@ from lhaw_record.runners.base.conversation.ending import ended_by_reply
 from lhaw_record.runners.models.endings import ending_words, endings_version, word_of
 from lhaw_record.runners.models.gateway.wires import WIRES
 from tests.runners.models.gateway.streams import sse
-from tests.runners.models.test_broken_replies import new_doors, outcome  # noqa: F401  a fixture
+from tests.runners.models.test_broken_replies import outcome
 from tests.support.raw_server import RawServer
 
 pytestmark = pytest.mark.usefixtures("closed_clients", "new_doors")

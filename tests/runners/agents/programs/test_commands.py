@@ -39,7 +39,7 @@ def test_the_list_names_every_entry(capsys):
     rows = {row["name"]: row for row in json.loads(out)}
     assert code == 0
     assert rows["mini-swe-agent"]["ask_user"] == "none"
-    assert {row["wire"] for row in rows.values()} == {"chat", "responses", "messages", None}
+    assert {row["wire"] for row in rows.values()} == {"chat", "responses", "messages", "gemini", None}
     assert rows["leased"]["wire"] is None
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import anyio
@@ -13,6 +14,7 @@ from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.runners.agents.programs.entries import load_entry, shown_folders
 from lhaw_record.runners.agents.programs.installation import install_folder
 from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.base.host import packages
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preparation import prepare
@@ -150,11 +152,33 @@ def test_an_edited_mounted_script_is_another_agent(tmp_path):
 def test_other_packages_are_another_installation(tmp_path, called, agents):
     """Pins count whether or not the version command prints them; the same ones in two projects are shared."""
     folders = []
-    for name, pins in (("a", '["x==1"]'), ("b", '["x==1"]'), ("c", '["x==2"]')):
+    for name, pins in (("a", '["x==1"]'), ("b", '["x==1"]'), ("c", '["x==2"]'), ("d", '["x==1"]\npython = "3.12"')):
         (tmp_path / name).mkdir()
         (tmp_path / name / "robot.toml").write_text(f'command = ["{{bin}}/x"]\n[install]\npip = {pins}\n')
         folders.append(install_folder(load_entry("robot.toml", tmp_path / name)))
-    assert folders[0] == folders[1] != folders[2]
+    assert folders[0] == folders[1]
+    assert len(set(folders)) == 3
+
+
+def test_an_entry_gets_the_python_that_it_names(tmp_path, called, agents, monkeypatch):
+    """Not ours: the one of that version, and without it the entry is not installed."""
+    here = project(tmp_path / "a", "x")
+    (here / "robot.toml").write_text(f'{ENTRY}python = "3.99"\n')
+    python = tmp_path / "bin" / "python3.99"
+    monkeypatch.setattr(packages.shutil, "which", lambda name: str(python) if name == python.name else None)
+    python.parent.mkdir()
+    python.write_text("#!/bin/sh\nexit 3\n")
+    python.chmod(0o755)
+    assert "python3.99 -m venv" in called("agents", "install", here / "robot.toml")[2]
+    python.unlink()
+    python.symlink_to(sys.executable)
+    assert called("agents", "install", here / "robot.toml")[0] == 0
+    (mark,) = agents.glob("*/installed.json")
+    assert "python3.99 -m venv" in (mark.parent / "pyvenv.cfg").read_text()
+    monkeypatch.setattr(packages.shutil, "which", lambda _: None)
+    shutil.rmtree(mark.parent)
+    code, _, said = called("agents", "install", here / "robot.toml")
+    assert (code, "python3.99 is not on PATH" in said) == (2, True)
 
 
 def test_the_name_of_an_own_entry_is_answered_with_its_path(tmp_path, called, monkeypatch):

@@ -39,6 +39,7 @@ class Agent:
         self.run = run
         self.reply = reply
         self.answer = None
+        self.questions = []
         self.offered = (*self.tools, *((tool(self.ask_name, ("question",), question="string"),) if reply else ()))
         self.messages = [
             Message(role="system", content=self.system),
@@ -62,6 +63,7 @@ class Agent:
     async def result(self, call: ToolCall, arguments):
         """Execute a call."""
         if call.name == self.ask_name:
+            self.questions.append(arguments["question"])
             return self.reply(arguments["question"])
         assert call.name in {each.name for each in self.tools}, call.name
         return await self.shell(arguments)
@@ -120,4 +122,50 @@ class TextAgent(Agent):
         self.messages.append(Message(role="user", content=text))
 
 
-AGENTS = {"exec": ExecAgent, "words": WordsAgent, "text": TextAgent}
+class QuotingAgent(Agent):
+    """Calls become a Python list in a text, and all their results one text, as in smolagents."""
+
+    ask_name = "ask_user"
+    tools = (tool("shell", ("command",), command="string"), tool("final_answer", ("answer",), answer="string"))
+
+    async def take(self, turn: Message):
+        """Do what a turn of the model says."""
+        calls = [(call, json.loads(call.arguments_json)) for call in turn.tool_calls]
+        quoted = [
+            {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+            for call, arguments in calls
+        ]
+        results = "\n".join([await self.result(call, arguments) for call, arguments in calls])
+        self.messages.append(Message(role="assistant", content=f"{turn.content}\nCalling tools:\n{quoted}".strip()))
+        self.messages.append(Message(role="user", content=f"Observation:\n{results}"))
+
+    async def shell(self, arguments):
+        """Execute a command, or end."""
+        if "answer" in arguments:
+            self.answer = arguments["answer"]
+            return self.answer
+        return await self.run(arguments["command"])
+
+
+class DistrustingAgent(Agent):
+    """A tag around everything that a tool returns, as in Gemini CLI."""
+
+    ask_name = "mcp_user_consult"
+    tools = (tool("run_shell_command", ("command",), command="string"),)
+
+    async def result(self, call: ToolCall, arguments):
+        """Execute a call."""
+        return f"<untrusted_context>\n{await super().result(call, arguments)}\n</untrusted_context>"
+
+    async def shell(self, arguments):
+        """Execute a command."""
+        return f"Output: {await self.run(arguments['command'])}\nProcess Group PGID: 25"
+
+
+AGENTS = {
+    "exec": ExecAgent,
+    "words": WordsAgent,
+    "text": TextAgent,
+    "quoting": QuotingAgent,
+    "distrusting": DistrustingAgent,
+}
