@@ -130,7 +130,7 @@ def _is_text(part: Any) -> bool:
 
 
 def _says(texts: Sequence[str], structured: Any) -> bool:
-    """Return whether texts hold a structured result, whole or as servers wrap a single value (``result``, ``content``)."""
+    """Return whether texts hold a structured result, whole or as servers wrap one value (``result``, ``content``)."""
     is_wrapped = isinstance(structured, dict) and len(structured) == 1
     values = [_value(text) for text in texts]
     forms = [structured, *(structured.values() if is_wrapped else ())]
