@@ -186,9 +186,9 @@ class Benchmark(ABC):
         del task_id
         return frozenset()
 
-    @abstractmethod
     def variants(self) -> Sequence[Variant]:
-        """Return every variant that comes with the benchmark, in a fixed order."""
+        """Return every variant that comes with the benchmark, in a fixed order. Others are generated or imported."""
+        return ()
 
     @abstractmethod
     def system_prompt(self) -> str:

@@ -5,7 +5,7 @@ The log is a zip archive of JSON files, so inspect_ai itself is not needed.
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -54,6 +54,17 @@ _LIMITS: dict[str, EndedBy] = {
 }
 
 
+class _Log(msgspec.Struct, frozen=True, kw_only=True):
+    """What the samples of a log have in common. ``odd`` scores are no checkpoints; ``remarks`` counts what is left."""
+
+    header: Mapping[str, Any]
+    described: Mapping[str, Any]
+    options: Options
+    known: KnownRecords
+    odd: Counter[str]
+    remarks: Counter[str]
+
+
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
     """Return one trial for each sample and epoch."""
     if source.content.lstrip()[:1] == b"{":
@@ -69,13 +80,14 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     names = [name for name in archive.names if name.startswith("samples/") and name.endswith(".json")]
     samples = [(name, loaded if isinstance(loaded := archive.load(name), dict) else {}) for name in names]
     odd = Counter(part for _, sample in samples for part, value in _values(sample) if _is_odd(value))
+    log = _Log(header=header, described=described, options=options, known=known, odd=odd, remarks=remarks)
 
     def convert(entry: tuple[str, Mapping[str, Any]]) -> ForeignTrial:
         name, loaded = entry
         sample = with_attachments(loaded, loaded.get("attachments") or {})
         if withdrawn := sample.get("invalidation"):
             raise ValueError(f"withdrawn by its source: {as_object(withdrawn, 'invalidation').get('reason')}")
-        return _trial(f"{source.label}, {name}", sample, header, described, options, known, odd, remarks)
+        return _trial(f"{source.label}, {name}", sample, log)
 
     parsed = converted("samples", samples, convert)
     skipped = {f"{part} has values that are not from 0 to 1, so its maximum is unknown": n for part, n in odd.items()}
@@ -103,34 +115,26 @@ def _header(source: SourceFile, archive: Archive) -> Mapping[str, Any]:
     )
 
 
-def _trial(
-    location: str,
-    sample: Mapping[str, Any],
-    header: Mapping[str, Any],
-    described: Mapping[str, Any],
-    options: Options,
-    known: KnownRecords,
-    odd: Container[str],
-    remarks: Counter[str],
-) -> ForeignTrial:
-    """Convert one sample to a trial. ``odd`` scores are no checkpoints."""
+def _trial(location: str, sample: Mapping[str, Any], log: _Log) -> ForeignTrial:
+    """Convert one sample to a trial."""
+    header, described, options = log.header, log.described, log.options
     metadata = sample.get("metadata") or {}
     condition = str(metadata.get("condition") or options.condition or "full")
     if condition not in CONDITIONS:
         raise ValueError(f"unknown condition {shown(condition)}")
     prompt = _prompt(sample.get("input"))
-    variant = None if condition.startswith("full") else _variant(sample, metadata, prompt, described, known)
+    variant = None if condition.startswith("full") else _variant(sample, metadata, prompt, log)
     given = {} if sample.get("error") else dict(_values(sample))
     headline = str(((header.get("results") or {}).get("headline") or {}).get("score"))
     scores = {
         name: _score(value)
         for name, value in given.items()
-        if name not in odd or (name == headline and isinstance(value, str) and not _is_odd(value))
+        if name not in log.odd or (name == headline and isinstance(value, str) and not _is_odd(value))
     }
     if given and (not scores or (headline in given and headline not in scores)):
         raise ValueError(f"score {shown(given.get(headline))} is not known to be from 0 to 1: its maximum is unknown")
     model = as_text(described.get("model"), "the model of the log")
-    turns = turns_of_sample(sample, remarks)
+    turns = turns_of_sample(sample, log.remarks)
     task = imported_task(
         str(metadata.get("benchmark") or described["task"]),
         _task_id(sample, metadata),
@@ -146,7 +150,7 @@ def _trial(
         agent=options.agent or model,
         model=model,
         grader=", ".join(sorted({name.partition("/")[0] for name in scores})) or UNKNOWN,
-        trial_index=_trial_index(sample, metadata, described, options),
+        trial_index=_trial_index(sample, metadata, log),
         seed=optional_count(metadata.get("seed", (described.get("model_generate_config") or {}).get("seed")), "seed"),
         trajectory=trajectory_events(turns, model=model, condition=condition) if has_trajectory(sample) else None,
         injected=_injected(condition, metadata, turns) if condition.startswith("inject_") else None,
@@ -159,9 +163,7 @@ def _task_id(sample: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
     return str(metadata.get("task_id") or sample["id"])
 
 
-def _trial_index(
-    sample: Mapping[str, Any], metadata: Mapping[str, Any], described: Mapping[str, Any], options: Options
-) -> int | None:
+def _trial_index(sample: Mapping[str, Any], metadata: Mapping[str, Any], log: _Log) -> int | None:
     """Return the trial index, or None if the log does not determine it.
 
     The index in the metadata is combined with the epoch. Without one, the epoch is the index if each task is one
@@ -169,9 +171,9 @@ def _trial_index(
     """
     epoch = as_count(sample.get("epoch", 1), "epoch") - 1
     if metadata.get("trial_index") is not None:
-        epochs = as_count((described.get("config") or {}).get("epochs") or 1, "epochs")
-        return options.trial_index + as_count(metadata["trial_index"], "metadata.trial_index") * epochs + epoch
-    return None if metadata.get("task_id") else options.trial_index + epoch
+        epochs = as_count((log.described.get("config") or {}).get("epochs") or 1, "epochs")
+        return log.options.trial_index + as_count(metadata["trial_index"], "metadata.trial_index") * epochs + epoch
+    return None if metadata.get("task_id") else log.options.trial_index + epoch
 
 
 def _prompt(given: Any) -> str:
@@ -185,17 +187,13 @@ def _prompt(given: Any) -> str:
     return "\n\n".join(filter(None, map(text_of, texts)))
 
 
-def _variant(
-    sample: Mapping[str, Any],
-    metadata: Mapping[str, Any],
-    prompt: str,
-    described: Mapping[str, Any],
-    known: KnownRecords,
-) -> Variant:
+def _variant(sample: Mapping[str, Any], metadata: Mapping[str, Any], prompt: str, log: _Log) -> Variant:
     """Return the store's variant with the sample's variant id, or a variant with only its prompt."""
     variant_id = as_text(metadata.get("variant_id"), "metadata.variant_id of a sample without the full prompt")
-    benchmark = str(metadata.get("benchmark") or described["task"])
-    return known.variants.get(variant_id) or imported_variant(benchmark, _task_id(sample, metadata), variant_id, prompt)
+    benchmark = str(metadata.get("benchmark") or log.described["task"])
+    return log.known.variants.get(variant_id) or imported_variant(
+        benchmark, _task_id(sample, metadata), variant_id, prompt
+    )
 
 
 def _names(header: Mapping[str, Any], scores: Mapping[str, float | None]) -> set[str]:

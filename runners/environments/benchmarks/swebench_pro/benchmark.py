@@ -127,10 +127,6 @@ class SwebenchProBenchmark(Benchmark):
     def left_out(self) -> Sequence[str]:
         return [instance_id for instance_id in self._instances if self.why_not(instance_id) is not None]
 
-    def variants(self) -> Sequence[Variant]:
-        """Return an empty sequence, because variants are generated or imported."""
-        return ()
-
     def why_not(self, task_id: str) -> str | None:
         instance = self._instances.get(task_id)
         if instance is None:

@@ -125,10 +125,6 @@ class TacBenchmark(Benchmark):
             remarks.append(f"{names}: {MEMORY_MB} MB each, a guess: see memory_mb under benchmark.services.")
         return remarks
 
-    def variants(self) -> Sequence[Variant]:
-        """Return an empty sequence, because variants are generated or imported."""
-        return []
-
     def system_prompt(self) -> str:
         """Return the system prompt, which describes the company and has the logins.
 
