@@ -67,7 +67,7 @@ def find_problems(store: Store) -> list[FileProblem]:
 def accept_loss(store: Store) -> list[FileProblem]:
     """Go on without what is missing or damaged, and return the problems. Damaged files move into ``damaged/``.
 
-    The manifest then says which journals are lost. Of a journal damaged in the middle, what is before it stays.
+    The manifest then says which journals are lost. A journal damaged in the middle keeps what is before the damage.
     """
     unreadable = [problem for path in store.segment_paths() if (problem := _unreadable(path))]
     for problem in unreadable:

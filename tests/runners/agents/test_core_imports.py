@@ -19,7 +19,7 @@ CORE = {
     "lhaw_record.runners.agents.agent_loop",
     "lhaw_record.runners.agents.attempt",
 }
-MOST_LINES = 830
+MOST_LINES = 840
 """Lines of code without blanks, comments and docstrings, of all of the core."""
 
 
