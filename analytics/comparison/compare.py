@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from lhaw_record.analytics.comparison.groups import SPLITS, Group, check_groups, parse_group
 from lhaw_record.analytics.errors import BadParameter
 from lhaw_record.analytics.tables.notes import MOST_HANG_UPS, background, instruments_of, notes_for
-from lhaw_record.analytics.views.parameters import Setting, current
+from lhaw_record.analytics.views.parameters import Setting
 from lhaw_record.analytics.views.rows import rows_of
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.cli.output import print_rows, say
@@ -186,6 +186,7 @@ def compare(
     measure: str = "pass_at_k",
     by: str | None = None,
     allow_hang_ups: bool = False,
+    allow_mixed_instruments: bool = False,
 ) -> list[dict[str, Any]]:
     """Compute the mean difference a - b over the units that both groups have.
 
@@ -204,7 +205,8 @@ def compare(
     check_groups(a, b, by, connection.execute(query).fetchall(), _left_out(connection))
     if not allow_hang_ups:
         _check_hang_ups(connection, a, b)
-    check_instruments(connection, a, b)
+    if not allow_mixed_instruments:
+        _check_instruments(connection, a, b)
     left_open = [name for name in Group._fields if getattr(a, name) is None]
     values: dict[str, Any] = {}
     for side, group in (("a", a), ("b", b)):
@@ -229,14 +231,14 @@ def compare(
     return _marked(rows, is_by_task=False)
 
 
-def check_instruments(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group) -> None:
-    """Refuse to compare trials of several versions of the instruments, unless the user wants it."""
+def _check_instruments(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group) -> None:
+    """Refuse to compare trials of several versions of the instruments."""
     values = {f"{side}_{name}": each for side, group in (("a", a), ("b", b)) for name, each in group._asdict().items()}
     found = instruments_of(connection, f"({_test(a, 'a')} or {_test(b, 'b')})", values)
-    if len(found) > 1 and not current(connection)["mixed_instruments"]:
+    if len(found) > 1:
         raise BadParameter(
             f"the trials were recorded with several versions of the instruments ({'; '.join(found)}), so a difference "
-            "may be one between versions; '--set mixed_instruments=true' compares them all the same"
+            "may be one between versions; --allow-mixed-instruments compares them all the same"
         )
 
 
@@ -259,6 +261,7 @@ def print_comparison(
     measure: str,
     by: str | None,
     allow_hang_ups: bool = False,
+    allow_mixed_instruments: bool = False,
     settings: Mapping[str, Setting],
     form: str,
     out: TextIO,
@@ -266,7 +269,15 @@ def print_comparison(
     """Print a comparison of two groups, and notes on standard error, such as what was left out."""
     a, b = (parse_group(text) for text in arms)
     with open_store(store, parameters=settings, only=VIEWS) as connection:
-        found = compare(connection, a, b, measure=measure, by=by, allow_hang_ups=allow_hang_ups)
+        found = compare(
+            connection,
+            a,
+            b,
+            measure=measure,
+            by=by,
+            allow_hang_ups=allow_hang_ups,
+            allow_mixed_instruments=allow_mixed_instruments,
+        )
         parameters = (*(("k",) if measure.startswith("pass") else ()), *(("per",) if by == "dimension" else ()))
         pooled = ("pooled",) if a.agent is None else ()
         chosen = (*parameters, *pooled, "permutations", "seed", "cluster")

@@ -88,8 +88,6 @@ def readings(connection: "duckdb.DuckDBPyConnection", chosen: Mapping[str, Setti
     """
     found = []
     for parameter in PARAMETERS:
-        if parameter.name == "mixed_instruments":  # decides what compare refuses, and no number
-            continue
         values: Sequence[Setting] = parameter.choices or STATED.get(parameter.name, ())
         if parameter.name in _FROM_STORE:
             names = [name for (name,) in connection.execute(_FROM_STORE[parameter.name]).fetchall()]

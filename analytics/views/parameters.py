@@ -97,12 +97,6 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         source="docs/metrics.md 1",
     ),
     AnalysisParameter(
-        name="mixed_instruments",
-        default=False,
-        meaning="compare trials that were recorded with several versions of the table of endings, simulator or judge",
-        source="docs/metrics.md 1",
-    ),
-    AnalysisParameter(
         name="per",
         default="variant_dimension",
         allowed=("variant_dimension", "segment", "primary"),

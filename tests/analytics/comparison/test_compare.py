@@ -381,14 +381,11 @@ def test_trials_of_two_versions_are_not_compared_silently():
         store.trial("v1", "underspecified", index, agent="d", scores=[0], instruments=now)
         store.trial("v2", "ask_user", index, agent="d", origin="inspect")
         store.trial("v2", "underspecified", index, agent="d", scores=[0], origin="inspect")
-    for chosen, is_refused in ((False, True), (True, False)):
-        with connect(store.snapshot(), parameters={"k": 1, "mixed_instruments": chosen}, only=VIEWS) as opened:
-            assert compare(opened, Group("d", "ask_user"), Group("d", "underspecified"))[0]["n_units"] == 2
-            told = notes_for(background(opened), "overall", (), [])
-            assert any(note.startswith("mixed instruments: an earlier version; endings 1, ") for note in told)
-            groups = Group("c", "ask_user"), Group("c", "underspecified")
-            if is_refused:
-                with pytest.raises(BadParameter, match="endings 1, simulator 1, judge 1; endings 2"):
-                    compare(opened, *groups)
-            else:
-                assert compare(opened, *groups)[0]["n_units"] == 1
+    with connect(store.snapshot(), parameters={"k": 1}, only=VIEWS) as opened:
+        assert compare(opened, Group("d", "ask_user"), Group("d", "underspecified"))[0]["n_units"] == 2
+        told = notes_for(background(opened), "overall", (), [])
+        assert any(note.startswith("mixed instruments: an earlier version; endings 1, ") for note in told)
+        groups = Group("c", "ask_user"), Group("c", "underspecified")
+        with pytest.raises(BadParameter, match="endings 1, simulator 1, judge 1; endings 2"):
+            compare(opened, *groups)
+        assert compare(opened, *groups, allow_mixed_instruments=True)[0]["n_units"] == 1
