@@ -11,19 +11,17 @@ from typing import Any
 import msgspec
 
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.joining import DONE, Body, CallSplit, StreamStep, fields, object_in
+from lhaw_record.runners.models.streams.joining import DONE, Body, ReplyStream, StreamStep, fields, object_in
 
 _TEXTS = frozenset({"content", "refusal", "reasoning", "reasoning_content"})
 _PASS, _TOKEN = StreamStep(), StreamStep(has_token=True)
 
 
-class ChatStream:
+class ChatStream(ReplyStream):
     """One streamed chat completion. A call is complete when the next one begins, or when the choice ends."""
 
     def __init__(self) -> None:
-        self.is_whole = False
-        self.calls: list[list[tuple[Body, str]]] = []
-        self.calls_split_by: CallSplit | None = None
+        super().__init__()
         self._head: Body = {}
         self._choices: dict[int, Body] = {}
         self._indexes: dict[int, list[int | None]] = {}

@@ -3,16 +3,14 @@
 from typing import Any
 
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.joining import Body, CallSplit, StreamStep, fields, object_in
+from lhaw_record.runners.models.streams.joining import Body, ReplyStream, StreamStep, fields, object_in
 
 
-class GeminiStream:
+class GeminiStream(ReplyStream):
     """One streamed reply. A function call comes whole, in one chunk, so its chunk is decisive."""
 
     def __init__(self) -> None:
-        self.is_whole = False
-        self.calls: list[list[tuple[Body, str]]] = []
-        self.calls_split_by: CallSplit | None = None
+        super().__init__()
         self._head: Body = {}
         self._candidates: dict[int, Body] = {}
 

@@ -2,7 +2,7 @@
 
 import codecs
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import anyio
 import msgspec
@@ -76,25 +76,24 @@ CallSplit = Literal["id", "name"]
 """What told two calls of a streamed reply apart although their index is equal or missing."""
 
 
-class ReplyStream(Protocol):
-    """Joins the events of one streamed reply into its body."""
+class ReplyStream:
+    """Joins the events of one streamed reply into its body; a subclass for each wire."""
 
-    is_whole: bool
-    """Whether the event that ends the reply has arrived."""
-
-    calls: list[list[tuple[Body, str]]]
-    """For each tool call in order, the objects and field names that hold its id."""
-
-    calls_split_by: CallSplit | None
-    """What the recorder told calls apart by where clients differ, or None if the wire's own index did it."""
+    def __init__(self) -> None:
+        self.is_whole = False
+        """Whether the event that ends the reply has arrived."""
+        self.calls: list[list[tuple[Body, str]]] = []
+        """For each tool call in order, the objects and field names that hold its id."""
+        self.calls_split_by: CallSplit | None = None
+        """What the recorder told calls apart by where clients differ, or None if the wire's own index did it."""
 
     def add(self, name: str, data: Body) -> StreamStep:
         """Add one event. Raises ModelError if it is malformed or reports a failure of the provider."""
-        ...
+        raise NotImplementedError
 
     def body(self) -> Body:
         """Return the reply so far, as an unstreamed reply would have it."""
-        ...
+        raise NotImplementedError
 
 
 _SENSELESS = (TypeError, ValueError, AttributeError, KeyError, IndexError, RecursionError)

@@ -4,19 +4,17 @@ import msgspec
 
 from lhaw_record.runners.base.text.fields import shallow_json
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.joining import Body, CallSplit, StreamStep, fields, malformed, object_in
+from lhaw_record.runners.models.streams.joining import Body, ReplyStream, StreamStep, fields, malformed, object_in
 
 _PASS, _TOKEN, _DECISIVE = StreamStep(), StreamStep(has_token=True), StreamStep(is_decisive=True)
 _APPENDED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
 
-class MessagesStream:
+class MessagesStream(ReplyStream):
     """One streamed message. A call is complete when its block closes."""
 
     def __init__(self) -> None:
-        self.is_whole = False
-        self.calls: list[list[tuple[Body, str]]] = []
-        self.calls_split_by: CallSplit | None = None
+        super().__init__()
         self._message: Body = {}
         self._blocks: list[Body] = []
         self._numbers: dict[int, int] = {}  # by index, the block begun last: some servers number all blocks 0

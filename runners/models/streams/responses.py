@@ -1,7 +1,7 @@
 """Streams of OpenAI's Responses: events about items; the last event repeats the whole response."""
 
 from lhaw_record.runners.models.failures import in_band_error
-from lhaw_record.runners.models.streams.joining import Body, CallSplit, StreamStep, fields
+from lhaw_record.runners.models.streams.joining import Body, ReplyStream, StreamStep, fields
 
 OWN_TOOLS = {  # calls of tools that the provider defines and the client runs
     "apply_patch_call": "operation",
@@ -16,13 +16,11 @@ _CALLS = frozenset({"function_call", "custom_tool_call", *OWN_TOOLS})
 _CALL_ENDS = ("function_call_arguments.done", "_call_input.done", "_call.done", "_call_code.done")
 
 
-class ResponsesStream:
+class ResponsesStream(ReplyStream):
     """One streamed response. A call is complete when its arguments or its item are done."""
 
     def __init__(self) -> None:
-        self.is_whole = False
-        self.calls: list[list[tuple[Body, str]]] = []
-        self.calls_split_by: CallSplit | None = None
+        super().__init__()
         self._response: Body = {}
         self._items: dict[tuple[int, str], Body] = {}
         self._call_numbers: dict[tuple[int, str], int] = {}

@@ -89,7 +89,7 @@ def _events(daemon: Daemon) -> RequestHandler:
             message = f"{MOST_READERS} readers follow the live events already; close some of them"
             return refused(DaemonRefusal(message, kind="too_many_readers", status=503))
         experiment = request.query_params.get("experiment")
-        events = daemon.hub.follow(experiment, request.headers.get("last-event-id"))
+        events = daemon.hub.follow(experiment)
         return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
     return answer

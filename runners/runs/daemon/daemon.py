@@ -57,7 +57,7 @@ class Daemon:
     ) -> None:
         self.queue = queue
         self.slots = Slots(facts.max_trials)
-        self.hub = Hub(facts.daemon_id, lambda name: msgspec.json.encode(self.snapshot(name)))
+        self.hub = Hub(lambda name: msgspec.json.encode(self.snapshot(name)))
         self.live: dict[str, LiveRun] = {}
         self.problems: dict[str, str] = {}
         self.ordering = anyio.Lock()

@@ -48,8 +48,7 @@ _STATUSES = {
 }
 _EVENT_STREAM = (
     "Server-sent events. `snapshot`: {experiments: [Detail]}, first, and whenever events were missed; `experiment`: a "
-    "Detail without its live trials, a few times a second at most; `trial`: a TrialChange. Send the id of the last "
-    "event as `Last-Event-ID` to go on after it."
+    "Detail without its live trials, a few times a second at most; `trial`: a TrialChange."
 )
 M = TypeVar("M", bound=ApiMessage)
 RequestHandler = Callable[[Request], Awaitable[Response]]
@@ -260,10 +259,7 @@ def _event_stream() -> dict[str, Any]:
     return {
         "operationId": "events",
         "summary": _EVENT_STREAM,
-        "parameters": [
-            {"name": "experiment", "in": "query", "required": False, "schema": text},
-            {"name": "Last-Event-ID", "in": "header", "required": False, "schema": text},
-        ],
+        "parameters": [{"name": "experiment", "in": "query", "required": False, "schema": text}],
         "responses": {
             "200": {"description": "Events, for ever.", "content": {"text/event-stream": {"schema": text}}},
             **_refusals({401, 403, 421, 503}),

@@ -12,7 +12,7 @@ import msgspec
 from lhaw_record.recorder.inspection.tail import Tail, TailLine
 from lhaw_record.runners.runs.daemon.messages import LastEvent, LiveTrial
 
-RING_EVENTS = 2_000
+MOST_WAITING = 2_000
 KEEP_ALIVE_S = 15.0
 SHOWN_EVENTS = 4
 _SHOWN = frozenset(
@@ -28,87 +28,66 @@ _FORGOTTEN_S = 30.0
 """After so long without a reader, reading begins again at the end instead of with all that was missed."""
 
 
-class LiveEvent(msgspec.Struct, frozen=True):
-    """One event as it is sent. ``data`` is JSON. If ``experiment`` is None, the event concerns all experiments."""
-
-    number: int
-    name: str
-    experiment: str | None
-    data: bytes
-
-
 class Hub:
-    """Publishes live events to readers.
+    """Publishes live events to readers. A reader that comes, or has missed some, begins with a snapshot.
 
     Args:
-        boot_id: The prefix of every event id, which distinguishes this daemon's events from those of earlier daemons.
         snapshot: A function that returns the current state of one experiment, or of all for None, as JSON.
-        ring_events: The number of events to keep.
+        most_waiting: The number of events to keep for a reader that is slow.
     """
 
-    def __init__(
-        self, boot_id: str, snapshot: Callable[[str | None], bytes], *, ring_events: int = RING_EVENTS
-    ) -> None:
-        self._boot_id = boot_id
+    def __init__(self, snapshot: Callable[[str | None], bytes], *, most_waiting: int = MOST_WAITING) -> None:
         self._snapshot = snapshot
-        self._ring: deque[LiveEvent] = deque(maxlen=ring_events)
-        self._next = 1
+        self._waiting: dict[object, deque[tuple[str, str | None, bytes]]] = {}
+        self._most_waiting = most_waiting
         self._news = anyio.Event()
         self._is_closed = False
-        self.readers = 0
+
+    @property
+    def readers(self) -> int:
+        """The number of readers."""
+        return len(self._waiting)
 
     def publish(self, name: str, experiment: str | None, data: object) -> None:
-        self._ring.append(LiveEvent(self._next, name, experiment, msgspec.json.encode(data)))
-        self._next += 1
+        event = name, experiment, msgspec.json.encode(data)
+        for waiting in self._waiting.values():
+            waiting.append(event)
         self._wake()
 
     def close(self) -> None:
         self._is_closed = True
         self._wake()
 
-    async def follow(self, experiment: str | None = None, last_event_id: str | None = None) -> AsyncIterator[bytes]:
-        """Yield server-sent events until the hub is closed.
-
-        The first events are those that the reader missed, or a snapshot. After that, each new event follows.
-        """
-        self.readers += 1
+    async def follow(self, experiment: str | None = None) -> AsyncIterator[bytes]:
+        """Yield server-sent events until the hub is closed: a snapshot, then each new event."""
+        reader, waiting = object(), deque[tuple[str, str | None, bytes]](maxlen=self._most_waiting + 1)
+        self._waiting[reader], is_new = waiting, True
         try:
-            position = self._position_of(last_event_id)
             while not self._is_closed:
                 news = self._news
-                if position is None or position < self._first:
-                    position = self._next
-                    yield self._encoded("snapshot", position - 1, self._snapshot(experiment))
-                elif position < self._next:
-                    event = self._ring[position - self._first]
-                    position += 1
-                    if experiment is None or event.experiment in (None, experiment):
-                        yield self._encoded(event.name, event.number, event.data)
+                if is_new or len(waiting) > self._most_waiting:
+                    waiting.clear()
+                    is_new = False
+                    yield _encoded("snapshot", self._snapshot(experiment))
+                elif waiting:
+                    name, of, data = waiting.popleft()
+                    if experiment is None or of in (None, experiment):
+                        yield _encoded(name, data)
                 else:
                     with anyio.move_on_after(KEEP_ALIVE_S) as patience:
                         await news.wait()
                     if patience.cancelled_caught:
                         yield b": still here\n\n"
         finally:
-            self.readers -= 1
-
-    @property
-    def _first(self) -> int:
-        """The number of the oldest event in the ring, or of the next event if the ring is empty."""
-        return self._ring[0].number if self._ring else self._next
-
-    def _position_of(self, last_event_id: str | None) -> int | None:
-        boot_id, _, number = (last_event_id or "").rpartition("-")
-        if boot_id != self._boot_id or not number.isdecimal() or int(number) >= self._next:
-            return None
-        return int(number) + 1
-
-    def _encoded(self, name: str, number: int, data: bytes) -> bytes:
-        return b"id: %s-%d\nevent: %s\ndata: %s\n\n" % (self._boot_id.encode(), number, name.encode(), data)
+            del self._waiting[reader]
 
     def _wake(self) -> None:
         self._news.set()
         self._news = anyio.Event()
+
+
+def _encoded(name: str, data: bytes) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
 
 
 class LastEvents:
