@@ -13,7 +13,7 @@ STORE ?= stores/demo
 AGENTS ?= all
 STUDIES ?= 1500
 
-.PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-published test-ray test-training setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale coverage mcp-servers site clean help
+.PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-newest test-published test-ray test-training setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale coverage mcp-servers site clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -43,6 +43,11 @@ test-formats: $(VENV)/.dev-ready  ## install the readers of inspect_ai and OpenT
 	@test -x .envs/formats/bin/python || "$(PYTHON)" -m venv .envs/formats
 	.envs/formats/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/formats/requirements.txt
 	"$(BIN)/python" -m pytest --numprocesses 0 tests/formats
+
+test-newest: $(VENV)/.dev-ready  ## install the newest versions that pyproject.toml allows, as plain pip does, and test the models with them; for a nightly job (3 minutes)
+	@test -x .envs/newest/bin/python || "$(PYTHON)" -m venv .envs/newest
+	.envs/newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable '.[dev]'
+	.envs/newest/bin/python -m pytest --numprocesses auto --dist loadfile tests/runners/models
 
 test-harbor: $(VENV)/.dev-ready  ## install Harbor's classes (42 MB; PYTHON312 is a Python >= 3.12) and hold our ATIF, task folders and imports of jobs against them (1 minute)
 	@test -x .envs/harbor/bin/python || "$(PYTHON312)" -m venv .envs/harbor

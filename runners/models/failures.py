@@ -59,6 +59,7 @@ _WORDS = {
 }
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: Error)?\s*(?::|-)\s*)+")
 _LONGEST_MESSAGE = 400  # characters; a choice: every provider's message fits, an HTML page does not
+_UNAUTHORIZED = 401
 _WITHOUT_CODE = 422  # litellm's status for an in-band error without a code
 
 
@@ -134,8 +135,8 @@ def _kind(chain: list[BaseException], status: int | None, *, is_accepted: bool) 
     litellm: Any = litellm_library()
     first = chain[0]
     limit = limit_in(_texts(chain), status or _in_band_status(chain))
-    if limit is not None:
-        return limit
+    if limit is not None or status == _UNAUTHORIZED:  # litellm looks for limits in any text
+        return limit or kind_of_status(_UNAUTHORIZED)
     precise = {
         "context_window": (litellm.ContextWindowExceededError,),
         "content_filter": (litellm.ContentPolicyViolationError,),

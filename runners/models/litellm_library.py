@@ -30,6 +30,10 @@ _REASONING = ("reasoning_effort", "thinking")
 _PROVIDER_OF_WIRE = {"messages": "anthropic", "gemini": "gemini"}
 _SAMPLING = ("temperature", "top_p", "top_k")
 _OVER_RESPONSES = re.compile(r"^(openai|azure)/responses/")
+_LAZY_MODULES = (
+    "litellm.responses.mcp.chat_completions_handler",
+    "litellm.llms.vertex_ai.context_caching.vertex_ai_context_caching",
+)
 _HAS_DEFAULT = frozenset({"OLLAMA_API_BASE"})  # litellm defaults to the local server
 _ENVIRONMENT = {
     # Use the bundled price table; otherwise the import downloads it, and a thread keeps retrying.
@@ -54,6 +58,7 @@ def litellm_library() -> ModuleType:
     # A server that deviates from the schema (arguments as an object, say) makes litellm's models warn; we judge the
     # reply ourselves.
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings", category=UserWarning)
+    warnings.filterwarnings("ignore", message="Items? .* on TypedDict class .* `ReadOnly`", category=UserWarning)
     logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # it logs a warning on every call, e.g. about temperature
     watch_transports()
     return litellm
@@ -76,11 +81,13 @@ def _litellm_for_calls() -> ModuleType:
     """Return litellm with the modules that its calls import lazily.
 
     litellm imports them in the thread of each first call. When two first calls ran concurrently, one failed with a
-    "partially initialized module" error.
+    "partially initialized module" error. From litellm 1.108 on, one of them warns while it is imported; where warnings
+    are errors, every call of Gemini failed, and its reply seemed malformed.
     """
     library = litellm_library()
-    with contextlib.suppress(ImportError):  # another version may have moved it
-        importlib.import_module("litellm.responses.mcp.chat_completions_handler")
+    for name in _LAZY_MODULES:
+        with contextlib.suppress(ImportError):  # another version may have moved it
+            importlib.import_module(name)
     _keep_phases()
     # litellm creates about 400,000 permanent objects. Each full collection would scan them: 0.2 s (measured) with no
     # trial running, and a fifth of the gateway's CPU time.
