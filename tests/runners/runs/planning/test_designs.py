@@ -61,7 +61,7 @@ def test_every_published_experiment_fits_its_benchmark(name, tmp_path, monkeypat
         (tmp_path / folder).mkdir()
     experiment = load_experiment(EXPERIMENTS / f"{name}.toml")
     package = f"lhaw_record.runners.environments.benchmarks.{experiment.benchmark.name}"
-    chosen = resolve_name(f"{package}.options:read_options")(experiment.benchmark.options, EXPERIMENTS)
+    chosen = resolve_name(f"{package}.benchmark:read_options")(experiment.benchmark.options, EXPERIMENTS)
     assert str(tmp_path) in str(chosen)
     needs_docker = experiment.benchmark.name != "mcp_atlas"
     assert (experiment.sandbox.kind == "docker") == needs_docker
