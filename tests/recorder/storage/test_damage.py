@@ -94,6 +94,7 @@ def _damaged(original, store, path, data):
         file.write_bytes(data)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(at_depth(16, 64)))
 def test_every_damage_is_named_and_every_command_ends(original, tmp_path, capsys, seed):
     """One flipped bit, a cut, a line or a file that is gone: verify names the file, nothing dies, repair goes on."""
