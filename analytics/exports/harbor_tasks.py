@@ -30,12 +30,13 @@ _STRING = re.compile("|".join(_STRINGS), re.DOTALL)
 class HarborFolder(msgspec.Struct, frozen=True, kw_only=True):
     """One folder to write: a copy of ``source``, unchanged for a task, or with the prompt of ``variant``.
 
-    ``instruction`` is the prompt file, relative to ``source``; ``prefix`` is the text before the prompt, for example
-    canary lines.
+    ``name`` ends with ``suffix``, which a variant adds to the names of its task. ``instruction`` is the prompt file,
+    relative to ``source``; ``prefix`` is the text before the prompt, for example canary lines.
     """
 
     name: str
     source: Path
+    suffix: str = ""
     instruction: Path = Path(INSTRUCTION)
     variant: Variant | None = None
     prefix: str = ""
@@ -52,7 +53,7 @@ def harbor_folders(
     store: Path, tasks: Path, experiment: str | None = None, *, selection: str | None = None
 ) -> HarborFolders:
     """Return the folders of a dataset's tasks and of their variants in a store, each task before its variants."""
-    sources = {path.name: path for path in ([tasks] if _is_task(tasks) else sorted(filter(_is_task, _entries(tasks))))}
+    sources = _tasks_in(tasks)
     if not sources:
         raise UnknownName(f"no folder in {tasks} has a {CONFIG}; name the dataset that the variants were made of")
     chosen = None if selection is None else chosen_variants(store, selection, BENCHMARK)
@@ -74,10 +75,21 @@ def harbor_folders(
         elif task is None or not task.prompt or not instruction.endswith(task.prompt):
             reason = f"made of another {INSTRUCTION} than the dataset has"
         else:
-            folders = made.setdefault(variant.task_id, [HarborFolder(name=source.name, source=source)])
+            base = _UNSAFE.sub("-", _place_of(source, tasks)).strip(".-")
+            folders = made.setdefault(variant.task_id, [HarborFolder(name=base, source=source)])
             prefix = instruction.removesuffix(task.prompt)
-            name = _name_of(variant, {folder.name for folder in folders} | sources.keys())
-            folders.append(HarborFolder(name=name, source=source, instruction=place, variant=variant, prefix=prefix))
+            taken = {folder.name for folder in folders} | {path.name for path in sources.values()}
+            suffix = _suffix_of(variant, base, taken)
+            folders.append(
+                HarborFolder(
+                    name=base + suffix,
+                    source=source,
+                    suffix=suffix,
+                    instruction=place,
+                    variant=variant,
+                    prefix=prefix,
+                )
+            )
             continue
         left_out[reason] = left_out.get(reason, 0) + 1
     return HarborFolders(
@@ -96,8 +108,7 @@ def write_harbor_folders(folders: tuple[HarborFolder, ...], target: Path) -> Non
         copied = target / folder.name
         shutil.copytree(folder.source, copied, symlinks=True)
         if folder.variant is not None:
-            suffix = folder.name.removeprefix(folder.source.name)
-            config = renamed(_text(folder.source / CONFIG), suffix, str(folder.source / CONFIG))
+            config = renamed(_text(folder.source / CONFIG), folder.suffix, str(folder.source / CONFIG))
             prompt = folder.prefix + folder.variant.prompt
             for name, text in ((folder.instruction, prompt), (CONFIG, config), (VARIANTS, "")):
                 (copied / name).unlink(missing_ok=True)  # it may be a link to the dataset's own
@@ -152,14 +163,36 @@ def _described(name: str, variant: Variant) -> Mapping[str, object]:
     }
 
 
-def _name_of(variant: Variant, taken: set[str]) -> str:
-    """Return a unique folder name that Harbor accepts."""
+def _tasks_in(tasks: Path) -> dict[str, Path]:
+    """Return the task folders of a dataset by their ids: a name, or else a place. Deeper ones if none is here."""
+    here = [tasks] if _is_task(tasks) else list(filter(_is_task, _entries(tasks)))
+    found = here or [path.parent for path in tasks.rglob(CONFIG)]
+    return {_own_name(path) or _place_of(path, tasks): path for path in sorted(found)}
+
+
+def _place_of(task: Path, tasks: Path) -> str:
+    return task.name if task == tasks else task.relative_to(tasks).as_posix()
+
+
+def _own_name(task: Path) -> str | None:
+    """Return a task's ``[task] name``, if it has one. A broken ``task.toml`` is reported by ``renamed``."""
+    try:
+        match tomllib.loads(_text(task / CONFIG)):
+            case {"task": {"name": str(name)}}:
+                return name
+    except tomllib.TOMLDecodeError:
+        pass
+    return None
+
+
+def _suffix_of(variant: Variant, base: str, taken: set[str]) -> str:
+    """Return what makes the name of a task's folder a unique one that Harbor accepts."""
     own = _UNSAFE.sub("-", variant.variant_id.removeprefix(f"{variant.task_id}/")).strip(".-") or "variant"
-    name, number = f"{variant.task_id}--{own}", 1
-    while name in taken:
+    suffix, number = f"--{own}", 1
+    while base + suffix in taken:
         number += 1
-        name = f"{variant.task_id}--{own}-{number}"
-    return name
+        suffix = f"--{own}-{number}"
+    return suffix
 
 
 def _is_task(path: Path) -> bool:

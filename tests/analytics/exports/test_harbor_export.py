@@ -58,7 +58,7 @@ def test_a_folder_differs_from_its_task_by_the_prompt_alone(tmp_path, monkeypatc
     assert original.keys() - made.keys() == {"variants.toml"}
     changed = {name for name in made if made[name] != original[name]}
     assert changed == {"instruction.md", "task.toml"}
-    assert made["instruction.md"][0].decode() == CANARY + variants["sort-guests"].prompt
+    assert made["instruction.md"][0].decode() == CANARY + variants["lab/sort-guests"].prompt
     assert b'name = "lab/sort-guests--no-first-word"  # theirs' in made["task.toml"][0]
     assert [each["folder"] for each in json.loads((tmp_path / "out" / "variants.json").read_text())] == [
         "sort-guests--no-first-word"
