@@ -328,7 +328,7 @@ async def test_an_answer_that_does_not_come_is_missing_data(tmp_path, monkeypatc
 
 
 async def test_the_time_that_a_provider_fails_is_not_the_programs(tmp_path):
-    """A program repeats failed calls and pauses between them: none of it is charged to the program."""
+    """A program repeats failed calls and pauses between them: only what it computes meanwhile is charged to it."""
     from lhaw_record.runners.agents.scripted import ScriptedModel
 
     source = """
@@ -345,7 +345,7 @@ for attempt in range(4):
         program = scripted(tmp_path, source)
         events = await trial_of(tmp_path, program, agent=agent)
     assert ended(events) == "submitted"
-    assert events[-1].waited_ms >= 3000
+    assert events[-1].waited_ms >= 2000, "three seconds, less the processor time of the program in them"
     assert events[-1].charged_ms <= events[-1].duration_ms - events[-1].waited_ms
 
 
