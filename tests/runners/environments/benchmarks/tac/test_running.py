@@ -307,13 +307,15 @@ def test_a_limit_that_a_service_meets_under_the_evaluator(run):
     assert not events["CheckpointScored"]
 
 
-def test_an_agent_that_leaves_no_room_is_graded(run):
-    """What it left running took most of the memory: an evaluator that ends well is believed, else all is false.
+def test_an_agent_that_leaves_no_room_is_graded(run, monkeypatch):
+    """What has to go on running took most of the memory: an evaluator that ends well is believed, else all is false.
 
     An agent's words about a full disk, which an evaluator repeats, are no full disk.
     """
     hog = "import pathlib, time; x = bytearray(160 << 20); pathlib.Path('/tmp/ready').touch(); time.sleep(3600)"
     left = f'setsid python3 -c "{hog}" > /dev/null 2>&1 & until [ -e /tmp/ready ]; do sleep 0.1; done'
+    environment = "lhaw_record.runners.environments.benchmarks.tac.environment"
+    monkeypatch.setattr(f"{environment}._RUNNING", ("bm-memory", "bm-starve"))
     does = {"memory": left, "starve": left, "quote": "echo No space left on device"}
     calls = {
         f"bm-{mood}": [COUNT, call("write_file", path="mood.txt", content=mood), call("bash", command=command)]
