@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from lhaw_record.recorder.events import ActionFinished, ActionStarted, AnyEvent
 from lhaw_record.runners.base.conversation.actions import decoded_arguments
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxUnfit
 from lhaw_record.runners.environments.benchmarks.protocol import Environment, EnvironmentSettings, ToolDefinition
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox
 from lhaw_record.runners.experiment.program import ProgramSpec
@@ -27,18 +27,16 @@ async def program_sandbox(
             opened = settings.sandbox.open(None, settings.limits, settings.access)
             sandbox, tools = await stack.enter_async_context(opened), environment.tools
         if not sandbox.listener_url:
-            raise SandboxBoundaryError(
+            raise SandboxUnfit(
                 f"an environment of {benchmark} has a 'sandbox' that was not opened with settings.access; "
                 "docs/own-tasks.md shows it",
                 kind="no_sandbox_for_programs",
-                is_retry_owed=False,
             )
         if tools and program.ask_user == "none":
-            raise SandboxBoundaryError(
+            raise SandboxUnfit(
                 f"{benchmark} offers its tools over MCP, and {program.title} calls none "
                 '(its entry says ask_user = "none")',
                 kind="program_without_mcp",
-                is_retry_owed=False,
             )
         yield sandbox, tools
 

@@ -20,7 +20,7 @@ from lhaw_record.runners.agents.trial_record import BehaviourCounter, TrialOutco
 from lhaw_record.runners.base.budget import RunBudget, TrialSpending
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.injection import PlannedInjection, injection_action
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxUnfit
 from lhaw_record.runners.base.recording import ObservedRecording, Recording
 from lhaw_record.runners.environments.benchmarks.protocol import (
     AskJudge,
@@ -161,7 +161,7 @@ class _Parts:
         async with benchmark.open(trial.task, self._settings(store), trial.shown_variant) as opened:
             if not isinstance(opened, Environment):
                 message = f"{benchmark.name} opens {type(opened).__name__}, which does not inherit from Environment"
-                raise SandboxBoundaryError(f"{message} (docs/own-tasks.md)", kind="open", is_retry_owed=False)
+                raise SandboxUnfit(f"{message} (docs/own-tasks.md)", kind="open")
             refuse_lack(benchmark, trial.task, opened)
             yield opened
 

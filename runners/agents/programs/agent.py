@@ -25,6 +25,7 @@ from lhaw_record.runners.base.errors import (
     ExperimentError,
     LeaseReturned,
     SandboxBoundaryError,
+    SandboxUnfit,
     UserSimulatorError,
     ungrouped,
 )
@@ -172,11 +173,10 @@ class ExternalAgent:
         except ExperimentError as error:
             now = str(error)
         if now != planned:
-            raise SandboxBoundaryError(
+            raise SandboxUnfit(
                 f"program {self.program.name} was {planned!r} when its trials were planned and is now {now}; run the "
                 "same command again to plan trials of the new program",
                 kind="program_changed",
-                is_retry_owed=False,
             )
 
     async def _run_program(self) -> ProgramEnd:
@@ -297,7 +297,7 @@ class ExternalAgent:
                 await self.sandbox.write_file(f"{self.sandbox.home}/{name}", text.encode())
             except OSError as error:
                 message = f"the program's file {name} cannot be written: {error.strerror}"
-                raise SandboxBoundaryError(message, kind="program_files", is_retry_owed=False) from error
+                raise SandboxUnfit(message, kind="program_files") from error
 
     def _values(self) -> dict[str, str]:
         """Return the values of all placeholders."""

@@ -29,7 +29,7 @@ from lhaw_record.recorder.events import TrialFailed, TrialFinished
 from lhaw_record.runners.agents.programs.program_server import ProgramServer, open_program_server
 from lhaw_record.runners.agents.programs.workspace import WorkspaceError, packed, replace
 from lhaw_record.runners.base.clock import TrialClock
-from lhaw_record.runners.base.errors import BoundaryError, LeaseReturned, SandboxBoundaryError
+from lhaw_record.runners.base.errors import BoundaryError, LeaseReturned, SandboxUnfit
 from lhaw_record.runners.environments.sandboxes.protocol import READ_BYTES, ProgramSandbox
 from lhaw_record.runners.users.ask_user.serving import key_digest
 from lhaw_record.runners.users.ask_user.streamable_http import has_token
@@ -111,11 +111,10 @@ class Lease:
         Transfers of files count as waiting time on the trial's clock.
         """
         if not posixpath.normpath(sandbox.work_dir).strip("/."):
-            raise SandboxBoundaryError(
+            raise SandboxUnfit(
                 f"the work directory is {sandbox.work_dir!r}, so a lease would replace the whole container; give the "
                 "image a WORKDIR, or run this agent as a program in the sandbox",
                 kind="lease_work_dir",
-                is_retry_owed=False,
             )
         if not self._is_over.is_set():
             self.offer, self._sandbox, self._trial_clock, self.state = offer, sandbox, trial_clock, "open"

@@ -27,7 +27,7 @@ import msgspec
 from lhaw_record.recorder.events import ModelFailed
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.runners.base.conversation.ending import ended_by_failure, ended_by_reply
-from lhaw_record.runners.base.errors import ModelBoundaryError, SandboxBoundaryError
+from lhaw_record.runners.base.errors import ModelBoundaryError, SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramEnd
 from lhaw_record.runners.models.call_outcomes import FINAL_KINDS
 from lhaw_record.runners.models.gateway.calls import HUNG_UP
@@ -74,33 +74,30 @@ def ending_of(facts: ProgramFacts) -> EndedBy:
 
 def asking_not_offered(name: str) -> SandboxBoundaryError:
     """Return the failure of a program whose model could not ask, so that it says nothing about asking."""
-    return SandboxBoundaryError(
+    return SandboxUnfit(
         f"program {name} never offered its model the tool that asks the user; let [asking] of its entry name the MCP "
         "server to it, and try: lhaw-record agents test",
         kind="asking_not_offered",
-        is_retry_owed=False,
     )
 
 
 def _ending_of(facts: ProgramFacts) -> EndedBy:
     end = facts.end
     if end.start_error is not None:
-        raise SandboxBoundaryError(
+        raise SandboxUnfit(
             f"program {facts.name} cannot be started in the sandbox: {end.start_error}; is it below /usr, installed by "
             "'lhaw-record agents install', or among the 'mounts' of its entry?",
             kind="program_start",
-            is_retry_owed=False,
         )
     if facts.limit_reached is not None:
         return facts.limit_reached
     if facts.last_failure is not None and (ended_by := _ended_by_call(facts.last_failure, facts)) is not None:
         return ended_by
     if facts.reply_count == 0 and end.exit_code in _NOT_STARTED:
-        raise SandboxBoundaryError(
+        raise SandboxUnfit(
             f"program {facts.name} {_how(end)} and most likely cannot run in this sandbox or image, which lacks its "
             f"interpreter or libraries (docs/external-agents.md#in-an-image). {_last_words(end)}",
             kind="program_start",
-            is_retry_owed=False,
         )
     if facts.reply_count == 0:
         rules = "" if end.exit_code else " If it has no model, only rules: docs/external-agents.md#a-program-of-rules"
@@ -110,11 +107,10 @@ def _ending_of(facts: ProgramFacts) -> EndedBy:
             is_retry_owed=end.exit_code is not None,
         )
     if facts.wire is not None and facts.wire not in facts.wires:
-        raise SandboxBoundaryError(
+        raise SandboxUnfit(
             f"program {facts.name} used {', '.join(sorted(facts.wires))}, but its entry says wire = {facts.wire!r}; "
             "correct the entry",
             kind="program_wire",
-            is_retry_owed=False,
         )
     if end.exit_code is None and not facts.is_time_up:
         raise SandboxBoundaryError(

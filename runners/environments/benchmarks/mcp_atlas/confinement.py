@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from lhaw_record.runners.base.errors import SandboxBoundaryError
+from lhaw_record.runners.base.errors import SandboxUnfit
 from lhaw_record.runners.base.host.scratch import remove_folder
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import SYSTEM_FOLDERS
 from lhaw_record.runners.environments.sandboxes.driver_program import SERVER_MODULES, driver_command, driver_program
@@ -68,11 +68,10 @@ def confined(
     """
     bwrap = shutil.which("bwrap")
     if bwrap is None:
-        raise SandboxBoundaryError(
+        raise SandboxUnfit(
             "bubblewrap (bwrap) is not installed, so MCP servers cannot be confined; install it, or set "
             "`allow_unconfined = true` under [benchmark] to run them as plain processes",
             kind="bubblewrap_missing",
-            is_retry_owed=False,
         )
     plan = [bwrap, "--unshare-all", "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
     plan += ["--share-net"] if has_network else []
