@@ -19,6 +19,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     Grade,
     Reference,
 )
+from lhaw_record.runners.environments.benchmarks.refusals import lacking_tools
 from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, ProgramCommand, SandboxLimits
 
@@ -134,8 +135,7 @@ async def _environment(benchmark: Benchmark, task: Task, settings: EnvironmentSe
         broken = _members(environment, Environment)
         for each in broken or [each async for each in _tools(environment)]:
             yield each
-        lacking = () if broken else benchmark.needed_tools(task.task_id) - {tool.name for tool in environment.tools}
-        for name in sorted(lacking):
+        for name in () if broken else sorted(lacking_tools(benchmark, task, environment)):
             yield f"it needs the tool {name}, which its environment lacks"
         if broken:
             return

@@ -134,7 +134,7 @@ def _says(texts: Sequence[str], structured: Any) -> bool:
     is_wrapped = isinstance(structured, dict) and len(structured) == 1
     values = [_value(text) for text in texts]
     forms = [structured, *(structured.values() if is_wrapped else ())]
-    return any(form in (*values, *texts, values, texts) for form in forms)
+    return bool(texts) and any(form in (*values, *texts, values, texts) for form in forms)
 
 
 def _value(text: str) -> Any:

@@ -32,10 +32,14 @@ def docker_of(settings: EnvironmentSettings, benchmark: str) -> DockerSandboxPro
     return settings.sandbox
 
 
+def lacking_tools(benchmark: Benchmark, task: Task, environment: Environment) -> frozenset[str]:
+    """Return the tools that a task needs and its environment lacks."""
+    return benchmark.needed_tools(task.task_id) - {tool.name for tool in environment.tools}
+
+
 def refuse_lack(benchmark: Benchmark, task: Task, environment: Environment) -> None:
     """Reject an environment without a tool that its task needs, so that no agent fails for the lack of it."""
-    lacking = benchmark.needed_tools(task.task_id) - {tool.name for tool in environment.tools}
-    if lacking:
+    if lacking := lacking_tools(benchmark, task, environment):
         raise SandboxUnfit(
             f"{task.task_id} needs {len(lacking)} tools that its environment lacks, such as {min(lacking)}; leave the "
             "task out, or bring the server that has them",

@@ -25,6 +25,10 @@ class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
     tool_message_mb: int = 16
     tool_result_kb: int | None = None
 
+    def result_bytes(self, usual: int) -> int:
+        """Return how much an agent reads of one result of a tool server, in bytes: ``usual`` if nothing is set."""
+        return usual if self.tool_result_kb is None else self.tool_result_kb << 10
+
 
 READ_BYTES = 256 << 20
 """The largest file that ``read_file`` returns, because the content is held in this host's memory."""

@@ -181,7 +181,7 @@ def grader_filter(process_id: int, machine: str | None = None) -> bytes | None:
         *_rule(
             number["tgkill"], _only_if(_FIRST_AT, (process_id,), _PERMISSION) + _only_if(_THIRD_AT, _ABORT, _PERMISSION)
         ),
-        *_rule(number["prlimit64"], _only_if(_FIRST_AT, (0,), _PERMISSION) + _only_if(_THIRD_AT, (0,), _PERMISSION)),
+        *_rule(number["prlimit64"], _only_if(_FIRST_AT, (0,), _PERMISSION) + _no_pointer(_THIRD_AT)),
         _statement(_RETURN, _ALLOW),
     ]
     return _grader_beginning(*found) + b"".join(rules)
@@ -218,6 +218,11 @@ def _only_if(offset: int, allowed: tuple[int, ...], answer: int) -> list[bytes]:
     count = len(allowed)
     tests = [_jump(_IF_EQUAL, value, count - index, 0) for index, value in enumerate(allowed)]
     return [_statement(_LOAD, offset), *tests, _statement(_RETURN, answer)]
+
+
+def _no_pointer(offset: int) -> list[bytes]:
+    """Return rules that allow only 0 in a whole argument, of which the other rules read the low word."""
+    return _only_if(offset, (0,), _PERMISSION) + _only_if(offset + 4, (0,), _PERMISSION)
 
 
 def _unless_equal(offset: int, denied: tuple[int, ...]) -> list[bytes]:

@@ -123,6 +123,7 @@ class Compose(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _Flag = Literal["true", "false"]
+_KEEPS_EMPTY = (("environment",), ("build", "args"), ("depends_on",))
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -294,7 +295,7 @@ class _Reader:
 
     def _check_main(self, main: Service) -> None:
         """Check what the agent's container can have from this file."""
-        memory = self._given.get("MEMORY")
+        memory, cpus = self._given.get("MEMORY"), self._given.get("CPUS")
         own = {
             "command": list(main.command) in _IDLE if main.command else True,
             "entrypoint": main.entrypoint is None,
@@ -305,8 +306,8 @@ class _Reader:
             "user": (not main.user, "agent.user"),
             "working_dir": (not main.work_dir, "environment.workdir"),
             "healthcheck": (main.healthcheck is None, "environment.healthcheck"),
-            "mem_limit": (main.memory_mb in (None, _size_mb("MEMORY", memory or "1m")), "environment.memory_mb"),
-            "cpus": (main.cpus in (None, float(self._given.get("CPUS") or 0)), "environment.cpus"),
+            "mem_limit": (main.memory_mb in (None, memory and _size_mb("MEMORY", memory)), "environment.memory_mb"),
+            "cpus": (main.cpus in (None, cpus and float(cpus)), "environment.cpus"),
         }
         for key, is_fine in own.items():
             if not is_fine:
@@ -361,14 +362,13 @@ class _Reader:
             raise ComposeError(f"{COMPOSE}: {place}: {source} is outside of {dataset}, the folder of the dataset")
         return path
 
-    def _filled(self, place: str, value: Any) -> Any:
-        """Return a value with its variables replaced, below all its keys."""
+    def _filled(self, place: str, value: Any, path: tuple[str, ...] = ()) -> Any:
+        """Return a value with its variables replaced, below all its keys. ``path`` are those of its service."""
         if isinstance(value, dict):
-            keeps_empty = place.rpartition(".")[2] in ("environment", "args", "depends_on")
-            filled = {key: self._filled(f"{place}.{key}", each) for key, each in value.items()}
-            return {key: each for key, each in filled.items() if each is not None or keeps_empty}
+            filled = {key: self._filled(f"{place}.{key}", each, (*path, key)) for key, each in value.items()}
+            return {key: each for key, each in filled.items() if each is not None or path in _KEEPS_EMPTY}
         if isinstance(value, list):
-            return [self._filled(place, each) for each in value]
+            return [self._filled(place, each, path) for each in value]
         if not isinstance(value, str):
             return value
         return _SUBSTITUTION.sub(lambda match: self._variable(place, match), value)

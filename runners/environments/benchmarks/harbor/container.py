@@ -239,7 +239,7 @@ class TaskContainer(MachineShell):
         running = "" if not keeps else (await self.bash(_PROCESSES, self.root(_PREPARE_S))).stdout.decode()
         # In the same shell, so that nothing is left that could write a reward after the tests.
         ran = await self.bash(f"(/tests/test.sh) > {_STDOUT} 2>&1\n{_END_OTHERS}", phase, self._own, running)
-        outlived = [*_sessions(ran.stdout), *(await self._end_others() if phase.user or ran.is_timeout else ())]
+        outlived = [*_sessions(ran.stdout), *(await self._end_others(running) if phase.user or ran.is_timeout else ())]
         stdout = await self._stdout()
         if ran.is_timeout:
             raise grader_error(task, f"the tests were stopped after {phase.timeout_s:g} s", "verifier_timeout", stdout)
@@ -253,9 +253,19 @@ class TaskContainer(MachineShell):
         detached = len(outlived) - outlived.count("tests")
         return verdict_of(task, files, stdout, left=len(ended), outlived=len(outlived), detached=detached)
 
-    async def _end_others(self) -> list[str]:
-        """End every process but those of the image and of ourselves. Return for each whose session it was in."""
-        return _sessions((await self.bash(_END_OTHERS, self.root(_PREPARE_S), self._own, "")).stdout)
+    async def _end_others(self, kept: str = "") -> list[str]:
+        """End every process but those of the image, those to keep, and ourselves. Return for each whose session it had.
+
+        Raises:
+            SandboxBoundaryError: They could not be ended, so that they may write what is read next.
+        """
+        ended = await self.bash(f"{_END_OTHERS}\ntrue", self.root(_PREPARE_S), self._own, kept)
+        if ended.exit_code != 0:
+            raise SandboxBoundaryError(
+                "a container cannot end what was left running; it may have as many processes as it may have",
+                kind="exec_failed",
+            )
+        return _sessions(ended.stdout)
 
     def _check_limits(self, task: HarborTask, ran: ExecResult, left: MachineUsage, stdout: bytes) -> None:
         """Check that no limit of the experiment stopped a test, unless the agent left less than half of it.

@@ -83,7 +83,7 @@ class McpServers:
                 text, unshown = shown_result(result, own)
                 for artifact in unshown:
                     await self._keep(artifact)
-                most_bytes = (self._limits.tool_result_kb or 0) << 10 or self._limits.output_bytes
+                most_bytes = self._limits.result_bytes(self._limits.output_bytes)
                 return ToolResult(text=shortened(text, most_bytes), is_error=bool(result.is_error))
         seconds = self._limits.command_seconds
         text = f"[{server.name} gave no answer within {seconds:g} s]"

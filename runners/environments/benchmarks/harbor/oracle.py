@@ -17,6 +17,7 @@ import anyio.to_thread
 import msgspec
 
 from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.files.disk import Disk, publish
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.environments.benchmarks.harbor.compose import COMPOSE
 from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict, last_printed
@@ -79,8 +80,8 @@ class OracleGate:
             if task_id in self._refusals:
                 raise self._refusals[task_id]
             place = self._folder / oracle.key if oracle.key else None
-            if place is not None and await anyio.to_thread.run_sync(place.is_file):
-                return msgspec.json.decode(await anyio.to_thread.run_sync(place.read_bytes), type=OraclePass)
+            if place is not None and (known := await anyio.to_thread.run_sync(_remembered, place)) is not None:
+                return known
             has_passed, began = task_id in self._passes, anyio.current_time()
             if has_passed and self._passes[task_id][0] >= since:
                 return self._passes[task_id][1]
@@ -180,9 +181,16 @@ def _unfit(what: str) -> SandboxBoundaryError:
     )
 
 
+def _remembered(place: Path) -> OraclePass | None:
+    try:
+        return msgspec.json.decode(place.read_bytes(), type=OraclePass)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
 def _remember(place: Path, found: OraclePass) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(msgspec.json.encode(found))
+    publish(Disk(), place, msgspec.json.encode(found))
 
 
 def passes_folder() -> Path:

@@ -36,6 +36,7 @@ from lhaw_record.runners.environments.benchmarks.variants_file import (
     VARIANTS,
     VariantEntry,
     VariantsFile,
+    parameters_of,
     variant_of,
     variants_of,
 )
@@ -422,6 +423,10 @@ def _check_variants(folder: Path, entries: Sequence[VariantEntry], task: Task) -
     """Check that variants fit their task, and that the solution has what ``written`` says, or masking hides nothing."""
     place = folder / VARIANTS
     variants_of(entries, task, str(place), INSTRUCTION)
+    try:
+        tuple(parameters_of(entries))
+    except PublishedError as error:
+        raise PublishedError(f"{place}: {error}") from error
     spellings = {each.written.encode() for entry in entries for each in entry.segments if each.written}
     below = [folder / "solution", *folder.glob(f"{STEPS}/*/solution")]
     files = [path.read_bytes() for each in below for path in each.rglob("*") if path.is_file()]
@@ -508,7 +513,7 @@ def copied(source: Path, target: Path, words: Mapping[str, str]) -> None:
     def ignored(folder: str, names: list[str]) -> set[str]:
         place, found = Path(folder), {_IGNORE}
         above = [each for each in (*reversed(place.parents), place) if each.is_relative_to(source)]
-        rules = [(each, (each / _IGNORE).read_text("utf-8")) for each in above if (each / _IGNORE).is_file()]
+        rules = [(each, read_text(each / _IGNORE)) for each in above if (each / _IGNORE).is_file()]
         specs = [(each, GitIgnoreSpec.from_lines(text.splitlines())) for each, text in rules]
         for path in (place / name for name in names):
             end = "/" if path.is_dir() else ""

@@ -134,7 +134,7 @@ class McpAtlasEnvironment(Environment):
         answer = await offered.server.call(offered.tool, sent)
         most_bytes = MAX_RESULT_BYTES
         if self._settings is not None:
-            most_bytes = (self._settings.limits.tool_result_kb or 0) << 10 or MAX_RESULT_BYTES
+            most_bytes = self._settings.limits.result_bytes(MAX_RESULT_BYTES)
             for artifact in answer.unshown:
                 await self._settings.keep(artifact)
         text = answer.text

@@ -49,12 +49,20 @@ class Browser:
     """
 
     def __init__(
-        self, client: "Client", channel: LineChannel, keep: Keep, listed: Sequence["Tool"], *, keeps_screenshots: bool
+        self,
+        client: "Client",
+        channel: LineChannel,
+        keep: Keep,
+        listed: Sequence["Tool"],
+        *,
+        keeps_screenshots: bool,
+        result_bytes: int,
     ) -> None:
         self._client = client
         self._channel = channel
         self._keep = keep
         self._keeps_screenshots = keeps_screenshots
+        self._result_bytes = result_bytes
         self._pictures = 0
         offered = [tool for tool in listed if not tool.name.startswith(_NOT_OFFERED)]
         if not {_SNAPSHOT, _SCREENSHOT} <= {tool.name for tool in offered}:
@@ -82,7 +90,7 @@ class Browser:
                 texts.append(await self._text_of(shown))
             if self._keeps_screenshots and (taken := await self._ask(_SCREENSHOT, {})) is not None:
                 await self._text_of(taken)
-        return ToolResult(text=shortened("\n".join(texts), _TEXT_BYTES), is_error=bool(result.is_error))
+        return ToolResult(text=shortened("\n".join(texts), self._result_bytes), is_error=bool(result.is_error))
 
     async def _ask(self, name: str, arguments: dict[str, Any]) -> "CallToolResult | None":
         """Return the server's answer, or None if there was none in time."""
@@ -134,4 +142,11 @@ async def open_browser(
         open_sidecar(image, limits, room, beside=beside, arguments=arguments) as channel,
         open_client(channel, _SERVER, settings.limits) as (client, tools, _),
     ):
-        yield Browser(client, channel, settings.keep, tools, keeps_screenshots=spec.screenshots)
+        yield Browser(
+            client,
+            channel,
+            settings.keep,
+            tools,
+            keeps_screenshots=spec.screenshots,
+            result_bytes=settings.limits.result_bytes(_TEXT_BYTES),
+        )

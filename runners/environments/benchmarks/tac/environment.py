@@ -122,11 +122,12 @@ class TacEnvironment(Environment):
         an evaluator that meets the limit and ends well is believed, and one that does not is the agent's doing.
         """
         await self._check_company()
-        if self.task.task_id not in _RUNNING:
-            await self.own_sandbox.machine.end_all()
         left = await self._left_running()
         trajectory = trajectory_of(self.prompt, self._calls, final_answer)
         try:
+            if self.task.task_id not in _RUNNING:
+                await self.own_sandbox.machine.end_all()
+                left = await self._left_running()
             await put_back(self.own_sandbox.machine, self.hidden)
             content, said = await self._evaluated(trajectory, ask_judge, has_room=not left)
         except (GraderError, SandboxBoundaryError) as error:

@@ -133,16 +133,21 @@ class ForkServer:
 
 
 def _is_asleep(process_id: int, wall_seconds: float) -> bool:
-    """Return whether a process sleeps and mostly has, by its own will: not for a processor, a disk or our taking."""
+    """Return whether a process sleeps and mostly has, by its own will: not for a processor, a disk or our taking.
+
+    The times are those of all its threads.
+    """
+    process = Path(f"/proc/{process_id}")
     try:
-        state, call, times = (
-            Path(f"/proc/{process_id}/{name}").read_text(encoding="ascii").rpartition(")")[2].split()
-            for name in ("stat", "syscall", "schedstat")
+        state, call = (
+            (process / name).read_text(encoding="ascii").rpartition(")")[2].split() for name in ("stat", "syscall")
         )
+        threads = [path.read_text(encoding="ascii").split() for path in process.glob("task/*/schedstat")]
     except (OSError, ValueError):
         return False
     is_replying = call[0] in _WRITE and call[1] == hex(child.REPLY_DESCRIPTOR)
-    return state[0] == "S" and not is_replying and sum(map(int, times[:2])) < wall_seconds * 5e8
+    worked_ns = sum(int(time) for times in threads for time in times[:2])
+    return state[0] == "S" and not is_replying and worked_ns < wall_seconds * 5e8
 
 
 def _load(request: Request) -> str:

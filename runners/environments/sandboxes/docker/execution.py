@@ -148,8 +148,28 @@ def _unless(stop: anyio.Event | None, work: Callable[[], Awaitable[int]]) -> Cal
 
 
 async def end_all(container: "DockerContainer") -> None:
-    """End every process of a container but the main one, as often as new ones have been forked."""
-    await execute(container, ContainerProgram(argv=_END_ALL, timeout_s=_END_S, user="0", work_dir="/"))
+    """End every process of a container but the main one, as often as new ones have been forked.
+
+    Raises:
+        SandboxBoundaryError: They could not be ended, so that they may write what is read next.
+    """
+    await run_shell(container, _END_ALL[-1], _END_S)
+
+
+async def run_shell(container: "DockerContainer", script: str, timeout_s: float) -> ExecResult:
+    """Run a script of ours as root, which has to succeed.
+
+    Raises:
+        SandboxBoundaryError: The container runs no shell, as when it has as many processes as it may have.
+    """
+    argv = ("/bin/sh", "-c", script)
+    result = await execute(container, ContainerProgram(argv=argv, timeout_s=timeout_s, user="0", work_dir="/"))
+    if result.exit_code != 0:
+        await check_end(container)
+        raise SandboxBoundaryError(
+            "a container does not even run a shell; it may have as many processes as it may have", kind="exec_failed"
+        )
+    return result
 
 
 async def check_end(container: "DockerContainer") -> None:

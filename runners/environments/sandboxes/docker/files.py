@@ -151,7 +151,7 @@ def _regular(entries: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
         parts = PurePosixPath(entry.name).parts
         below = parts[1:] or parts
         is_inside = not entry.name.startswith("/") and ".." not in parts and "\0" not in entry.name
-        is_inside &= len(entry.name) <= PATH_LIMIT_BYTES and len(parts) <= DEPTH_LIMIT
+        is_inside &= len(os.fsencode("/".join(below))) <= PATH_LIMIT_BYTES and len(below) <= DEPTH_LIMIT
         yield ("/".join(below) if is_inside else "", content)
 
 

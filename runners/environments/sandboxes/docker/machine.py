@@ -19,9 +19,9 @@ from lhaw_record.runners.environments.sandboxes.docker.engine import asked
 from lhaw_record.runners.environments.sandboxes.docker.execution import (
     ContainerProgram,
     ExecResult,
-    check_end,
     end_all,
     execute,
+    run_shell,
 )
 from lhaw_record.runners.environments.sandboxes.docker.files import (
     FileLimits,
@@ -261,14 +261,7 @@ class DockerMachine:
 
     async def _look(self) -> None:
         """Read how often a memory or process limit has stopped something in the container so far."""
-        argv = ("/bin/sh", "-c", LIMIT_EVENTS)
-        looked = await execute(self._container, ContainerProgram(argv=argv, timeout_s=_LOOK_S, user="0", work_dir="/"))
-        if looked.exit_code != 0:
-            await check_end(self._container)
-            raise SandboxBoundaryError(
-                "a container does not even run a shell; it may have as many processes as it may have",
-                kind="exec_failed",
-            )
+        looked = await run_shell(self._container, LIMIT_EVENTS, _LOOK_S)
         self._stopped = limit_counts(looked.stdout.decode())
 
 

@@ -133,6 +133,7 @@ def test_a_grader_is_refused_more(number_of, machine):
         errno.EPERM,
     ]
     assert [answer("prlimit64", *words) for words in ((0, 7, 0), (0, 7, 64), (1,))] == [0, errno.EPERM, errno.EPERM]
+    assert answer("prlimit64", 0, 7, 1 << 32) == errno.EPERM, "a pointer of which the low word is 0"
     assert (answer("fcntl", 3, 3), answer("fcntl", 3, 10)) == (0, errno.EPERM)
     assert verdict(program, 0x40000003, 20) == errno.ENOSYS
     assert grader_filter(1, "pdp11") is None

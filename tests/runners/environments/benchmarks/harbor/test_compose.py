@@ -107,6 +107,8 @@ REFUSED = [
     ("services: {main: {command: serve}}\n", "services.main.command is not supported"),
     ("services: {main: {user: me}}\n", "write agent.user into task.toml"),
     ("services: {main: {mem_limit: 1g}}\n", "write environment.memory_mb into task.toml"),
+    ("services: {main: {mem_limit: 1m}}\n", "write environment.memory_mb into task.toml"),
+    ("services: {main: {cpus: 0}}\n", "write environment.cpus into task.toml"),
     ("services: {main: {build: .}}\n", "there is no"),
     ("services: {main: {image: '${MAIN_IMAGE_NAME}'}}\n", "environment.docker_image names another image"),
     ("services: {}\nnetworks: {a: {}}\n", "unknown key 'networks'"),

@@ -60,6 +60,11 @@ async def test_a_pass_without_a_network_is_remembered_for_its_images(tmp_path, s
     later = OracleGate(tmp_path / "passes")
     await later.pass_through(oracle_of(setup_in("none")))
     assert solved == [1.0]
+    (remembered,) = (tmp_path / "passes").iterdir()
+    remembered.write_bytes(b"")  # as after a full disk: not known
+    solved.append(1.0)
+    await OracleGate(tmp_path / "passes").pass_through(oracle_of(setup_in("none")))
+    assert solved == [1.0]
     rebuilt = TaskImages(agent="a", verifiers=("v",), ids={"a": "1", "v": "3"})
     await OracleGate(tmp_path / "passes").pass_through(oracle_of(setup_in("none", rebuilt)))
     assert solved == []

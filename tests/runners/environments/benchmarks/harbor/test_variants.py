@@ -34,6 +34,10 @@ BROKEN = [
     (VARIANT.replace("the word hello", "the word bye"), "'the word bye' is not in instruction.md"),
     (VARIANT.replace("Write a word", "Write the word hello"), "its prompt still has the value"),
     (VARIANT.replace('severity = "delete"', 'severity = "environment"'), "severity 'environment' is not one of"),
+    (
+        VARIANT + VARIANT.replace('name = "word"', 'name = "again"').replace("bye", "hi"),
+        "two segments with the value 'the word hello' differ in",
+    ),
     (VARIANT.replace("written", "spelt"), "unknown key 'variants[0].segments[0].spelt'"),
     (VARIANT.replace("written", 'checkpoint_refs = ["c9"]\nwritten'), "the task's checkpoints are reward"),
     (VARIANT.replace('written = "hello"', 'written = "hullo"'), "written = 'hullo' is in no file of solution/"),

@@ -208,7 +208,9 @@ async def test_what_is_structured_is_not_told_twice(plan_of):
     ]:
         content = [{"type": "text", "text": text} for text in texts]
         assert whole_result({"content": content, "structuredContent": structured}) == {"content": content}
-    assert whole_result({"structuredContent": {"a": 1}})["content"] == [{"type": "text", "text": '{"a": 1}'}]
+    for alone in ({"a": 1}, {"items": []}):
+        said = whole_result({"content": [], "structuredContent": alone})["content"]
+        assert [json.loads(part["text"]) for part in said] == [alone]
 
 
 async def test_a_protocol_error_of_a_living_server_is_a_result(plan_of):
