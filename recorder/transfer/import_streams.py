@@ -18,6 +18,7 @@ from lhaw_record.recorder.events import ArtifactStored, Envelope
 from lhaw_record.recorder.events.closing import CLOSING, CLOSING_TYPES, covered
 from lhaw_record.recorder.reading.reader import consistent_read, sealed_and_open
 from lhaw_record.recorder.storage.blobs import load_blob, store_blob
+from lhaw_record.recorder.storage.manifest_check import check_manifest
 from lhaw_record.recorder.storage.segments import readable
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
 from lhaw_record.recorder.storage.stream_index import load_index
@@ -70,6 +71,8 @@ def import_streams(
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> list[ImportedExperiment]:
     """Import streams and artifacts into a store, each stream completely or not at all."""
+    if store is not None:
+        check_manifest(store)
     targets: dict[str, _Target] = {}
     offered: set[str] = set()
     looked_at = 0

@@ -10,7 +10,8 @@ from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.reading.reader import read_snapshot, stream_ids
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.storage.store import check_experiment_id, has_store
+from lhaw_record.recorder.storage.manifest_check import check_manifest
+from lhaw_record.recorder.storage.store import Store, check_experiment_id, has_store
 from lhaw_record.runners.imports.foreign_trial import (
     Failure,
     Finish,
@@ -49,6 +50,8 @@ def run_import(
     check_experiment_id(experiment_id)
     sources = read_sources(path, form.patterns)
     has_one = has_store(root)
+    if has_one:
+        check_manifest(Store(root))
     present = stream_ids(root) if has_one else frozenset()
     known = load_records(read_snapshot(root)) if has_one else KnownRecords()
     placed = msgspec.structs.replace(options, rewards=rewards_by_location(options.rewards or {}, sources))
