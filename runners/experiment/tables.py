@@ -10,7 +10,7 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.values import Price, WireMode
 
-LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
+LIMITS = ("max_tokens", "max_completion_tokens")
 """The names of the limit of a reply, in tokens."""
 DEFAULT_MAX_TOKENS = 4096
 """The limit of a reply of a model whose replies are limited, unless the experiment file sets another."""
@@ -22,14 +22,18 @@ _TEMPERATURES: tuple[tuple[re.Pattern[str], int | None, int | None], ...] = tupl
         (r"(?:gpt-[5-9](?!-chat)|o[134](?![a-z0-9]))", None, None),  # platform.openai.com/docs/guides/reasoning
         # platform.claude.com/docs/en/about-claude/models/migration-guide; .../build-with-claude/extended-thinking
         (r"claude-(?:opus-4[-.][7-9]|(?:opus|sonnet|haiku)-(?:[5-9]|\d\d)(?![a-z0-9])|fable|mythos)", None, None),
+        (r"claude-(?:4[-.][7-9]-opus|(?:opus|sonnet|haiku)-latest)", None, None),  # names of the same elsewhere
         (r"claude", 0, None),
         # "only 1 is allowed for this model": platform.kimi.ai/docs/api/models-overview
-        (r"kimi-(?:k2[.p][5-9]|k[3-9])", 1, 1),
+        (r"kimi-(?:k2[.p][5-9]|k2-thinking|k[3-9]|latest)", 1, 1),
+        # thinks unless told not to, and then ignores a temperature: api-docs.deepseek.com/guides/thinking_mode
+        (r"deepseek-(?:reasoner|r\d|v[4-9])", None, None),
         (r"minimax-m\d", 1, 1),  # (0, 1], 1.0 recommended: platform.minimax.io/docs/api-reference/text-openai-api
         # "keep at 1.0", else loops: docs.cloud.google.com/vertex-ai/generative-ai/docs/start/gemini-3-prompting-guide
-        (r"gemini-3(?!\.[2-9])(?!\d)", 1, 1),
+        (r"gemini-3(?![-.][2-9])(?!\d)", 1, 1),
         # litellm's table: supports_sampling_params is false; ai.google.dev/gemini-api/docs/whats-new-gemini-3.6
         (r"gemini-(?:[3-9]|\d\d)(?!\d)", None, None),
+        (r"gemini-(?:pro|flash)-latest|codex-mini", None, None),
     )
 )
 """The temperature that a model gets by its name, and while it reasons, where that is not 0. None: it takes none."""
@@ -109,7 +113,7 @@ class ModelSpec(_Table, frozen=True):
         given = self.given_parameters
         is_limited = self.is_scripted or (self.api_base is not None and not given.keys() & _REASONING)
         own = {"temperature": default_temperature(self.model, is_reasoning=asks_to_reason(given))}
-        if is_limited and not given.keys() & LIMITS:
+        if is_limited and not given.keys() & set(LIMITS):
             own["max_tokens"] = DEFAULT_MAX_TOKENS
         return {**{name: value for name, value in own.items() if value is not None}, **given}
 

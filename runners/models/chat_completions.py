@@ -34,7 +34,7 @@ def read_chat(
         raise malformed("it has no choices")
     choice = object_in(choices[0], "the first choice")
     check_choice(choice, model)
-    wire = object_in(choice.get("message"), "the message of the first choice")
+    wire = object_in(message_in(choice), "the message of the first choice")
     calls = tuple(read_call(object_in(call, "a tool call")) for call in wire.get("tool_calls") or ())
     if not all(call.name for call in calls):
         raise malformed("a tool call has no name")
@@ -56,6 +56,12 @@ def read_chat(
         served_model=body.get("model") or None,
     )
     return with_ending(reply, own if is_of_known_wire(own) else body, model)
+
+
+def message_in(choice: Mapping[str, Any]) -> Any:
+    """Return the message of a choice: an empty one where a filter left none, as Gemini's OpenAI endpoint does."""
+    message = choice.get("message")
+    return {} if message is None and "content_filter" in str(choice.get("finish_reason")) else message
 
 
 def read_call(wire: Mapping[str, Any]) -> ToolCall:

@@ -130,7 +130,13 @@ def _table() -> dict[str, Any]:
 
 @cache
 def _meaning(wire: str, word: str) -> EndingWord | None:
-    """Return a word's meaning on a wire, or else on any: routers translate a wire and leave a word."""
+    """Return a word's meaning on a wire, or else on any: routers translate a wire and leave a word.
+
+    A word may have two parts, such as ``content_filter: RECITATION``, of which the second says more.
+    """
+    first, colon, second = word.partition(": ")
+    if colon:
+        return _meaning(wire, second) or _meaning(wire, first)
     found = [row for row in ending_words() if row.word.lower() == word.lower()]
     return next((row for row in found if row.wire == wire), found[0] if found else None)
 
@@ -152,7 +158,7 @@ def with_ending(reply: ModelReply, body: Mapping[str, Any], model: str = "the pr
     try:
         reason = finish_reason_in(body, model) or _unnamed(reply, model)
     except ModelError as error:
-        error.usage = reply.usage
+        error.usage, error.served_model = reply.usage, reply.served_model
         raise
     reason = "tool_calls" if reason in _ORDINARY and reply.message.tool_calls else reason
     return msgspec.structs.replace(reply, finish_reason=reason)
@@ -191,10 +197,16 @@ def is_of_known_wire(body: Mapping[str, Any]) -> bool:
 
 def _said_in(body: Mapping[str, Any]) -> tuple[str, str, str, bool]:
     """Return a reply's wire, its word, the word of the provider behind a router, and whether it is a refusal."""
-    native, has_refused = None, False
-    if isinstance(body.get("output"), list):
+    native, has_refused, wire, word = None, False, "chat", None
+    if choice := _first(body.get("choices")):
+        native = choice.get("native_finish_reason")  # of a router
+        own = _object(choice.get("provider_specific_fields")).get("native_finish_reason")  # litellm takes any for stop
+        word = own or choice.get("finish_reason")
+        has_refused = refusal_in(_object(choice.get("message"))) is not None
+    elif isinstance(body.get("output"), list):
         wire, word = "responses", _object(body.get("incomplete_details")).get("reason") or body.get("status")
-        parts = (part for item in body["output"] for part in _object(item).get("content") or ())
+        contents = (_object(item).get("content") for item in body["output"])
+        parts = (part for content in contents if isinstance(content, list) for part in content)
         has_refused = any(_object(part).get("type") == "refusal" for part in parts)
     elif "candidates" in body or "promptFeedback" in body:
         candidate, feedback = _first(body.get("candidates")), _object(body.get("promptFeedback"))
@@ -203,12 +215,6 @@ def _said_in(body: Mapping[str, Any]) -> tuple[str, str, str, bool]:
             wire, word = "gemini_prompt", feedback.get("blockReason")
     elif isinstance(body.get("content"), list):
         wire, word = "messages", body.get("stop_reason")
-    else:
-        choice = _first(body.get("choices"))
-        wire, word = "chat", choice.get("finish_reason")
-        native = choice.get("native_finish_reason")  # of a router, or of litellm where it read another wire
-        native = native or _object(choice.get("provider_specific_fields")).get("native_finish_reason")
-        has_refused = refusal_in(_object(choice.get("message"))) is not None
     return wire, str(word or ""), str(native or ""), has_refused
 
 

@@ -99,7 +99,10 @@ def _litellm_for_calls() -> ModuleType:
 
 def _keep_phases() -> None:
     """Patch litellm's Responses requests to keep the phase of assistant messages, which OpenAI wants back on each."""
-    from litellm.completion_extras.litellm_responses_transformation import transformation
+    try:
+        from litellm.completion_extras.litellm_responses_transformation import transformation
+    except ImportError:  # another version may have moved it
+        return
 
     patched: Any = transformation.LiteLLMResponsesTransformationHandler
     convert = patched.convert_chat_completion_messages_to_responses_api
@@ -272,7 +275,7 @@ def length_limit(qualified: str, parameters: Mapping[str, Any]) -> dict[str, int
     own limit themselves.
     """
     known = provider_of(qualified)
-    if known is None or not is_claude(known[1]) or parameters.keys() & LIMITS:
+    if known is None or not is_claude(known[1]) or parameters.keys() & set(LIMITS):
         return {}
     litellm: Any = litellm_library()
     try:

@@ -20,7 +20,7 @@ from lhaw_record.runners.base.conversation.messages import (
     tool_to_wire,
 )
 from lhaw_record.runners.experiment.values import Price
-from lhaw_record.runners.models.chat_completions import read_chat, text_of
+from lhaw_record.runners.models.chat_completions import message_in, read_chat, text_of
 from lhaw_record.runners.models.chat_messages import agent_marks, wire_messages, with_pictures
 from lhaw_record.runners.models.costs import call_cost_usd, failed_usage, is_understood, reported_usage
 from lhaw_record.runners.models.endings import finish_reason_in, is_of_known_wire
@@ -41,7 +41,6 @@ from lhaw_record.runners.models.litellm_library import (
 )
 from lhaw_record.runners.models.protocol import FormSupport, HostedModel, ModelError, ModelReply, ModelRequest
 from lhaw_record.runners.models.provider_state import decoded, plain_call_id, read_state
-from lhaw_record.runners.models.streams.joining import fields
 from lhaw_record.runners.models.streams.transport import StreamedCall
 
 Answer = TypeVar("Answer")
@@ -136,15 +135,10 @@ class LitellmModel(HostedModel):
                 return answer
 
     async def _sent(self, request: ModelRequest, refused: Mapping[str, str | None]) -> ModelReply:
-        litellm: Any = await load_litellm()
+        await load_litellm()
         arguments = await self._arguments(request, refused)
         with self.calling_litellm(request.messages, request.timeout_s) as exchanges:
-            try:
-                response = await litellm.acompletion(**arguments)
-            except Exception:
-                response = _with_plain_text(exchanges)  # it fails on a content of parts
-                if response is None:
-                    raise
+            response = await completion(exchanges, arguments)
             exchange = exchanges[-1] if exchanges else None
             reply = to_reply(response, model=self.name, conversation=request.messages, exchange=exchange)
             body = decoded(exchange.reply if exchange else None)
@@ -212,7 +206,8 @@ class LitellmModel(HostedModel):
                 failed.exchange = exchanges[-1] if exchanges else None
                 failed.usage = failed_usage(failed, self.price)
                 if failed.usage is not None and failed.usage.cost_usd is None:
-                    failed.usage = self.priced(failed.usage, {}, None)
+                    body = decoded(failed.exchange.reply) if failed.exchange else {}
+                    failed.usage = self.priced(failed.usage, body, failed.served_model)
                 raise failed from (error.__cause__ if failed is error else error)
             if self._silent:
                 self._silent.discard(conversation_digest(messages))
@@ -282,9 +277,11 @@ class LitellmModel(HostedModel):
 
 def _failed_ending(exchange: Exchange, model: str) -> ModelError | None:
     """Return why a reply that litellm cannot read ended, if it ended for no reason of the agent's, or None."""
-    body = read_state(exchange.reply).body
+    body = decoded(exchange.reply)
     try:
-        if is_of_known_wire(body):
+        if isinstance(body.get("choices"), list):
+            read_chat(body, model, body)
+        elif is_of_known_wire(body):
             finish_reason_in(body, model)
     except ModelError as error:
         return error
@@ -324,15 +321,30 @@ def to_reply(
     )
 
 
+async def completion(exchanges: Sequence[Exchange], arguments: Mapping[str, Any]) -> Any:
+    """Return litellm's reply to a chat completion, also to one whose content is a list of parts, on which it fails."""
+    litellm: Any = litellm_library()
+    try:
+        return await litellm.acompletion(**arguments)
+    except Exception:
+        response = _with_plain_text(exchanges)
+        if response is None:
+            raise
+        return response
+
+
 def _with_plain_text(exchanges: Sequence[Exchange]) -> Any | None:
-    """Return litellm's form of a chat completion whose content is a list of parts, or None if the body is none."""
+    """Return litellm's form of a chat completion of parts, or without a message, or None if the body is neither."""
     body = decoded(exchanges[-1].reply) if exchanges else {}
     choices = body.get("choices")
-    messages = [fields(fields(choice).get("message")) for choice in choices] if isinstance(choices, list) else []
-    if not any(isinstance(message.get("content"), list) for message in messages):
+    objects = [each for each in choices if isinstance(each, dict)] if isinstance(choices, list) else []
+    messages = [message_in(each) for each in objects]
+    if not all(isinstance(message, dict) for message in messages):
         return None
-    for message in messages:
-        message["content"] = text_of(message.get("content"), "")
+    if all(message and not isinstance(message.get("content"), list) for message in messages):
+        return None
+    for choice, message in zip(objects, messages, strict=True):
+        choice["message"] = {"role": "assistant", **message, "content": text_of(message.get("content"), "")}
     litellm: Any = litellm_library()
     return litellm.ModelResponse(**body)
 

@@ -62,11 +62,13 @@ class ModelError(Exception):
             delays all requests, so retry through it at once. ``down``: waiting does not help, and the run pauses.
             Empty for an ordinary failure.
 
-    ``exchange`` has the captured bodies of request and reply, if any. ``usage`` is the failed request's known usage.
+    ``exchange`` has the captured bodies of request and reply, if any. ``usage`` is the failed request's known usage,
+    and ``served_model`` who its reply says wrote it.
     """
 
     exchange: "Exchange | None" = None
     usage: Usage | None = None
+    served_model: str | None = None
 
     def __init__(
         self,

@@ -240,8 +240,9 @@ def match_results(plan: Sequence[ReferenceCall], messages: Sequence[Message]) ->
     executed = [call for message in messages for call in message.tool_calls if call.call_id in results]
     made: dict[tuple[str, bytes], list[int]] = {}
     for number, call in enumerate(executed):
-        key = (call.name, canonical_json(decoded_arguments(call.arguments_json) or {}))
-        made.setdefault(key, []).append(number)
+        arguments = decoded_arguments(call.arguments_json)
+        if arguments is not None:
+            made.setdefault((call.name, canonical_json(arguments)), []).append(number)
     used: list[int] = []
     for position, planned in enumerate(plan):
         places = made.get((planned.name, canonical_json(planned.arguments)), [])

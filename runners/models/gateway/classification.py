@@ -26,6 +26,7 @@ import msgspec
 
 from lhaw_record.recorder.events.model import CallKind, ThreadChange
 from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.experiment.tables import LIMITS
 from lhaw_record.runners.models.costs import token_count
 from lhaw_record.runners.models.gateway.declarations import ClientIds, Declared
 from lhaw_record.runners.models.gateway.equality import (
@@ -42,7 +43,7 @@ from lhaw_record.runners.models.gateway.threads import Thread, ThreadKind, Threa
 from lhaw_record.runners.models.gateway.wires.protocol import WireRequest
 from lhaw_record.runners.models.streams.joining import fields
 
-_LENGTH_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_LENGTH_LIMITS = (*LIMITS, "max_output_tokens")
 _TAKEN_OVER = 3
 """Number of replies after which a conversation with the main thread's history replaces the main thread."""
 

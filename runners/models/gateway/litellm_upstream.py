@@ -40,7 +40,7 @@ from lhaw_record.runners.models.litellm_library import (
     reasoning_words,
     unsupported_parameters,
 )
-from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.litellm_model import LitellmModel, completion
 from lhaw_record.runners.models.protocol import ModelError
 from lhaw_record.runners.models.provider_state import read_state, with_reasoning
 from lhaw_record.runners.models.streams.joining import fields
@@ -142,18 +142,15 @@ class LitellmUpstream:
 
     async def _sent(self, outgoing: OutgoingRequest, call: _Call) -> UpstreamAnswer:
         litellm: Any = await load_litellm()
-        ask = {
-            "chat": litellm.acompletion,
-            "responses": litellm.aresponses,
-            "messages": litellm.anthropic.messages.acreate,
-        }[outgoing.wire.name]
+        asks = {"responses": litellm.aresponses, "messages": litellm.anthropic.messages.acreate}
+        ask = asks.get(outgoing.wire.name)
 
         async def send(refused: Mapping[str, str | None]) -> UpstreamAnswer:
             arguments = without_refused(call.arguments, refused)
             if "extra_body" in arguments:
                 arguments["extra_body"] = without_refused(arguments["extra_body"], refused)
             with self._model.calling_litellm(outgoing.messages, self._timeout_s) as exchanges:
-                response = await ask(**arguments)
+                response = await (ask(**arguments) if ask else completion(exchanges, arguments))
                 return self._answer(outgoing.wire, response, exchanges[-1].reply if exchanges else None)
 
         added = {"seed"} - self._model.given - outgoing.request.parameters.keys()

@@ -267,4 +267,4 @@ def _usage_so_far(wire: WireFormat, stream: ReplyStream, priced: Priced) -> Usag
         body = body_of(stream)
         return _read(wire, body, priced).usage
     except ModelError as error:
-        return priced(error.usage, body, None) if error.usage is not None else None
+        return priced(error.usage, body, error.served_model) if error.usage is not None else None

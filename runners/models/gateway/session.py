@@ -373,7 +373,8 @@ class TrialSession:
         events, history = events_of(self._state, decision, outgoing, upstream.name)
         await self._recording.append(*events)
         self._state.call_begun(decision, history)
-        self.lacks_asking &= not offers_asking(decision.request, self._ask_user_tool, self._prompt)
+        if self.lacks_asking:
+            self.lacks_asking = not offers_asking(decision.request, self._ask_user_tool, self._prompt)
         began_ns = self._clock_ns()
         reply_id, relay = f"{decision.call_id}-{began_ns:x}", None
         if outgoing.request.is_streamed:  # possibly only by us: a broken stream's usage is also known

@@ -193,7 +193,7 @@ def merged_parameters(asked: Mapping[str, Any], own: Mapping[str, Any]) -> dict[
 
     A limit of the reply has two names in chat completions, and a request has room for one.
     """
-    kept = {name: value for name, value in asked.items() if not (name in LIMITS and own.keys() & LIMITS)}
+    kept = {name: value for name, value in asked.items() if not (name in LIMITS and own.keys() & set(LIMITS))}
     groups = {name: {**fields(asked.get(name)), **value} for name, value in own.items() if name in _GROUPS}
     return {**kept, **own, **groups}
 

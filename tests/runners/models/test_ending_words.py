@@ -14,8 +14,9 @@ from openai.types.chat import chat_completion
 from openai.types.responses import response, response_status
 
 from lhaw_record.runners.base.conversation.ending import ended_by_reply
-from lhaw_record.runners.models.endings import ending_words, endings_version, word_of
+from lhaw_record.runners.models.endings import ending_words, endings_version, finish_reason_in, word_of
 from lhaw_record.runners.models.gateway.wires import WIRES
+from lhaw_record.runners.models.protocol import ModelError
 from tests.runners.models.gateway.streams import sse
 from tests.runners.models.test_broken_replies import outcome
 from tests.support.raw_server import RawServer
@@ -68,7 +69,7 @@ def test_the_version_changes_with_a_meaning():
     """Numbers of two versions do not mix: whoever changes a meaning raises the version, and this line."""
     meanings = sorted((row.wire, row.word, row.means) for row in ending_words())
     digest = hashlib.sha256(json.dumps(meanings).encode()).hexdigest()[:12]
-    assert (endings_version(), digest) == (1, "450b51cd0b5f")
+    assert (endings_version(), digest) == (2, "62f9e04601ea")
 
 
 @pytest.mark.parametrize("wire", [wire.name for wire in WIRES])
@@ -190,6 +191,42 @@ async def test_a_word_that_nobody_knows_is_missing_data(wire):
     """A reply with a text, that ended for a reason from next year: nothing is scored, and the word is told."""
     found = await ends(wire, *REPLIES[wire]("from_next_year"))
     assert found == dict.fromkeys(found, "unknown_ending")
+
+
+@pytest.mark.parametrize(
+    ("word", "means"),
+    [
+        ("content_filter: RECITATION", "content_filter"),
+        ("content_filter: FROM_NEXT_YEAR", "content_filter"),
+        ("function_call_filter: MALFORMED_FUNCTION_CALL", "malformed_function_call"),
+        ("function_call_filter: UNEXPECTED_TOOL_CALL", "unexpected_tool_call"),
+        ("function_call_filter: FROM_NEXT_YEAR", "unknown_ending"),
+    ],
+)
+async def test_a_word_of_two_parts_means_what_the_second_does(word, means):
+    """Gemini's OpenAI endpoint says so why it stopped."""
+    assert {*(await ends("chat", *chat(word))).values()} == {means}
+
+
+@pytest.mark.parametrize("word", ["content_filter", "content_filter: PROHIBITED_CONTENT"])
+async def test_a_filter_may_leave_no_message(word):
+    """As on Gemini's OpenAI endpoint."""
+    body, stream = chat(word)
+    del body["choices"][0]["message"]
+    assert {*(await ends("chat", body, stream)).values()} == {"content_filter"}
+
+
+def test_a_word_that_litellm_took_for_stop_is_not_believed():
+    """It keeps the word of a wire that it alone reads, and calls every one that it does not know a stop."""
+    for word, means in (("COMPLETE", "stop"), ("ERROR_LIMIT", "model_context_window_exceeded")):
+        assert finish_reason_in(_of_litellm(word)) == means
+    with pytest.raises(ModelError, match="'FROM_NEXT_YEAR', which is in no table"):
+        finish_reason_in(_of_litellm("FROM_NEXT_YEAR"))
+
+
+def _of_litellm(word):
+    fields = {"native_finish_reason": word}
+    return {"choices": [{"finish_reason": "stop", "message": {}, "provider_specific_fields": fields}]}
 
 
 @pytest.mark.parametrize("word", [None, ""])
