@@ -205,12 +205,13 @@ def compare(
     check_groups(a, b, by, connection.execute(query).fetchall(), _left_out(connection))
     if not allow_hang_ups:
         _check_hang_ups(connection, a, b)
-    if not allow_mixed_instruments:
-        _check_instruments(connection, a, b)
     left_open = [name for name in Group._fields if getattr(a, name) is None]
     values: dict[str, Any] = {}
     for side, group in (("a", a), ("b", b)):
         values |= {f"{side}_{name}": value for name, value in group._asdict().items() if value is not None}
+    is_a, is_b = _test(a, "a"), _test(b, "b")
+    if not allow_mixed_instruments:
+        _check_instruments(instruments_of(connection, f"({is_a} or {is_b})", values))
     kind = "percent" if measure.endswith("_pct") else "amount" if measure == "questions_per_trial" else "level"
     is_loss = (a.condition in _FULL_PROMPT) != (b.condition in _FULL_PROMPT)
     values |= {"kind": kind, "gain_kind": _kind_of_difference(kind, is_loss=is_loss)}
@@ -218,7 +219,7 @@ def compare(
     parts = "" if by is None else _DIMENSION_PART if by == "dimension" else _PART.format(column=SPLITS[by])
     keys = ", ".join(["benchmark", "pair_id", *left_open])
     weight = _POOLED if "agent" in left_open else _ONE_AGENT
-    query = _QUERY.format(is_a=_test(a, "a"), is_b=_test(b, "b"), keys=keys, parts=parts, weight=weight)
+    query = _QUERY.format(is_a=is_a, is_b=is_b, keys=keys, parts=parts, weight=weight)
     rows = rows_of(connection, query, values | {"by_task": False})
     if rows[0]["difference"] is None and not rows[0]["has_common"]:
         by_task = rows_of(
@@ -231,10 +232,8 @@ def compare(
     return _marked(rows, is_by_task=False)
 
 
-def _check_instruments(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group) -> None:
+def _check_instruments(found: Sequence[str]) -> None:
     """Refuse to compare trials of several versions of the instruments."""
-    values = {f"{side}_{name}": each for side, group in (("a", a), ("b", b)) for name, each in group._asdict().items()}
-    found = instruments_of(connection, f"({_test(a, 'a')} or {_test(b, 'b')})", values)
     if len(found) > 1:
         raise BadParameter(
             f"the trials were recorded with several versions of the instruments ({'; '.join(found)}), so a difference "

@@ -67,7 +67,7 @@ def harbor_folders(
     for digest, variant in latest.values():
         task, source = registrations.task_of(digest, experiment), sources.get(variant.task_id)
         place = _instruction_of(source) if source else Path(INSTRUCTION)
-        instruction = _text(source / place) if source else ""
+        instruction = _text(source / place).replace("\r\n", "\n").replace("\r", "\n") if source else ""
         if variant.follow_up is not None or variant.environment_change is not None:
             reason = "with a second request or another environment, for which a plain folder has no place"
         elif source is None:

@@ -195,6 +195,9 @@ def background(connection: "duckdb.DuckDBPyConnection") -> Background:
     )
 
 
+_EARLIER = "an earlier version"
+
+
 def instruments_of(
     connection: "duckdb.DuckDBPyConnection", where: str = "true", values: Mapping[str, Any] = MappingProxyType({})
 ) -> list[str]:
@@ -202,8 +205,7 @@ def instruments_of(
     query = f"""select distinct instruments from stg_trials_started where origin = 'recorded' and stream_id in
             (select stream_id from int_trials_evaluated where stream_id is not null and {where})
         order by instruments nulls first"""  # noqa: S608
-    used = {name: value for name, value in values.items() if f"${name}" in query}
-    return [instruments or "an earlier version" for (instruments,) in connection.execute(query, used).fetchall()]
+    return [instruments or _EARLIER for (instruments,) in connection.execute(query, dict(values)).fetchall()]
 
 
 def notes_for(
@@ -220,7 +222,7 @@ def notes_for(
     shown = [f"{name} = {_shown(values[name])}" for name in chosen if name in parameters or values[name]]
     if shown:
         notes.append("parameters: " + ", ".join(shown))
-    if found.instruments not in ([], ["an earlier version"]):
+    if found.instruments not in ([], [_EARLIER]):
         mixed = "mixed " if len(found.instruments) > 1 else ""
         notes.append(f"{mixed}instruments: {'; '.join(found.instruments)}")
     templates = dict(_EVERYWHERE)

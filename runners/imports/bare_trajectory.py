@@ -34,7 +34,7 @@ from lhaw_record.runners.imports.foreign_trial import (
 )
 from lhaw_record.runners.imports.trajectory import ForeignTurn, trajectory_events
 
-NAMED_BY_PROMPT = "prompt-"
+NAMED_BY_PROMPT = re.compile("prompt-[0-9a-f]{12}")
 """How the id of a task begins that has no name but a prompt."""
 
 REWARD = "reward"
@@ -79,7 +79,7 @@ def parsed_trajectory(
     if not (variant or options.task or found.task or found.prompt):
         reason = f"{location}: no message of a user names the task; --task does"
         return left_out("trajectories", reason, remarks)
-    own_name = found.task or f"{NAMED_BY_PROMPT}{short_digest(found.prompt)[:12]}"
+    own_name = found.task or f"prompt-{short_digest(found.prompt)[:12]}"
     place = re.sub(r"(\.traj(ectory)?)?\.[a-z]+(?=:\d+$|$)", "", location)
     task_id = variant.task_id if variant else (options.task or own_name).replace("{file}", place)
     try:

@@ -67,7 +67,8 @@ def _read(path: Path, location: str = "") -> SourceFile:
         content = path.read_bytes()
     except OSError as error:
         raise ImportFailed(f"cannot read {path}: {error.strerror or error}; name a readable file") from error
-    folder = next((name for name in reversed(path.resolve().parent.parts) if name not in _COMMON_FOLDERS), "")
+    parent = path.resolve().parent
+    folder = next((name for name in reversed(parent.parts[1:]) if name not in _COMMON_FOLDERS), parent.name)
     sha256 = hashlib.sha256(content).hexdigest()
     return SourceFile(name=path.name, folder=folder, content=content, sha256=sha256, location=location)
 

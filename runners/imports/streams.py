@@ -122,7 +122,7 @@ def _numbered(trials: Sequence[ForeignTrial]) -> tuple[list[ForeignTrial], tuple
             repeated += 1
             continue
         seen.add(content)
-        is_named = trial.run_name or not trial.task.task_id.startswith(NAMED_BY_PROMPT)
+        is_named = trial.run_name or not NAMED_BY_PROMPT.fullmatch(trial.task.task_id)
         if not is_named and next_index[cell] > trial.first_index:
             raise ImportFailed(
                 f"{trial.location} begins with the same prompt as another trajectory, and names neither task nor run: "

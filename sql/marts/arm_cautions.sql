@@ -96,8 +96,11 @@ attempts as (
     select
         attempts.benchmark,
         arms.agent,
-        coalesce(failed.error_kind, last_calls.error_kind, '')
-        in ('client_gone', 'hung_up') as is_hung_up
+        coalesce(
+            failed.error_kind in ('client_gone', 'hung_up'),
+            last_calls.error_kind = 'hung_up',
+            false
+        ) as is_hung_up
     from int_attempts as attempts
     inner join int_attempt_arms as arms on attempts.stream_id = arms.stream_id
     left join stg_trials_failed as failed on attempts.stream_id = failed.stream_id

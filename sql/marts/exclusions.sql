@@ -278,12 +278,13 @@ left_out as (
     from
         (
             select
-                config_json,
-                unnest(left_out_tasks) as task_id
-            from stg_runs_started
+                runs.config_json,
+                unnest(runs.left_out_tasks) as task_id
+            from stg_runs_started as runs
+            inner join int_experiments as latest on runs.run_id = latest.run_id
             where
                 getvariable('experiment') is null
-                or experiment_id = getvariable('experiment')
+                or runs.experiment_id = getvariable('experiment')
         ) as named
     group by benchmark
 ),

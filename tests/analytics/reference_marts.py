@@ -99,7 +99,8 @@ def _hang_ups(streams, used):
     for trial_id, _, events in streams.values():
         calls = [each for each in events if type(each).__name__ in ("ModelFailed", "ModelResponded")]
         last = next((each for each in reversed(calls) if each.role == "agent"), None)
-        kinds = [each.error_kind for each in _of(events, "TrialFailed")] or [getattr(last, "error_kind", None)]
+        failed = [each.error_kind for each in _of(events, "TrialFailed")]
+        kinds = failed or [getattr(last, "error_kind", None)]
         if (
             trial_id in used
             and kinds != ["interrupted"]
@@ -107,7 +108,7 @@ def _hang_ups(streams, used):
         ):
             agent = used[trial_id].keys.agent
             ended[agent] += 1
-            left[agent] += kinds[0] in ("client_gone", "hung_up")
+            left[agent] += kinds[0] == "hung_up" or failed == ["client_gone"]
     return {(agent, "hung_up"): (left[agent], count) for agent, count in ended.items() if left[agent]}
 
 

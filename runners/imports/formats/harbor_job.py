@@ -20,6 +20,7 @@ from lhaw_record.runners.base.text.fields import as_number, as_object, as_text, 
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.bare_trajectory import REWARD, differing_totals
 from lhaw_record.runners.imports.foreign_trial import (
+    MISFORMED,
     UNKNOWN,
     Failure,
     Finish,
@@ -32,6 +33,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     elapsed_ms,
     imported_task,
     left_out,
+    reason_of,
     stated_usage,
 )
 from lhaw_record.runners.imports.formats.atif import Documents
@@ -99,9 +101,11 @@ class _Trial(msgspec.Struct, frozen=True, kw_only=True):
     source: SourceFile
     result: Mapping[str, Any]
     task_id: str
+    place: str
     agent: str
     model: str
     rewards: Mapping[str, float]
+    usage: Usage
 
 
 def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
@@ -120,8 +124,8 @@ def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecor
             continue
         try:
             trials.append(_read(source, value, options))
-        except ValueError as error:
-            found[source.label] = left_out("trials", str(error))
+        except MISFORMED as error:
+            found[source.label] = left_out("trials", reason_of(error))
     _check_agents(trials)
     trials = _with_task_ids(trials)
     names: dict[str, dict[str, None]] = defaultdict(dict)
@@ -144,7 +148,7 @@ def _with_task_ids(trials: Sequence[_Trial]) -> list[_Trial]:
     places: dict[str, dict[str, str]] = defaultdict(dict)
     for trial in trials:
         checksum = str(trial.result.get("task_checksum"))
-        places[trial.task_id][checksum] = str((trial.result.get("task_id") or {}).get("path"))
+        places[trial.task_id][checksum] = trial.place
     paths = {place for name, found in places.items() for place in found.values() if PurePosixPath(place).name == name}
     clashes = {name for name, found in places.items() if len(set(found.values())) > 1}
     for name in clashes:
@@ -152,10 +156,13 @@ def _with_task_ids(trials: Sequence[_Trial]) -> list[_Trial]:
             raise ImportFailed(f"{' and '.join(sorted(set(places[name].values())))} are different tasks named {name}")
     if not clashes:
         return list(trials)
-    base = os.path.commonpath([PurePosixPath(each).parent for each in paths])
+    try:
+        base = os.path.commonpath([PurePosixPath(each).parent for each in paths])
+    except ValueError as error:
+        raise ImportFailed(f"the paths of the tasks named {min(clashes)} have no common folder: {error}") from error
     return [
-        msgspec.structs.replace(trial, task_id=PurePosixPath(place).relative_to(base).as_posix())
-        if (place := str((trial.result.get("task_id") or {}).get("path"))) in paths
+        msgspec.structs.replace(trial, task_id=PurePosixPath(trial.place).relative_to(base).as_posix())
+        if trial.place in paths
         else trial
         for trial in trials
     ]
@@ -188,9 +195,11 @@ def _read(source: SourceFile, result: Mapping[str, Any], options: Options) -> _T
         source=source,
         result=result,
         task_id=str(result["task_name"]),
+        place=str(as_object(result.get("task_id") or {}, "task_id").get("path")),
         agent=options.agent or as_text(info.get("name"), "agent_info.name"),
         model=model or UNKNOWN,
         rewards=rewards,
+        usage=_usage(result),
     )
 
 
@@ -239,8 +248,7 @@ def _parsed(
         events = trajectory_events(turns, model=trial.model, condition=condition) if turns else None
     except (ImportFailed, ValueError) as error:
         skipped.append(Skipped(kind="trajectories", count=1, reason=f"{error}; the result is kept"))
-    usage = _usage(result)
-    remarks += differing_totals(usage, turns)
+    remarks += differing_totals(trial.usage, turns)
     info = as_object(result["agent_info"], "agent_info")
     task = imported_task(
         variant.benchmark if variant else BENCHMARK,
@@ -266,7 +274,7 @@ def _parsed(
         run_name=str(result.get("id")),
         program=f"{info.get('name')} {info.get('version')}",
         trajectory=events,
-        end=_end(trial, checkpoints, answer, usage),
+        end=_end(trial, checkpoints, answer),
         started_at=result.get("started_at"),
     )
     return ParsedFile(trials=(found,), skipped=tuple(skipped), remarks=tuple(remarks))
@@ -289,7 +297,7 @@ def _errors(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [as_object(each, "exception_info") for each in given if each]
 
 
-def _end(trial: _Trial, checkpoints: Sequence[str], answer: str | None, usage: Usage) -> Finish | Failure:
+def _end(trial: _Trial, checkpoints: Sequence[str], answer: str | None) -> Finish | Failure:
     errors = _errors(trial.result)
     duration_ms = _duration_ms(trial.result)
     invalid = next((each for each in errors if each.get("exception_type") not in _VALID), None)
@@ -301,7 +309,7 @@ def _end(trial: _Trial, checkpoints: Sequence[str], answer: str | None, usage: U
             error_kind=kind,
             message=str((invalid or {}).get("exception_message") or "the trial has no reward"),
             duration_ms=duration_ms,
-            usage=usage,
+            usage=trial.usage,
         )
     return Finish(
         is_success=all(trial.rewards.get(name, 0) == 1 for name in checkpoints),
@@ -316,7 +324,7 @@ def _end(trial: _Trial, checkpoints: Sequence[str], answer: str | None, usage: U
         ended_by=_VALID[str(errors[0]["exception_type"])] if errors else None,
         final_answer=answer,
         duration_ms=duration_ms,
-        usage=usage,
+        usage=trial.usage,
     )
 
 

@@ -124,6 +124,7 @@ def _trial(location: str, sample: Mapping[str, Any], log: _Log) -> ForeignTrial:
         raise ValueError(f"unknown condition {shown(condition)}")
     prompt = _prompt(sample.get("input"))
     variant = None if condition.startswith("full") else _variant(sample, metadata, prompt, log)
+    as_object(sample.get("scores") or {}, "scores")
     given = {} if sample.get("error") else dict(_values(sample))
     headline = str(((header.get("results") or {}).get("headline") or {}).get("score"))
     scores = {
@@ -204,7 +205,8 @@ def _names(header: Mapping[str, Any], scores: Mapping[str, float | None]) -> set
 
 def _values(sample: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the scores by name. A score with several values becomes several scores."""
-    for name, score in (sample.get("scores") or {}).items():
+    given = sample.get("scores")
+    for name, score in given.items() if isinstance(given, dict) else ():
         value = score.get("value") if isinstance(score, dict) else score
         yield from (
             ((f"{name}/{key}", each) for key, each in value.items()) if isinstance(value, dict) else [(name, value)]

@@ -7,7 +7,7 @@ Events of one model reply share its id. In V0, all of them report its usage, whi
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal
 
@@ -279,8 +279,9 @@ def _of_sdk(event: Mapping[str, Any]) -> _Event:
 
 
 def _time(event: Mapping[str, Any]) -> datetime | None:
-    """Return an event's time or None. Times have no zone."""
+    """Return an event's time or None. Times without a zone are in UTC."""
     try:
-        return datetime.fromisoformat(str(event.get("timestamp"))).replace(tzinfo=None)
+        moment = datetime.fromisoformat(str(event.get("timestamp")))
     except ValueError:
         return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
