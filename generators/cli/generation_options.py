@@ -145,7 +145,7 @@ def judge_of(options: argparse.Namespace) -> "ModelJudge | None":
 def _callers(models: Mapping[str, "Model"], options: argparse.Namespace, recorded: "RecordedReplies") -> "CallerOf":
     from lhaw_record.runners.models.calls import ModelCaller
 
-    parameters = model_parameters(options)
+    parameters = {role: model_parameters(options, model.name) for role, model in models.items()}
 
     def caller(stream: "Stream", role: Any, thread_id: str) -> ModelCaller | None:
         if role not in models:
@@ -155,7 +155,7 @@ def _callers(models: Mapping[str, "Model"], options: argparse.Namespace, recorde
             recording=stream,
             role=role,
             thread_id=thread_id,
-            parameters=parameters,
+            parameters=parameters[role],
             recorded=recorded,
             **request_limits(options),
         )
@@ -210,14 +210,15 @@ class GenerationMethods:
     def __init__(self, options: argparse.Namespace) -> None:
         from lhaw_record.generators.llm import LlmExtractor, LlmRewriter, PromptTemplates
 
-        self._parameters = model_parameters(options)
+        self._parameters: dict[str, dict[str, Any]] = {}
         self.models: dict[str, Model] = {}
         for role, name in (("extractor", options.extractor), ("rewriter", options.rewriter), ("judge", options.judge)):
             if name is not None:
                 self.models[role] = named_model(f"--{role}", name, options)
-        asked_with = self._parameters, PromptTemplates(options.wordings)
-        self.extractor = None if options.extractor is None else LlmExtractor(options.extractor, *asked_with)
-        self.rewriter = None if options.rewriter is None else LlmRewriter(options.rewriter, *asked_with)
+                self._parameters[role] = model_parameters(options, name)
+        given, wordings = self._parameters, PromptTemplates(options.wordings)
+        self.extractor = LlmExtractor(options.extractor, given["extractor"], wordings) if options.extractor else None
+        self.rewriter = LlmRewriter(options.rewriter, given["rewriter"], wordings) if options.rewriter else None
         self.judge = judge_of(options)
 
     def config(self) -> dict[str, Any]:

@@ -126,7 +126,7 @@ async def _judged(options: argparse.Namespace, experiment: str, left_usd: float 
     from lhaw_record.runners.cli.judging_commands import run_judge
     from lhaw_record.runners.judging.new_tasks import NewTasks
 
-    parameters, store = model_parameters(options), Store(options.store)
+    parameters, store = model_parameters(options, options.judge), Store(options.store)
     judging = NewTasks(options.judge, parameters, lambda sha256: load_blob(store, sha256), roles=("classifier",))
     own = {"model": options.judge, "experiment": experiment, "agent": [], "max_cost_usd": left_usd}
     return await run_judge(argparse.Namespace(**{**vars(options), **own}), judging, parameters)

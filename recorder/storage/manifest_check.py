@@ -110,21 +110,28 @@ def _cut(store: Store, path: Path) -> FileProblem | None:
     except DamagedStore:
         if not is_live(path):
             _, tail = scan(data)
-            _set_aside(store, path)
+            publish(store.disk, _place_aside(store, path), data)
             if tail.is_corrupt and tail.good_end:
                 publish(store.disk, path, data[: tail.good_end])
+            else:
+                store.disk.remove(path)
             return FileProblem(str(path), f"is damaged at byte {tail.good_end} of {len(data)}; what is before it stays")
     return None
 
 
 def _set_aside(store: Store, path: Path) -> None:
     """Keep a damaged file outside of what is read."""
+    place = _place_aside(store, path)
+    with suppress(FileNotFoundError):
+        store.disk.rename(path, place)
+    store.disk.sync_directory(place.parent)
+    store.disk.sync_directory(path.parent)
+
+
+def _place_aside(store: Store, path: Path) -> Path:
     folder = store.root / "damaged"
     store.disk.make_directory(folder)
-    with suppress(FileNotFoundError):
-        store.disk.rename(path, folder / f"{path.name}.{time.time_ns()}.damaged")
-    store.disk.sync_directory(folder)
-    store.disk.sync_directory(path.parent)
+    return folder / f"{path.name}.{time.time_ns()}.damaged"
 
 
 def schema_problem(store: Store) -> FileProblem | None:

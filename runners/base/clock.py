@@ -146,7 +146,7 @@ class TrialClock:
     def patience_left_s(self) -> float:
         """The remaining waiting time in seconds, not counting waits for the recorder or request gates."""
         exempt_s = self._exempt.total_s(self._until_now(interval for interval in self._open if interval.is_exempt))
-        return self._patience_s - (self.waited_s - exempt_s)
+        return self._patience_s - (self.waited_s - (exempt_s - self._worked_s))
 
     async def bound(self, work: Callable[[], Awaitable[Result]]) -> Result | None:
         """Run the agent's part of a trial. Return None if the agent's own time ran out first."""
@@ -182,7 +182,8 @@ class TrialClock:
         passed_s = now_s - (self._metered_s or 0.0)
         if cpu_s > _IDLE_SHARE * passed_s:
             worked_s = min(cpu_s, passed_s)
-            self._waited.add(now_s - worked_s, now_s)  # covered, then taken off the cover: so it counts as not waited
+            for cover in (self._waited, self._exempt):  # covered, then taken off the cover: so it counts as not waited
+                cover.add(now_s - worked_s, now_s)
             self._worked_s += worked_s
         self._metered_s = now_s
         self._settle()

@@ -42,7 +42,7 @@ def request_limits(options: argparse.Namespace) -> dict[str, Any]:
     return {"request_timeout_s": options.request_timeout, "retry": RetryPolicy(max_attempts=_ATTEMPTS)}
 
 
-def model_parameters(options: argparse.Namespace, name: str = "") -> dict[str, Any]:
+def model_parameters(options: argparse.Namespace, name: str) -> dict[str, Any]:
     """Return the generation parameters: the named model's defaults, overridden by the ones given as NAME=VALUE."""
     from lhaw_record.runners.experiment.tables import ModelSpec
 

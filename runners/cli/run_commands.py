@@ -66,13 +66,12 @@ def check_command(options: argparse.Namespace) -> int:
     from lhaw_record.runners.models.litellm_library import close_clients
     from lhaw_record.runners.runs.endpoint_check import CheckReport, check_models
     from lhaw_record.runners.runs.planning.plan_table import limit_notes
-    from lhaw_record.runners.runs.preflight import missing_keys
-    from lhaw_record.runners.runs.preparation import prepare, redactor_of
+    from lhaw_record.runners.runs.preflight import check_keys
+    from lhaw_record.runners.runs.preparation import naming_file, prepare, redactor_of
 
     prepared = prepare(options.experiment)
-    lacking = missing_keys(prepared.experiment)
-    if lacking:
-        raise ExperimentError(f"{options.experiment}: {lacking[0]}; set it, then run the same command again")
+    with naming_file(options.experiment):
+        check_keys(prepared.experiment)
 
     async def checked() -> CheckReport:
         try:

@@ -277,8 +277,8 @@ class _Check:
     @property
     def _proxy_words(self) -> str:
         """Name the proxy of the environment that stands between us and the server, without its password."""
-        proxy = urlsplit(proxy_of(self._spec.api_base or "https://provider") or "")
-        return f"; through the proxy {proxy.hostname}:{proxy.port} of HTTP(S)_PROXY" if proxy.hostname else ""
+        proxy = urlsplit(proxy_of(self._spec.api_base or "https://provider") or "").netloc.rpartition("@")[2]
+        return f"; through the proxy {proxy} of HTTP(S)_PROXY" if proxy else ""
 
     def _note(self, level: Level, finding: str, next_step: str = "", *, may_pass: bool = False) -> None:
         self.findings.append(

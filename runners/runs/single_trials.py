@@ -179,12 +179,15 @@ def planned_test(entry: str, model: str, conditions: Sequence[str], file: Path |
     program = str(path.resolve()) if entry.endswith(".toml") else entry
     agent = AgentSpec(name=load_entry(entry, Path()).name, model=model, program=program)
     described = _DESK if file is None else load_experiment(file)
-    retry = msgspec.structs.replace(described.retry, max_attempts=1)
-    for condition in conditions:
-        experiment = msgspec.structs.replace(
-            described, name=TEST_EXPERIMENT, agents=(agent,), conditions=(condition,), trials=1, retry=retry
-        )
-        prepared = prepare_experiment(experiment, file or Path(f"{TEST_EXPERIMENT}.toml"))
-        if prepared.plan.trials:
-            return msgspec.structs.replace(prepared, plan=Plan(trials=prepared.plan.trials[:1]))
-    raise ExperimentError(f"{prepared.path} plans no trial under {condition}; it may need variants")
+    experiment = msgspec.structs.replace(
+        described,
+        name=TEST_EXPERIMENT,
+        agents=(agent,),
+        benchmark=msgspec.structs.replace(described.benchmark, allow_left_out=True),
+        conditions=tuple(conditions),
+        trials=1,
+        retry=msgspec.structs.replace(described.retry, max_attempts=1),
+    )
+    prepared = prepare_experiment(experiment, file or Path(f"{TEST_EXPERIMENT}.toml"))
+    first = min(prepared.plan.trials, key=lambda trial: conditions.index(trial.condition))
+    return msgspec.structs.replace(prepared, plan=Plan(trials=(first,)))

@@ -17,13 +17,15 @@ LEVELS_OF_BODY = 200
 """How deep JSON of a provider or client is read. Arguments that nest too deep (half as deep) stay so in what is cut."""
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEP = {byte: 1 if byte in b"[{" else -1 for byte in b"[]{}"}
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)  # possessive: a text without an end is read once
+_TEXT = rb'"(?:[^"\\]++|\\.)*+"?'  # possessive: a text without an end is read once
+_TEXTS, _TOKEN = re.compile(_TEXT, re.DOTALL), re.compile(_TEXT + rb"|[\[\]{}]", re.DOTALL)
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
 
 def most_nesting(raw: bytes) -> int:
-    """Return the number of levels of JSON, or more than that if its texts have brackets."""
-    return max(accumulate(map(_STEP.__getitem__, raw.translate(None, _NO_BRACKETS))), default=0)
+    """Return the number of levels of JSON."""
+    brackets = _TEXTS.sub(b"", raw).translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
 
 
 def shallow_json(raw: bytes, most_levels: int = LEVELS_OF_BODY) -> bytes:

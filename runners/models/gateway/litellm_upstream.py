@@ -119,9 +119,7 @@ class LitellmUpstream:
         """Send the request and read the whole reply. The relay forwards a native stream meanwhile."""
         if isinstance(outgoing.payload, native_upstream.NativePayload):
             async with self._model.door.passage(lambda: conversation_digest(outgoing.messages)) as passage:
-                answer = await native_upstream.asked(
-                    self._model, outgoing, relay, timeout_s=self._timeout_s, priced=self._model.priced
-                )
+                answer = await native_upstream.asked(self._model, outgoing, relay, timeout_s=self._timeout_s)
                 return msgspec.structs.replace(answer, reply=passage.answered(answer.reply))
         with watching() as exchanges:
             answer = await self._translated(outgoing)

@@ -40,7 +40,6 @@ _SHOWN_HEADERS = ("x-ratelimit-", "anthropic-ratelimit-", "retry-after", "x-shou
 
 _REFUSED_BESIDE_THINKING = frozenset({"temperature", "top_k"})
 
-Priced = Callable[[Usage, Body, str | None], Usage]
 """Adds the cost to a reply; the body is the provider's."""
 
 
@@ -109,7 +108,7 @@ def _is_too_long(thinking: Any, max_tokens: Any) -> bool:
 
 
 async def asked(
-    model: LitellmModel, outgoing: OutgoingRequest, relay: StreamRelay | None, *, timeout_s: float, priced: Priced
+    model: LitellmModel, outgoing: OutgoingRequest, relay: StreamRelay | None, *, timeout_s: float
 ) -> UpstreamAnswer:
     """Send a request and read the whole reply, while the relay forwards a stream."""
     relay = relay or StreamRelay(None, outgoing.request, "", lambda _: True)
@@ -121,7 +120,7 @@ async def asked(
         with model.attempt(outgoing.messages, timeout_s, readable, relay.is_generating) as exchanges:
             exchanges.append(exchange)
             sent = msgspec.structs.replace(outgoing, payload=payload)
-            answer = await _exchanged(sent, exchange, relay, model.name, priced)
+            answer = await _exchanged(sent, exchange, relay, model)
         reply = msgspec.structs.replace(answer.reply, exchange=exchange)
         return msgspec.structs.replace(answer, reply=reply, changes=dict.fromkeys(refused))
 
@@ -174,7 +173,7 @@ async def embedded(
 
 
 async def _exchanged(
-    outgoing: OutgoingRequest, exchange: Exchange, relay: StreamRelay, name: str, priced: Priced
+    outgoing: OutgoingRequest, exchange: Exchange, relay: StreamRelay, model: LitellmModel
 ) -> UpstreamAnswer:
     payload: NativePayload = outgoing.payload
     endpoint, request = payload.endpoint, outgoing.request
@@ -182,12 +181,14 @@ async def _exchanged(
     async with http_session().post(endpoint.url(request), **sent) as response:
         if request.is_streamed and response.status < 400 and response.content_type == "text/event-stream":
             exchange.received_media_type = response.content_type
-            return await _streamed(outgoing, exchange, relay, response, _shown(response, b"", endpoint, name), priced)
+            return await _streamed(
+                outgoing, exchange, relay, response, _shown(response, b"", endpoint, model.name), model
+            )
         most_bytes = MOST_REPLY_BYTES if response.status < 400 else _MOST_ERROR_BYTES
         exchange.received = raw = await _bounded(response, most_bytes)
-        shown = _shown(response, raw, endpoint, name)
+        shown = _shown(response, raw, endpoint, model.name)
     body = decoded(raw, "it")
-    return UpstreamAnswer(reply=_read(outgoing.wire, body, priced), body=body, headers=shown)
+    return UpstreamAnswer(reply=_read(outgoing.wire, body, model), body=body, headers=shown)
 
 
 def _shown(response: Any, raw: bytes, endpoint: ProviderEndpoint, name: str) -> dict[str, str]:
@@ -206,13 +207,13 @@ async def _streamed(
     relay: StreamRelay,
     response: Any,
     shown: Mapping[str, str],
-    priced: Priced,
+    model: LitellmModel,
 ) -> UpstreamAnswer:
     """Read a stream to its end, forwarding it through the relay."""
     wire, payload = outgoing.wire, outgoing.payload
     stream = wire.stream()
     relay.begin(wire, stream, shown)
-    relay.partial_usage = lambda: _usage_so_far(wire, stream, priced)
+    relay.partial_usage = lambda: _usage_so_far(wire, stream, model)
     received = bytearray()
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -230,7 +231,7 @@ async def _streamed(
         body = await joined_reply(pieces(), stream, pass_on, model=payload.endpoint.model)
     finally:
         exchange.received, exchange.calls_split_by = bytes(received), stream.calls_split_by
-    return UpstreamAnswer(reply=_read(wire, body, priced), body=body, headers=dict(shown))
+    return UpstreamAnswer(reply=_read(wire, body, model), body=body, headers=dict(shown))
 
 
 async def _bounded(response: Any, most_bytes: int) -> bytes:
@@ -255,16 +256,16 @@ def _is_only_usage(data: Body) -> bool:
     return data.get("choices") == [] and data.get("usage") is not None
 
 
-def _read(wire: WireFormat, body: Body, priced: Priced) -> ModelReply:
+def _read(wire: WireFormat, body: Body, model: LitellmModel) -> ModelReply:
     reply = with_reasoning(wire.replies.read(body), body)
-    return msgspec.structs.replace(reply, usage=priced(reply.usage, body, reply.served_model))
+    return msgspec.structs.replace(reply, usage=model.priced(reply.usage, body, reply.served_model))
 
 
-def _usage_so_far(wire: WireFormat, stream: ReplyStream, priced: Priced) -> Usage | None:
+def _usage_so_far(wire: WireFormat, stream: ReplyStream, model: LitellmModel) -> Usage | None:
     """Return the usage reported before a stream broke off, or by a reply that ended for no reason of the agent's."""
     body: Body = {}
     try:
         body = body_of(stream)
-        return _read(wire, body, priced).usage
+        return _read(wire, body, model).usage
     except ModelError as error:
-        return priced(error.usage, body, error.served_model) if error.usage is not None else None
+        return model.priced(error.usage, body, error.served_model) if error.usage is not None else None

@@ -86,8 +86,7 @@ def left_out_of(plan: Plan, experiment: Experiment, benchmark: Benchmark) -> dic
     with_variant = {trial.task.task_id for trial in plan.trials if trial.variant}
     wanted = {each for agent in experiment.agents for each in agent.conditions or experiment.conditions}
     if with_variant or wanted - {trial.condition for trial in plan.trials}:
-        planned = dict.fromkeys(trial.task.task_id for trial in plan.trials)
-        found |= {task_id: "it has no variant" for task_id in planned if task_id not in with_variant}
+        found |= {each.task_id: "it has no variant" for each in benchmark.tasks() if each.task_id not in with_variant}
     return found
 
 

@@ -157,7 +157,8 @@ def plan_notes(experiment: Experiment, benchmark: Benchmark, plan: Plan, index: 
     yield from limit_notes(experiment)
     known = _known_costs(plan, index)
     if any(list_prices(agent) is not None and agent.name not in known for agent in experiment.agents):
-        learned = ", in proportion to what the other agents' finished trials cost" if known else ""
+        is_learned = any(typical_usd(agent) for agent in experiment.agents if agent.name in known)
+        learned = ", in proportion to what the other agents' finished trials cost" if is_learned else ""
         yield (
             "The expected cost is a guess until trials are finished: list price times "
             f"{ASSUMED_INPUT_TOKENS:,} input and {ASSUMED_OUTPUT_TOKENS:,} output tokens a trial{learned}, with "
