@@ -198,7 +198,7 @@ def _reporting(handle: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, A
             return response
         await response.aread()
         body = exchange.received or b""
-        return response if most_nesting(body) <= MOST_LEVELS else whole_response(response, body)
+        return whole_response(response, body) if _may_nest_deep(body) else response
 
     return handle_async_request
 
@@ -207,11 +207,16 @@ def whole_response(response: Any, body: bytes) -> Any:
     """Return a response with this JSON in place of its own body, so that litellm can read it however deep it nests."""
     import httpx
 
-    body = shallow_json(_ARGUMENTS.sub(_quoted_if_deep, body) if most_nesting(body) > MOST_LEVELS else body)
-
+    if _may_nest_deep(body):
+        body = shallow_json(_ARGUMENTS.sub(_quoted_if_deep, body))
     headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _OF_A_BODY]
     headers.append(("content-type", _JSON))
     return httpx.Response(response.status_code, headers=headers, content=body, extensions=response.extensions)
+
+
+def _may_nest_deep(body: bytes) -> bool:
+    """Return whether there are enough brackets, texts included: arguments are JSON in a text."""
+    return body.count(b"[") + body.count(b"{") > MOST_LEVELS
 
 
 def _quoted_if_deep(found: re.Match[bytes]) -> bytes:
@@ -220,7 +225,7 @@ def _quoted_if_deep(found: re.Match[bytes]) -> bytes:
         text = msgspec.json.decode(found[2], type=str)
     except msgspec.DecodeError:
         return found[0]
-    is_deep = most_nesting(found[2]) > MOST_LEVELS and decoded_arguments(text) is None
+    is_deep = most_nesting(text.encode()) > MOST_LEVELS and decoded_arguments(text) is None
     return found[1] + msgspec.json.encode(msgspec.json.encode(text).decode()) if is_deep else found[0]
 
 

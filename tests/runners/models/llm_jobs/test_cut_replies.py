@@ -80,7 +80,7 @@ def test_a_hosted_model_has_its_own_limit_in_every_role(role):
 
     def parameters(api_base, given=()):
         if role == "command":
-            return model_parameters(argparse.Namespace(api_base=api_base, parameter=list(given)))
+            return model_parameters(argparse.Namespace(api_base=api_base, parameter=list(given)), "m")
         decoded = {name: json.loads(value) for name, _, value in (word.partition("=") for word in given)}
         return ModelSpec(model="m", api_base=api_base, parameters=decoded).generation_parameters
 
