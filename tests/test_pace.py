@@ -51,6 +51,7 @@ def test_what_gives_too_little_time_is_seen(hasty):
     assert problems(hasty)
 
 
+@pytest.mark.thorough
 def test_no_test_gives_a_busy_machine_too_little_time():
     """Deadlines of laws, short limits of waits, and clients with the limits that their library sets."""
     found = {str(path.relative_to(HERE)): problems(path.read_text(encoding="utf-8")) for path in FILES}

@@ -86,6 +86,7 @@ def test_a_budget_is_judged_at_its_own_size():
     assert "one trial, at most 50 ms at 500,000 events: within" in report
 
 
+@pytest.mark.thorough
 def test_the_same_figures_give_the_same_chart(tmp_path):
     """The SVG does not change when it is drawn again, so that a change of it is a change of figures."""
     drawn = []

@@ -85,6 +85,7 @@ def test_requests_are_shown_as_the_server_got_them(tmp_path):
     assert shown[-1]["reply"]["message"]["tool_calls"][0]["function"]["name"] == "submit"
 
 
+@pytest.mark.thorough
 def test_faults_of_the_server_are_retried_and_recorded(tmp_path):
     """429 with retry-after, no reply in time, 500, prose, a cut connection: each is one model_failed, and retried.
 

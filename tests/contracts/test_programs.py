@@ -164,6 +164,7 @@ class ProgramContract:
             assert (await self.run(sandbox, "sh", "-c", "sleep 0.2; echo whole")).stdout == "whole\n"
 
 
+@pytest.mark.thorough
 class TestProcess(ProgramContract):
     """Programs as plain processes."""
 

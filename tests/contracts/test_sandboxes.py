@@ -501,6 +501,7 @@ class SandboxContract:
         assert await asyncio.gather(*(one(number) for number in range(6))) == [f"{number}\n" for number in range(6)]
 
 
+@pytest.mark.thorough
 class TestProcess(SandboxContract):
     """The plain process."""
 

@@ -219,6 +219,7 @@ def test_nothing_to_export_is_a_finding(dataset_store, tmp_path, capsys):
     assert main(["export", "hf", str(tmp_path / "nowhere"), "-o", str(tmp_path / "o")]) == 1
 
 
+@pytest.mark.thorough
 def test_trajectories_of_harbor_come_back(tmp_path):
     """Import, export, import, export: the same steps, results and totals; two equal runs stay two."""
     rows = "select action_count, agent_input_tokens, agent_output_tokens, agent_cost_usd, is_success from trials"

@@ -109,6 +109,7 @@ def test_what_is_lost_and_gained_is_said():
     assert sentences["Missing"].sentence.startswith("Missing information costs a 100.0 [")
 
 
+@pytest.mark.thorough
 def test_agents_with_equal_numbers_share_a_sentence():
     """Two agents that did the same are named together, one that did not alone; a size that all share stands once."""
     outcomes = {"full": lambda _: 3, "underspecified": lambda _: 0}
@@ -137,6 +138,7 @@ def test_a_loss_of_many_agents_is_claimed_by_its_corrected_p_value():
     assert "percentage points, Holm-corrected p = 0.062" in cost.answers[0].sentence
 
 
+@pytest.mark.thorough
 def test_chance_alone_is_never_called_a_finding():
     """Differences that go both ways, or in too few tasks, are not shown or not known, whatever their mean."""
     both_ways = {

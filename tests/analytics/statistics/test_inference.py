@@ -114,6 +114,7 @@ def test_p_values_of_gains_are_those_of_scipy(alternative):
     assert (ours.p_value if alternative == "two-sided" else ours.p_greater) == pytest.approx(theirs.pvalue)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sizes", [(5, 6), (7, 5), (3, 4)])
 def test_p_values_of_contrasts_are_those_of_scipy(sizes):
     """All exchanges of clusters by Welch's t; units of a cluster move together."""

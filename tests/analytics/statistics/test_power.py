@@ -119,6 +119,7 @@ def test_advice_compares_tasks_with_trials(capsys):
     assert "10 tasks x 1 variant x 9 trials in each arm, 180 trials would: " in said
 
 
+@pytest.mark.thorough
 def test_the_curve_is_that_of_the_rows(tmp_path, capsys):
     """One line for each number of variants and trials, over tasks and over cost; SVG or PNG, nothing else."""
     design = ["power", "--tasks", "5", "8", "--variants", "1", "--trials", "1", "2", "--studies", "20"]

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.synthetic.design import Design
 from tests.synthetic.making import make_store
 
@@ -38,6 +40,7 @@ print(json.dumps([counted[0][0], cells[0][0], len(table), loaded]))
 """
 
 
+@pytest.mark.thorough
 def test_a_view_and_a_table_need_three_files_of_ours(tmp_path):
     """The marts trials and pass_at_k and the table overall, with a mean in place of all intervals."""
     made = make_store(tmp_path / "store", Design(events=2_000, seed=1))

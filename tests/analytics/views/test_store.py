@@ -85,7 +85,7 @@ def test_only_a_small_store_is_loaded_into_memory(copies, kind):
     for place in range(20):
         store.task(f"t{place}")
     snapshot = store.snapshot()
-    many = msgspec.structs.replace(snapshot, open_rows=pa.concat_tables([snapshot.open_rows] * copies))
+    many = msgspec.structs.replace(snapshot, open_rows=pa.concat_tables([snapshot.open_rows] * copies).combine_chunks())
     assert (many.open_rows.num_rows > 20_000) == (kind == "VIEW")
     connection = connect(many, only=set())
     try:

@@ -188,6 +188,7 @@ def test_a_judge_is_measured_on_the_kept_set(tmp_path):
     assert "--store" in refused.stderr
 
 
+@pytest.mark.thorough
 def test_a_server_that_never_answers_ends_the_command(task):
     """Each request has a limit, and the message says what to raise; nothing is made up and the work is owed."""
     with server_beside(HandlerModel(author), [Fault(kind="hang", times=None)]) as server:

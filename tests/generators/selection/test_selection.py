@@ -308,6 +308,7 @@ def test_a_running_experiment_is_left_alone(root):
         select(root, experiment_id="busy")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_stores_offer_what_a_slow_reading_does(seed, tmp_path):
     """The candidates and their classes are those of the reference, whatever became of the trials."""

@@ -672,6 +672,7 @@ SIDE_MODELS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("day", SIDE_MODELS)
 async def test_a_simulated_user_whose_model_fails_is_missing_data(hands, day, kind):
@@ -685,6 +686,7 @@ async def test_a_simulated_user_whose_model_fails_is_missing_data(hands, day, ki
     assert missing(events)[0] == "user_simulator"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("day", [day for day in SIDE_MODELS if day != "says nothing"])
 async def test_a_judge_whose_model_fails_is_missing_data(hands, day, kind):

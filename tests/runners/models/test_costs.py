@@ -202,6 +202,7 @@ HALF = {"usage": {"prompt_tokens": 1000}}
 WHOLE = {"usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("closed_clients")
 @pytest.mark.parametrize(
     ("name", "price", "usage", "expected"),
@@ -256,6 +257,7 @@ def test_a_served_model_with_a_price_of_its_own_costs_that():
     assert listed_cost_usd(usage, "openai/gpt-4o", None, "gpt-4o-2024-05-13", {}) == pytest.approx(0.0065)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("closed_clients")
 @pytest.mark.parametrize("is_native", [True, False], ids=["native", "gateway"])
 @pytest.mark.parametrize(

@@ -125,6 +125,7 @@ def essence(reply, *, has_state):
     return msgspec.structs.replace(reply, latency_ms=None, wire=None, reasoning=reasoning)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wire", WIRES)
 async def test_reasoning_comes_back_and_is_recorded(wire):
     """Every shape of reply comes back as the provider issued it; reasoning, state and what was sent are recorded.
@@ -253,6 +254,7 @@ CONTENTS = [  # what a server sends, its text natively, and its reasoning
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["own", "openai/own"])
 @pytest.mark.parametrize(("content", "text", "reasoning"), CONTENTS)
 async def test_content_comes_back_as_it_came(name, content, text, reasoning):

@@ -77,6 +77,7 @@ async def native(server, name="m", **given):
         )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", REFUSALS)
 @pytest.mark.parametrize("name", ["seed", "temperature", "max_tokens"])
 async def test_what_we_add_is_left_out_where_it_is_refused(name, form):

@@ -63,6 +63,7 @@ async def test_a_call_that_is_held_open_gives_no_time_to_work(tmp_path, sandbox)
     assert events[-1].charged_ms >= 4_000.0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("code", "turns"), [(0, 1), (3, 1), (0, 0)])
 async def test_who_hangs_up_has_given_up(tmp_path, code, turns):
     """An agent that leaves its call as soon as it is unhappy is graded, and not asked again."""

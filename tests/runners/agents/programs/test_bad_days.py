@@ -106,6 +106,7 @@ async def test_a_program_that_only_forks_is_said_to_have_called_nobody(tmp_path)
     assert "ended with exit code 0 and never got a reply" in message
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("source", "limits"),
     [("work(2)\n", {}), ("work(9)\n", {"max_turns": 2}), ("ask()\ntime.sleep(600)\n", {"max_seconds": 3.0})],
@@ -327,6 +328,7 @@ async def test_an_answer_that_does_not_come_is_missing_data(tmp_path, monkeypatc
     assert not of(events, QuestionAnswered)
 
 
+@pytest.mark.thorough
 async def test_the_time_that_a_provider_fails_is_not_the_programs(tmp_path):
     """A program repeats failed calls and pauses between them: only what it computes meanwhile is charged to it."""
     from lhaw_record.runners.agents.scripted import ScriptedModel

@@ -160,6 +160,7 @@ def test_other_packages_are_another_installation(tmp_path, called, agents):
     assert len(set(folders)) == 3
 
 
+@pytest.mark.thorough
 def test_an_entry_gets_the_python_that_it_names(tmp_path, called, agents, monkeypatch):
     """Not ours: the one of that version, and without it the entry is not installed."""
     here = project(tmp_path / "a", "x")

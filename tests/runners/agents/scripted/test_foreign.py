@@ -90,6 +90,7 @@ async def test_the_task_is_solved_by_the_same_actions(task_id, agent_kind, arche
     assert done == work_of(await run_trial(task, archetype))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("agent_kind", ["exec", "words", "quoting", "distrusting"])
 async def test_questions_are_asked_and_answers_understood(agent_kind):
     """The model asks at the same moment as in our agent, whatever the tool is called, and uses the answer."""

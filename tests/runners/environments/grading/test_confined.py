@@ -99,6 +99,7 @@ BY_ITSELF = {"sleeps", "hangs", "waits for a thread", "reads what nobody writes"
 BY_ITSELF |= {"raises an interrupt", "closes the reply"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"), reason="this machine has no filter")
 @pytest.mark.parametrize("does", HOSTILE)
 def test_what_an_agents_program_does_to_its_reader_is_its_own_doing(does):

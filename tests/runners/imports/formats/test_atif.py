@@ -208,6 +208,7 @@ def test_rewards_are_given_by_file_and_repetitions_are_numbered(tmp_path, capsys
     assert "three" in capsys.readouterr().out
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("rewards", "message"),
     [

@@ -151,6 +151,7 @@ async def test_what_fails_at_a_free_model_is_free(model, is_left):
     assert (failed.usage.cost_usd if failed.usage else None) == (0.0 if model == "own" else None)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("is_answered", "charged_s", "waited_s"), [(True, 100.0, 0.0), (False, 0.0, 100.0)])
 async def test_a_trial_waits_for_a_server_that_gives_no_embeddings(is_answered, charged_s, waited_s):
     """A request of 100 seconds is the agent's own time if it was answered, and waiting if it was not."""

@@ -405,6 +405,7 @@ FAILED_REPLIES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", FAILED_REPLIES)
 async def test_an_error_that_comes_as_a_reply_is_told_with_a_status(form):
     """HTTP 200 with an error in its body reaches no agent as a reply: it is recorded as failed, and repeatable."""

@@ -199,6 +199,7 @@ async def test_the_time_at_the_door_is_not_the_models(monkeypatch):
     assert (responded.latency_ms, responded.wire.first_token_ms) == (0.0, 0.0)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("silent_s", "says_nothing", "kind"),
     [(59.0, False, "endless_reply"), (61.0, False, "timeout"), (61.0, True, "timeout")],
@@ -239,6 +240,7 @@ async def test_a_provider_that_falls_silent_is_no_model_that_never_ends(
     assert [event.error_kind for event in rig.of(ModelFailed)] == [kind]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("wire", "data"),
     [

@@ -58,6 +58,7 @@ def recorded(name, address, *, mode="full"):
     return Rig(upstream, wire_record=WireRecord(mode, kept.keep)), kept
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["full", "digest"])
 @pytest.mark.parametrize("wire", STREAMS)
 async def test_a_stream_is_kept_as_it_came(wire, mode):

@@ -198,6 +198,7 @@ async def test_a_broken_connection_is_mended():
     assert len(breaks) == len(trial.asked) == len(trial.answered) == 1
 
 
+@pytest.mark.thorough
 async def test_a_server_that_is_not_there_is_an_error_with_a_reason(free_tcp_port):
     """A client that waits gets a reply in any case; a wrong token is not tried again."""
     async with trial_with() as trial, talking(trial.url, "wrong") as talk:

@@ -157,6 +157,7 @@ KINDS = [
 STRUCTURED = [None, {"number": 42}, {"result": 42}, {"result": ["a", 1]}, {"result": None}, {"a": {"b": "ü"}}]
 
 
+@pytest.mark.thorough
 async def test_all_that_the_official_client_gets_is_shown_or_kept(tmp_path):
     """Texts, addresses and names, and what is structured; bytes of pictures, sounds and files are kept."""
     sent = [
