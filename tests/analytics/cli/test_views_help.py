@@ -59,6 +59,7 @@ def test_as_text_a_paragraph_each(connection):
     assert max(map(len, text.splitlines())) <= 120
 
 
+@pytest.mark.thorough
 def test_as_data_a_row_per_column(connection):
     """CSV and JSON have one row per column of a view."""
     rows = list(csv.DictReader(io.StringIO(shown(connection, "voi", "csv"))))
@@ -103,6 +104,7 @@ def test_an_instant_with_a_time_zone_is_printed(tmp_path):
     assert "2026-02-10" in str(row["at"])
 
 
+@pytest.mark.thorough
 def test_what_does_not_fit_into_memory_leaves_nothing_here(tmp_path, monkeypatch):
     """DuckDB spills into a folder that disappears with the connection, not into the current one."""
     monkeypatch.chdir(tmp_path)

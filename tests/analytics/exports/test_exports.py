@@ -145,6 +145,7 @@ def test_an_experiment_can_be_chosen(trial_store):
     assert (trial_records(trial_store, "other").count, golden_trajectories(trial_store, "other").count) == (0, 0)
 
 
+@pytest.mark.thorough
 def test_the_command_writes_a_document(trial_store, tmp_path, capsys):
     """With -o a file appears complete; without, the same goes to standard output."""
     assert main(["export", "trials", str(trial_store), "-o", str(tmp_path / "t.json")]) == 0

@@ -101,6 +101,7 @@ def test_text_has_one_size(hostile, name):
     assert {each.get_size() for each in figure.findobj(Text) if each.get_text()} <= {8.5, 10.5}
 
 
+@pytest.mark.thorough
 def test_a_pair_without_an_order_is_not_drawn():
     """Two agents that succeed always have no rank correlation, so there is no picture of it."""
     store = Store(trials=1)

@@ -251,6 +251,7 @@ def test_a_share_of_the_questions_is_that_of_all_questions():
     assert "of a, 25.0 % (no interval) target" in said
 
 
+@pytest.mark.thorough
 def test_a_command_asks_about_one_success(monkeypatch, tmp_path):
     """``--measure`` chooses the success of the point of no return, too, unless a setting does; keys in CSV are JSON."""
     snapshot = busy_store().snapshot()

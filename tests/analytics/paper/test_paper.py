@@ -181,6 +181,7 @@ def test_a_pool_of_one_agent_is_not_printed():
     assert [line.name for line in kept.lines] == ["a", "all agents"]
 
 
+@pytest.mark.thorough
 def test_many_columns_have_their_gains_below(connection):
     """All conditions fit on a page: gains stand below their values, and every line has as many cells as the others."""
     spec, _ = spec_and_text("conditions")

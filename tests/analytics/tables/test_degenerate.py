@@ -190,6 +190,7 @@ def test_an_empty_table_says_what_it_would_need(name):
     assert any(note.startswith("no rows: this store has no ") for note in one.notes)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("made", "name", "note"),
     [

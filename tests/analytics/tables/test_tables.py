@@ -255,6 +255,7 @@ def test_tables_say_when_agents_met_other_tasks_or_have_versions_in_other_benchm
     assert (len(names), sum("agents ran in several versions" in note for note in overall)) == (2, 1)
 
 
+@pytest.mark.thorough
 def test_a_table_without_complete_units_names_what_fills_it():
     """Three of five timings leave voi without a value; its note has the option, and with that every value is there."""
     store = Store(trials=1)
@@ -404,6 +405,7 @@ def test_the_view_arms_says_in_which_image_an_arm_ran():
         opened.close()
 
 
+@pytest.mark.thorough
 def test_a_classifier_that_ran_again_under_other_limits_is_chosen_by_its_settings():
     """Its two arms contradict each other, so the variant has no class, as the note says, until one is chosen."""
     store = Store(trials=2)

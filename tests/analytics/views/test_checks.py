@@ -190,6 +190,7 @@ LATE = ModelFailed(
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "change",
     [

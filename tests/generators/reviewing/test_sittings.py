@@ -62,6 +62,7 @@ async def refused(client, path, **body):
     return reply.status_code, reply.json()["error"]["kind"]
 
 
+@pytest.mark.thorough
 async def test_a_sitting_on_the_page_is_one_at_a_terminal(store):
     """Same list in the same order, same events in the same experiment, also read by the table of agreement."""
     expected = waiting(store, "anna")
@@ -190,6 +191,7 @@ class FullDisk(Disk):
         super().sync(descriptor)
 
 
+@pytest.mark.thorough
 async def test_a_decision_that_cannot_be_recorded_is_refused(store, monkeypatch):
     """A full disk refuses the decision and not the daemon; with room again the same decision is taken."""
     async with reviewing(store) as (daemon, client):

@@ -230,6 +230,7 @@ def test_variants_can_be_those_of_an_experiment(tmp_path):
     assert eligible_variants(root, "desk", experiment="e").excluded == {}
 
 
+@pytest.mark.thorough
 def test_a_withdrawal_is_one_of_its_experiment(tmp_path):
     """What another experiment made and keeps stays; what only runs registered beside it goes with it."""
     here, there, run = (Written(experiment=name, trials=3) for name in ("here", "there", "run"))

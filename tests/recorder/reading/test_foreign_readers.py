@@ -182,6 +182,7 @@ async def test_a_store_at_rest_is_exactly_once_for_any_engine(tmp_path, history)
     assert any(store.retired_dir.iterdir())
 
 
+@pytest.mark.thorough
 async def test_a_listing_from_before_a_merge_still_reads(tmp_path):
     """Our own readers hold paths: queries on a snapshot give every event once after its files were retired, or gone."""
     store = create_store(tmp_path / "store")

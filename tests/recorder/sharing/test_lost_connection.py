@@ -32,6 +32,7 @@ def test_a_run_waits_for_a_lost_connection(cut_address, proxy, new_host):
     assert sorted(line for line in after.splitlines() if line.startswith("end")) == [f"end s{n} 61" for n in range(4)]
 
 
+@pytest.mark.thorough
 def test_an_upload_that_breaks_in_the_middle_leaves_nothing(bucket, cut_address, proxy):
     """A connection that breaks after part of an upload leaves no object; the upload is tried again and is whole."""
     there, through = Remote(bucket), Remote(cut_address, patience_s=20.0)
@@ -51,6 +52,7 @@ def test_an_upload_that_breaks_in_the_middle_leaves_nothing(bucket, cut_address,
     assert there.get("events/large") == LARGE
 
 
+@pytest.mark.thorough
 def test_a_server_that_fails_is_asked_again(bucket, s3_port, tmp_path):
     """Each request is refused once, and once done without an answer: in the end all is there once and whole."""
     way = FailingWay(s3_port)

@@ -56,6 +56,7 @@ def test_a_round_trip_loses_nothing(tmp_path_factory, streams):
     assert export_lines_of(target) == lines
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["all.jsonl", "all.jsonl.zst", "all.jsonl.gz"])
 async def test_a_file_carries_events_and_artifacts(tmp_path, name):
     """Plain or compressed, two experiments with streams of the same names included."""

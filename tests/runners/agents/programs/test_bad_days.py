@@ -371,6 +371,7 @@ async def test_a_slow_provider_is_the_models_and_a_silent_one_missing_data(tmp_p
         assert (end.boundary, end.error_kind) == ("model", "timeout")
 
 
+@pytest.mark.thorough
 async def test_a_trial_that_failed_waits_for_no_answer(tmp_path, monkeypatch):
     """A trial whose model failed ends while a question of it is open, though an answer would have an hour's grace."""
     from lhaw_record.runners.agents.scripted import ScriptedModel

@@ -72,6 +72,7 @@ def answers(store):
     ]
 
 
+@pytest.mark.thorough
 def test_an_edited_script_is_another_agent(tmp_path, called):
     """It is not run as its old copy: the run is refused with the command, and then its trials are new ones."""
     here, store = project(tmp_path / "a", "old"), tmp_path / "store"

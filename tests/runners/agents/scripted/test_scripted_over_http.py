@@ -16,6 +16,7 @@ TOOLS = tuple(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [0, 1])
 async def test_seed_in_the_request_makes_the_same_model(seed):
     """Served over HTTP, with its seed in the request, a scripted model takes the same turns as in process."""

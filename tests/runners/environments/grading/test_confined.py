@@ -38,6 +38,7 @@ def test_a_value_comes_back_and_prints_do_not(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("function", "arguments", "reading", "reason"),
     [

@@ -12,6 +12,7 @@ from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 LIMITS = SandboxLimits(memory_mb=64, file_mb=64)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("command", "reason"),
     [

@@ -233,6 +233,7 @@ def test_a_reward_that_belongs_to_no_trajectory_is_refused(rewards, message, tmp
     assert sorted(query(tmp_path / "s", "select scores from trials"), key=str) == [(None,), ([0.5],), ([1.0],)]
 
 
+@pytest.mark.thorough
 def test_a_reward_may_come_later(tmp_path):
     """The trajectory without it stays, as an attempt without a result; the one with it counts, and is not replaced."""
     path = write(tmp_path / "x.json", PLAIN)

@@ -162,6 +162,7 @@ def test_a_real_job(tmp_path):
     assert broken_claims(tmp_path / "s") == []
 
 
+@pytest.mark.thorough
 def test_a_run_without_a_trajectory_has_its_totals(tmp_path):
     """Harbor's totals are the agent's usage and its time the trial's, also of a trial that failed."""
     folder = job(tmp_path, trial(0, {"reward": 1.0}), trial(1, None, error="ApiError"))

@@ -133,6 +133,7 @@ async def test_a_client_that_leaves_ends_its_request():
     assert [event.error_kind for event in rig.of(ModelFailed)] == [CLIENT_GONE]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("model", ["own", "another"])
 @pytest.mark.parametrize("is_left", [True, False])
 async def test_what_fails_at_a_free_model_is_free(model, is_left):
@@ -185,6 +186,7 @@ async def test_an_account_that_is_empty_ends_the_trial():
     assert len(rig.of(ModelCalled)) == len(rig.of(ModelFailed)) == 2
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("status", [401, 403, 404, 405, 501])
 async def test_a_server_without_embeddings_is_no_endpoint_that_is_down(status):
     """An agent may ask for a model that does not exist as often as it likes: the model that is measured still answers.

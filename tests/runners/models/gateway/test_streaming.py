@@ -133,6 +133,7 @@ async def test_what_decides_nothing_flows_and_the_end_of_a_call_waits_for_the_re
     assert 0 <= responded.wire.first_token_ms <= responded.latency_ms
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wire", STREAMS)
 async def test_a_request_goes_out_as_it_came(wire):
     """Fields that no one has heard of included; only the model's name and what is recorded as added differ."""
@@ -160,6 +161,7 @@ async def test_a_request_goes_out_as_it_came(wire):
     assert responded.wire.received_sha256 == hashlib.sha256("".join([*first, *call, *last]).encode()).hexdigest()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wire", STREAMS)
 async def test_a_stream_that_breaks_off_is_a_failure_with_what_it_cost(wire):
     """The agent gets an error event in its dialect after the deltas; tokens that the provider reported are counted."""
@@ -290,6 +292,7 @@ async def test_a_stream_that_only_the_gateway_asked_for_is_paid_for(is_cut):
     ] * is_cut
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wire", STREAMS)
 async def test_unknown_price_of_a_broken_stream_stays_unknown(wire):
     """Tokens that a provider reported at an unknown price make the trial's cost unknown; no tokens add nothing."""
@@ -301,6 +304,7 @@ async def test_unknown_price_of_a_broken_stream_stays_unknown(wire):
     assert rig.session.total_usage.cost_usd == (None if is_reported else 0.0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wire", STREAMS)
 async def test_a_call_id_that_comes_again_is_renamed_before_it_leaves(wire):
     """A provider that repeats its ids: every event of the second call bears the id under which it is recorded."""
@@ -317,6 +321,7 @@ async def test_a_call_id_that_comes_again_is_renamed_before_it_leaves(wire):
     assert texts[1].count(f'"{other}"') == {"responses": 3}.get(wire, 1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wire", STREAMS)
 async def test_a_silent_stream_gives_signs_of_life(wire):
     """While the provider is silent, before its first event and between two: idle timers of clients see events."""

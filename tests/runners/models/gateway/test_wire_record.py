@@ -129,6 +129,7 @@ async def test_reasoning_that_has_only_details_is_read():
     assert responded.usage.reasoning_tokens == 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wire", STREAMS)
 async def test_a_call_whose_client_left_has_what_was_sent_and_what_came(wire):
     """The provider may charge for it, so its failure tells the request and the piece of the stream that arrived."""

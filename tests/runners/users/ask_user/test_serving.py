@@ -233,6 +233,7 @@ async def test_the_end_waits_for_the_answer_to_a_question():
     assert len(trial.answered) == 1
 
 
+@pytest.mark.thorough
 async def test_an_end_in_haste_gives_the_answer_up():
     """When the run is stopped nobody waits for the user, and nothing is recorded after the end."""
     simulator = SlowSimulator()

@@ -118,6 +118,7 @@ async def test_what_the_agent_does_around_its_work_directory_changes_no_grade(op
         assert not (await environment.grade("", None)).is_success
 
 
+@pytest.mark.sampled(2)
 @needs("namespaces")
 @pytest.mark.parametrize(
     ("test", "config", "kind"),

@@ -128,6 +128,7 @@ def test_every_published_claim_is_fulfilled_by_itself(real_rows):
         assert coverage_of([found.score for found in echo]) < 0.75, row.task_id
 
 
+@pytest.mark.thorough
 def test_a_final_answer_without_end_is_no_answer():
     """The patterns of names take quadratic time on one long word: a child with limits, and every claim fails."""
     left = Deliverables(None, "x" * 200_000)
