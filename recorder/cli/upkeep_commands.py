@@ -35,14 +35,13 @@ def repair_command(options: argparse.Namespace) -> int:
     """Accept the loss of files."""
     from lhaw_record.recorder.recovery.recovery import accept_loss
     from lhaw_record.recorder.storage.creation import restore_marker
-    from lhaw_record.recorder.storage.manifest_check import find_problems
+    from lhaw_record.recorder.storage.manifest_check import find_losses
     from lhaw_record.recorder.storage.store import Store
 
     with clear_errors("repair", options.store):
-        if not options.dry_run:
-            restore_marker(options.store)
-        lost = find_problems(Store(options.store)) if options.dry_run else accept_loss(_for_writing(options))
-    print_rows([msgspec.to_builtins(each) for each in lost], ("file", "text"), options.format)
+        restored = [] if options.dry_run else restore_marker(options.store)
+        lost = find_losses(Store(options.store)) if options.dry_run else accept_loss(_for_writing(options))
+    print_rows([msgspec.to_builtins(each) for each in restored + lost], ("file", "text"), options.format)
     return 0
 
 
@@ -87,8 +86,8 @@ COMMANDS = (
     Command(
         name="repair",
         help="accept that files of a store are lost",
-        description="Accept that files are missing or journals were cut, print what they contained, and close the "
-        "streams that they leave unfinished, so that their trials can run again.",
+        description="Accept that files are missing or damaged, print what they contained, and close the streams that "
+        "they leave unfinished, so that their trials can run again. Damaged files move into the folder damaged/.",
         example="log repair stores/demo --accept-loss --dry-run",
         arguments=(
             STORE,

@@ -12,7 +12,7 @@ from lhaw_record.recorder.files.disk import Disk, publish
 from lhaw_record.recorder.files.layout import FOLDERS, MANIFEST, MARKER, SCHEMA_FILE, marker
 from lhaw_record.recorder.files.remote import Remote
 from lhaw_record.recorder.storage.manifest import ManifestEntry, append
-from lhaw_record.recorder.storage.manifest_check import create_manifest, schema_problem
+from lhaw_record.recorder.storage.manifest_check import FileProblem, create_manifest, schema_problem
 from lhaw_record.recorder.storage.store import Store
 
 _KNOWN_MAKERS_FILE = "remote.makers"
@@ -43,13 +43,15 @@ def create_store(root: Path, disk: Disk | None = None) -> Store:
     return store
 
 
-def restore_marker(root: Path) -> None:
-    """Write the marker of a store of one host again if it is missing or damaged."""
+def restore_marker(root: Path) -> list[FileProblem]:
+    """Write the marker of a store of one host again if it is missing or damaged, and say so."""
     try:
         Store(root)
     except DamagedStore:
         if (root / MANIFEST).exists():
             publish(Disk(), root / MARKER, marker())
+            return [FileProblem(str(root / MARKER), "was missing or damaged, and is written again")]
+    return []
 
 
 def check_remote(store: Store, remote: Remote) -> None:

@@ -2,7 +2,7 @@
 
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -17,10 +17,11 @@ from lhaw_record.recorder.files.layout import SCHEMA_FILE, JournalName
 from lhaw_record.recorder.storage.journal import is_live, read_journal, read_mark
 from lhaw_record.recorder.storage.journal_format import scan
 from lhaw_record.recorder.storage.manifest import ManifestEntry, append, create, has_manifest, is_lost, read_entries
-from lhaw_record.recorder.storage.segments import StoreSegment, list_segments, where_now
+from lhaw_record.recorder.storage.segments import StoreSegment, choose, describe, list_segments, where_now
 from lhaw_record.recorder.storage.store import Store, retry_vanished
 
 _READ_BYTES = 1 << 22
+_GONE = "is gone: "
 
 
 class FileProblem(msgspec.Struct, frozen=True):
@@ -48,20 +49,34 @@ def check_manifest(store: Store) -> None:
         )
 
 
-def find_problems(store: Store) -> list[FileProblem]:
+def find_problems(store: Store, unreadable: Collection[Path] = ()) -> list[FileProblem]:
     """Return every missing, truncated or changed file, or nothing if the store has no manifest.
 
-    A problem counts only if a second check confirms it, because other processes may be writing.
+    A problem counts only if a second check confirms it, because other processes may be writing. Unreadable segments
+    count as missing.
     """
     if is_lost(store):
         return [FileProblem(str(store.manifest_path), "is gone, and with it the list of what the store must hold")]
     if not has_manifest(store):
         return []
-    found = _look(store)
+    found = _look(store, unreadable)
     if found:
-        confirmed = set(_look(store))
+        confirmed = set(_look(store, unreadable))
         found = [each for each in found if each in confirmed]
     return found
+
+
+def find_losses(store: Store) -> list[FileProblem]:
+    """Return what ``accept_loss`` would go on without, one problem per file, with unreadable segments and journals."""
+    unreadable = {path: text for path in store.segment_paths() if (text := _unreadable(path))}
+    broken = {path: text for path in store.journals().values() if (text := _broken(path))}
+    texts = {str(path): text for path, text in (unreadable | broken).items()}
+    found = find_problems(store, unreadable)
+    for each in found:
+        held = f"{texts[each.file]}; it held {each.text.removeprefix(_GONE)}" if each.file in texts else each.text
+        texts[each.file] = held
+    changed = {each.file for each in found if each.is_changed} | set(map(str, unreadable))
+    return [FileProblem(file, text, is_changed=file in changed) for file, text in texts.items()]
 
 
 def accept_loss(store: Store) -> list[FileProblem]:
@@ -69,15 +84,14 @@ def accept_loss(store: Store) -> list[FileProblem]:
 
     The manifest then says which journals are lost. A journal damaged in the middle keeps what is before the damage.
     """
-    unreadable = [problem for path in store.segment_paths() if (problem := _unreadable(path))]
-    for problem in unreadable:
-        _set_aside(store, Path(problem.file))
-    cut = [problem for path in store.journals().values() if (problem := _cut(store, path))]
-    found = find_problems(store)
+    found = find_losses(store)
     entries = read_entries(store)[0] if store.manifest_path.exists() else []
     for problem in found:
         if problem.is_changed:
             _set_aside(store, Path(problem.file))
+    for path in store.journals().values():
+        if _broken(path):
+            _cut(store, path)
     announced = {(each.kind, each.file, each.journals) for each in entries}
     adopted = [each for each in _present(store) if (each.kind, each.file, each.journals) not in announced]
     if has_manifest(store):
@@ -90,33 +104,38 @@ def accept_loss(store: Store) -> list[FileProblem]:
     for name, path in store.journals().items():
         if truncation(store, name, path) or read_mark(store.mark_path(name)) is None:
             store.mark_path(name).unlink(missing_ok=True)
-    return unreadable + cut + found
+    return found
 
 
-def _unreadable(path: Path) -> FileProblem | None:
-    """Return the problem of a segment whose footer cannot be read."""
+def _unreadable(path: Path) -> str | None:
+    """Describe a segment whose footer cannot be read."""
     try:
         pq.read_metadata(where_now(path))
     except (OSError, pa.ArrowException) as error:
-        return FileProblem(str(path), f"cannot be read ({error})", is_changed=True)
+        return f"cannot be read ({error})"
     return None
 
 
-def _cut(store: Store, path: Path) -> FileProblem | None:
-    """Keep what is before the damage in the journal of a dead writer, and return the problem."""
+def _broken(path: Path) -> str | None:
+    """Describe the damage in the middle of a dead writer's journal."""
     data = path.read_bytes()
     try:
         read_journal(path, data)
     except DamagedStore:
         if not is_live(path):
-            _, tail = scan(data)
-            publish(store.disk, _place_aside(store, path), data)
-            if tail.is_corrupt and tail.good_end:
-                publish(store.disk, path, data[: tail.good_end])
-            else:
-                store.disk.remove(path)
-            return FileProblem(str(path), f"is damaged at byte {tail.good_end} of {len(data)}; what is before it stays")
+            return f"is damaged at byte {scan(data)[1].good_end} of {len(data)}; what is before it stays"
     return None
+
+
+def _cut(store: Store, path: Path) -> None:
+    """Keep only what is before the damage in a journal; the whole of it is set aside."""
+    data = path.read_bytes()
+    _, tail = scan(data)
+    publish(store.disk, _place_aside(store, path), data)
+    if tail.is_corrupt and tail.good_end:
+        publish(store.disk, path, data[: tail.good_end])
+    else:
+        store.disk.remove(path)
 
 
 def _set_aside(store: Store, path: Path) -> None:
@@ -182,7 +201,7 @@ def _entry_of(store: Store, segment: StoreSegment) -> ManifestEntry:
     )
 
 
-def _look(store: Store) -> list[FileProblem]:
+def _look(store: Store, unreadable: Collection[Path]) -> list[FileProblem]:
     entries, bad_line = read_entries(store)
     journals = store.journals()
     found: list[FileProblem] = []
@@ -195,7 +214,7 @@ def _look(store: Store) -> list[FileProblem]:
             found += [FileProblem(str(path), text)] if text else []
             if bad_line is None and str(name) not in announced and _has_events(path):
                 found.append(FileProblem(str(store.manifest_path), f"has lost the line that announced {path}"))
-    segments = list_segments(store).chosen
+    segments = choose([describe(path) for path in store.segment_paths() if path not in unreadable]).chosen
     segment_entries = [each for each in entries if each.kind == "segment"]
     by_file = {each.file: each for each in segment_entries}
     with ThreadPoolExecutor(2) as pool:
@@ -233,9 +252,9 @@ def _missing(
 def _missing_text(names: Sequence[str], holder: ManifestEntry | None) -> str:
     writers = ", ".join(sorted({name.rpartition("-")[0] for name in names}))
     if holder is None:
-        return f"is gone: a journal of writer {writers}, with an unknown number of events"
+        return f"{_GONE}a journal of writer {writers}, with an unknown number of events"
     return (
-        f"is gone: {holder.records} events of writer {writers} in {holder.streams} streams of {holder.trials} trials, "
+        f"{_GONE}{holder.records} events of writer {writers} in {holder.streams} streams of {holder.trials} trials, "
         f"recorded from {holder.first_us} to {holder.last_us} (microseconds)"
     )
 

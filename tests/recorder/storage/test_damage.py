@@ -116,8 +116,11 @@ def test_every_damage_is_named_and_every_command_ends(original, tmp_path, capsys
             code, said = _run(command, store, capsys)
             assert code in (0, 1, 3), (name, file, command)
             assert code < 3 or re.search("restore|repair|verify|leave", said), (name, file, command, said)
+        promised = _run(["log", "repair", "--accept-loss", "--dry-run"], store, capsys)
         code, said = _run(["log", "repair", "--accept-loss"], store, capsys)
         assert code == 0, (name, file, said)
+        assert said == promised[1] if promised[0] == 0 else file.name in said, (name, file)
+        assert len(re.findall(rf"(?m)^\S*{re.escape(file.name)} ", said)) <= 1, (name, file, said)
         assert find_problems(Store(store)) == [], (name, file)
         assert _run(["trials"], store, capsys)[0] in (0, 1), (name, file)
 
@@ -157,6 +160,8 @@ def test_what_is_before_the_damage_in_a_journal_stays(original, capsys):
     data[-60] ^= 1
     path.write_bytes(data + data[-20:])
     first = read_journal(path, bytes(data[: data.rfind(b"\xc1LHW")]))
-    assert _run(["log", "repair", "--accept-loss"], original, capsys)[0] == 0
+    promised = _run(["log", "repair", "--accept-loss", "--dry-run"], original, capsys)
+    assert "was cut: " in promised[1]
+    assert _run(["log", "repair", "--accept-loss"], original, capsys) == promised
     assert [each.sequence for each in read_envelopes(original, "open")] == list(range(len(first.payloads) + 1))
     assert verify(original).findings == ()
