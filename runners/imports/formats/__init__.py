@@ -73,7 +73,7 @@ FORMATS: dict[str, Format] = {
             is_joint=True,
         ),
         Format(name="atif", module="atif", patterns=("*trajectory*.json",), is_joint=True),
-        Format(name="openhands", module="openhands", patterns=("*.json", "*.jsonl")),
+        Format(name="openhands", module="openhands", patterns=("*.json", "*.jsonl"), is_joint=True),
         Format(name="mini-swe-agent", module="mini_swe_agent", patterns=("*.traj.json", "*trajectory.json", "*.traj")),
         Format(name="openai-messages", module="openai_messages", patterns=("*.json", "*.jsonl")),
     )

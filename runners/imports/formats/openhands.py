@@ -1,14 +1,17 @@
 """Format ``openhands``: the events of OpenHands, of its first program (V0) and of its SDK (V1), in one list.
 
-Its evaluations write JSON Lines (``output.jsonl``) with a run's events as ``history``, and the task's name.
+Its evaluations write JSON Lines (``output.jsonl``) with a run's events as ``history``, and the task's name. Its SDK
+keeps a conversation in a folder: ``base_state.json``, and a file for each event below ``events``.
 
 Events of one model reply share its id. In V0, all of them report its usage, which counts once.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import msgspec
@@ -28,11 +31,12 @@ from lhaw_record.runners.imports.foreign_trial import (
 )
 from lhaw_record.runners.imports.formats import is_event
 from lhaw_record.runners.imports.formats.openai_messages import first_prompt, usage_fields
-from lhaw_record.runners.imports.source_files import decode_json_or_lines
+from lhaw_record.runners.imports.source_files import decode_json, decode_json_or_lines
 from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, result_messages
 from lhaw_record.runners.models.chat_completions import text_of
 
 FORMAT = "openhands"
+_EVENT_FILE = re.compile(r"event-\d+-.*\.json")
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +54,31 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True):
     final_answer: str | None = None
 
 
-def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
+def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
+    """Return the content of each file; what a conversation's folder holds is that of its state or first event."""
+    by_label = {source.label: source for source in sources}
+    folders: dict[PurePosixPath, list[SourceFile]] = defaultdict(list)
+    for source in sources:
+        if _EVENT_FILE.fullmatch(source.name):
+            folders[PurePosixPath(source.label).parent].append(source)
+    found: dict[str, ParsedFile] = {}
+    for folder, parts in folders.items():
+        history = [decode_json(each) for each in sorted(parts, key=lambda each: each.name)]
+        state = by_label.get(str(folder.parent / "base_state.json"))
+        run: dict[str, Any] = {}
+        if state is not None:
+            kept = as_object(decode_json(state), state.label)
+            history.append({"kind": "ConversationStateUpdateEvent", "key": "full_state", "value": kept})
+            run = {"metadata": kept.get("agent")}
+        location = (state or parts[0]).label
+        found |= {each.label: ParsedFile() for each in parts}
+        found[location] = read_trajectory(
+            location, partial(_trajectory, history, run), options, known, format_name=FORMAT
+        )
+    return [found[each.label] if each.label in found else _parsed(each, options, known) for each in sources]
+
+
+def _parsed(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
     """Return a trial for each run. Its location is the file, with the line if there are several."""
     given = decode_json_or_lines(source)
     is_one = not any(isinstance(each, dict) and "history" in each for each in given)

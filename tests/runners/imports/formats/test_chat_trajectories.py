@@ -596,6 +596,25 @@ def test_events_of_the_sdk_are_actions(tmp_path):
     assert broken_claims(tmp_path / "s") == []
 
 
+def test_a_folder_of_single_events_is_a_conversation(tmp_path):
+    """The SDK keeps them so; what their state says of model and usage counts, and each folder is a trial."""
+    used = {"accumulated_cost": 0.12, "accumulated_token_usage": {"prompt_tokens": 40, "completion_tokens": 6}}
+    state = {"id": "c", "agent": {"llm": {"model": "p/m"}}, "stats": {"usage_to_metrics": {"agent": used}}}
+    for name in ("one", "two"):
+        write(tmp_path / "kept" / name / "base_state.json", json.dumps(state))
+        for number, event in enumerate(sdk_events()):
+            write(tmp_path / "kept" / name / "events" / f"event-{number:05}-{event['id']}.json", json.dumps(event))
+    rewards = {"one/base_state.json": 1.0, "two/base_state.json": 0.0}
+    imported("openhands", tmp_path / "kept", tmp_path / "s", benchmark="b", task="t", rewards=rewards)
+    row = {"history": sdk_events(), "metadata": state["agent"], "metrics": used}
+    imported("openhands", write(tmp_path / "list.jsonl", row), tmp_path / "l", benchmark="b", task="t", reward=1.0)
+    columns = "select model, agent_cost_usd, agent_input_tokens, ended_by, is_success from trials"
+    (whole,) = query(tmp_path / "l", columns)
+    assert whole[1:4] == (0.12, 40, "submitted")
+    assert whole[0] == "p/m"
+    assert sorted(query(tmp_path / "s", columns)) == [(*whole[:-1], False), whole]
+
+
 def test_usage_may_be_told_by_an_event():
     """The events of a conversation of the SDK have its usage by purpose, cumulative."""
     used = {"accumulated_cost": 0.5, "accumulated_token_usage": {"prompt_tokens": 7, "completion_tokens": 1}}
