@@ -12,6 +12,9 @@ from lhaw_record.recorder.events.closing import CLOSING, DECISIONS, RECORDER_END
 from lhaw_record.recorder.events.encoding import encoded
 from lhaw_record.recorder.storage.journal_format import record
 
+_CLOSING = frozenset(CLOSING)
+_DECISIONS = frozenset(DECISIONS)
+
 
 class Draft(NamedTuple):
     """An encoded envelope on its way to the commit thread, which removes its secrets and chains it into its stream."""
@@ -73,7 +76,7 @@ class Stream:
         On a shared store, an append with a decision returns when every host can see it.
         """
         if events:
-            is_decision = any(isinstance(event, DECISIONS) for event in events)
+            is_decision = not _DECISIONS.isdisjoint(map(type, events))
             await self._recorder.commit(self.drafts(events), is_decision=is_decision)
 
     def drafts(self, events: Sequence[AnyEvent]) -> list[Draft]:
@@ -82,7 +85,7 @@ class Stream:
         Raises:
             RecordingFailed: The stream is closed, or an event could never be sealed. Nothing has changed.
         """
-        if events and (self._is_closed or any(isinstance(event, CLOSING) for event in events[:-1])):
+        if events and (self._is_closed or not _CLOSING.isdisjoint(map(type, events[:-1]))):
             late = type(events[-1]).__name__
             raise RecordingFailed(f"stream {self.stream_id} is closed; {late} cannot follow its closing event")
         drafts = [self._draft(event, self._sequence + place) for place, event in enumerate(events)]
@@ -124,4 +127,4 @@ class Stream:
             attempt=self._attempt,
             event=event,
         )
-        return Draft(self, encoded(envelope), isinstance(event, CLOSING))
+        return Draft(self, encoded(envelope), type(event) in _CLOSING)
