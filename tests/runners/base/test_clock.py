@@ -295,33 +295,34 @@ async def test_an_idle_client_waits(hands):
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(("work", "answered", "failed", "tool", "recorder", "grader", "held", "used")),
+        st.sampled_from(("work", "asked", "answered", "failed", "tool", "recorder", "grader", "held", "used")),
         st.floats(0.0, 3.0).map(lambda seconds: round(seconds, 2)),
     ),
     max_size=30,
 )
 
 
-def _stepped(clock, hands, kind, seconds):
-    """Take one step of a story on a clock, as its caller does."""
-    if kind == "work":
+def _stepped(clock, hands, asked, kind, seconds):
+    """Take one step of a story on a clock, as its caller does; ``asked`` are the requests under way."""
+    if kind == "asked":
+        asked.append(clock.asked())
+    if kind in ("work", "asked", "used", "answered", "failed"):
         hands.now_s += seconds
-    elif kind == "used":
-        hands.now_s += seconds
+    if kind == "used":
         clock.used(seconds / 2)
-    elif kind in ("answered", "failed"):
-        request = clock.asked()
-        hands.now_s += seconds
-        clock.answered(request) if kind == "answered" else clock.failed(request, "timeout", "slow")
+    elif kind == "answered" and asked:
+        clock.answered(asked.pop())
+    elif kind == "failed" and asked:
+        clock.failed(asked.pop(), "timeout", "slow")
     elif kind == "held":
         with held():
             hands.now_s += seconds
-    else:
+    elif kind in ("tool", "recorder", "grader"):
         with clock.waiting(kind, kind, is_exempt=kind == "grader"):
             hands.now_s += seconds
 
 
-LIMITS_S = st.integers(1, 40).map(lambda seconds: seconds + 0.0025)  # no step ends just there
+LIMITS_S = st.integers(1, 8).map(lambda seconds: seconds + 0.0025)  # no step ends just there
 
 
 @given(steps=STEPS, max_seconds=LIMITS_S, patience_s=LIMITS_S)
@@ -330,8 +331,9 @@ async def test_a_deadline_that_is_read_is_the_one_that_is_set(steps, max_seconds
     ends = {}
 
     async def work(near_s, clock, hands):
+        asked = []
         for place, (kind, seconds) in enumerate(steps):
-            _stepped(clock, hands, kind, seconds)
+            _stepped(clock, hands, asked, kind, seconds)
             left_s = clock._scope.deadline - anyio.current_time()
             ends[near_s].append((clock.is_used_up, left_s <= 0, round(clock.patience_left_s, 6), place))
 
