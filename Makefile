@@ -88,8 +88,8 @@ types: $(VENV)/.dev-ready  ## mypy, strict
 contracts: $(VENV)/.dev-ready  ## the arrows between the layers
 	@"$(BIN)/lint-imports"
 
-bench: $(VENV)/.dev-ready  ## speed and size, as ratios to baselines of the same run
-	@"$(BIN)/python" -m tests.bench
+bench: $(VENV)/.dev-ready  ## speed and size, as ratios to baselines of the same run (SECTIONS='recording trials': only these)
+	@"$(BIN)/python" -m tests.bench $(SECTIONS)
 
 bench-check: $(VENV)/.dev-ready  ## count calls, queries, modules and bytes, and compare them with tests/bench/budgets.toml (1 minute)
 	@"$(BIN)/python" -m tests.bench.check
