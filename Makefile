@@ -13,7 +13,7 @@ STORE ?= stores/demo
 AGENTS ?= all
 STUDIES ?= 1500
 
-.PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-newest test-published test-ray test-training setup lint types contracts bench bench-daemon bench-peers bench-ray bench-scale coverage mcp-servers site clean help
+.PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-newest test-published test-ray test-training setup lint types contracts bench bench-check bench-daemon bench-peers bench-ray bench-scale coverage mcp-servers site clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -88,8 +88,11 @@ types: $(VENV)/.dev-ready  ## mypy, strict
 contracts: $(VENV)/.dev-ready  ## the arrows between the layers
 	@"$(BIN)/lint-imports"
 
-bench: $(VENV)/.dev-ready  ## speed and size, as ratios to baselines of the same run
-	@"$(BIN)/python" -m tests.bench
+bench: $(VENV)/.dev-ready  ## speed and size, as ratios to baselines of the same run (SECTIONS='recording trials': only these)
+	@"$(BIN)/python" -m tests.bench $(SECTIONS)
+
+bench-check: $(VENV)/.dev-ready  ## count calls, queries, modules and bytes, and compare them with tests/bench/budgets.toml (1 minute)
+	@"$(BIN)/python" -m tests.bench.check
 
 bench-daemon: $(VENV)/.dev-ready  ## the daemon's memory and time per call
 	@"$(BIN)/python" -m tests.bench.daemon

@@ -1,8 +1,8 @@
 """The recorder: makes events durable before ``append`` returns.
 
-Many tasks append at once. One thread writes everything that is pending and makes it durable with one ``fdatasync``
-(group commit), then wakes the waiting tasks. Journals are rotated by size and age. Redaction, sealing and uploads are
-passed in by ``recorder/writing/store_recorder.py``.
+Many tasks append at once. One thread takes everything that is pending, removes secrets, writes it and makes it durable
+with one ``fdatasync`` (group commit), then wakes the waiting tasks. Journals are rotated by size and age. Redaction,
+sealing and uploads are passed in by ``recorder/writing/store_recorder.py``.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from lhaw_record.recorder.files.layout import JournalName
 from lhaw_record.recorder.reading.reader import names_in_use
 from lhaw_record.recorder.storage.journal import JournalFile, new_header
 from lhaw_record.recorder.storage.store import Store, check_experiment_id
-from lhaw_record.recorder.writing.stream import Stream
+from lhaw_record.recorder.writing.stream import Draft, Stream
 
 ROTATE_BYTES = 64 << 20
 ROTATE_SECONDS = 3600.0
@@ -134,7 +134,7 @@ class Recorder:
         self._latest_us = 0
         self._redactor = redactor
         self._rotate_bytes = rotate_bytes
-        self._pending: list[bytes] = []
+        self._pending: list[Draft] = []
         self._waiters: list[asyncio.Future[int]] = []
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
@@ -217,8 +217,8 @@ class Recorder:
         stream_id = self.store.attempt_stream(trial_id, number, self.writer_id)
         return self.stream(stream_id, trial_id=trial_id, attempt=number)
 
-    async def commit(self, records: Sequence[bytes], *, is_decision: bool = False) -> None:
-        """Make records durable in one commit. On a shared store, also publish a decision to every host.
+    async def commit(self, drafts: Sequence[Draft], *, is_decision: bool = False) -> None:
+        """Make drafts durable in one commit, without secrets. On a shared store, also publish a decision to every host.
 
         Raises:
             RecordingFailed: This commit or an earlier one failed, or the decision could not be published.
@@ -227,24 +227,13 @@ class Recorder:
             raise self._failure
         waiter: asyncio.Future[int] = self._loop.create_future()
         with self._lock:
-            self._pending += records
+            self._pending += drafts
             self._waiters.append(waiter)
             if len(self._waiters) == 1:
                 self._wake.notify()
         journal_number = await waiter
         if is_decision and self._upload is not None:
             await self._upload.published(journal_number)
-
-    def encode(self, envelope: Envelope) -> bytes:
-        """Return the bytes of an envelope, without secrets.
-
-        Raises:
-            RecordingFailed: The envelope could never be sealed.
-        """
-        payload = encoded(envelope)
-        if self._redactor is not None and self._redactor.hits(payload):
-            payload = encoded(msgspec.structs.replace(envelope, event=self._redactor.clean(envelope.event)))
-        return payload
 
     def _open_journal(self, number: int) -> JournalFile:
         name = JournalName(self.writer_id, number)
@@ -262,12 +251,33 @@ class Recorder:
                 if not self._waiters and self._is_closing:
                     return
                 self._is_rotation_asked = False
-                records, self._pending = self._pending, []
+                drafts, self._pending = self._pending, []
                 waiters, self._waiters = self._waiters, []
             if waiters:
-                self._attempt_to(partial(self._journal.append, records))
+                self._attempt_to(partial(self._write, drafts))
                 self._loop.call_soon_threadsafe(_wake_all, waiters, self._journal.name.number, self._failure)
             self._attempt_to(self._rotate_if_due)
+
+    def _write(self, drafts: Sequence[Draft]) -> None:
+        """Remove secrets from drafts, and make them durable in one commit.
+
+        A search releases the interpreter's lock, which costs a switch of threads, so one covers a whole commit.
+        """
+        payloads = [draft.payload for draft in drafts]
+        if self._redactor is not None and self._redactor.hits(b"".join(payloads)):
+            payloads = [self._clean(self._redactor, payload) for payload in payloads]
+        self._journal.append(
+            [
+                draft.stream.chained(payload, is_closing=draft.is_closing)
+                for draft, payload in zip(drafts, payloads, strict=True)
+            ]
+        )
+
+    def _clean(self, redactor: Redaction, payload: bytes) -> bytes:
+        if not redactor.hits(payload):
+            return payload
+        envelope = msgspec.msgpack.decode(payload, type=Envelope)
+        return encoded(msgspec.structs.replace(envelope, event=redactor.clean(envelope.event)))
 
     def _ask_rotation(self) -> None:
         """Make the commit thread check whether the journal should be closed (callable from any thread)."""
@@ -311,9 +321,9 @@ class Recorder:
 
     def _close_streams(self) -> None:
         """Close the streams that failed or cancelled tasks left open, which is impossible after sealing."""
-        records = [each for stream in tuple(self._open_streams.values()) for each in stream.last_records()]
-        if records:
-            self._journal.append(records)
+        drafts = [each for stream in tuple(self._open_streams.values()) for each in stream.last_drafts()]
+        if drafts:
+            self._write(drafts)
 
     def _shut_down(self) -> None:
         with self._wake:

@@ -1,15 +1,27 @@
 """A stream numbers and chains the events of one trial attempt or one run, and passes them to the recorder."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from lhaw_record.recorder.errors import RecordingFailed
 from lhaw_record.recorder.events import AnyEvent, Envelope
 from lhaw_record.recorder.events.closing import CLOSING, DECISIONS, RECORDER_ENDED, closing_event, with_digest
+from lhaw_record.recorder.events.encoding import encoded
 from lhaw_record.recorder.storage.journal_format import record
+
+_CLOSING = frozenset(CLOSING)
+_DECISIONS = frozenset(DECISIONS)
+
+
+class Draft(NamedTuple):
+    """An encoded envelope on its way to the commit thread, which removes its secrets and chains it into its stream."""
+
+    stream: "Stream"
+    payload: bytes
+    is_closing: bool
 
 
 class Sink(Protocol):
@@ -26,19 +38,11 @@ class Sink(Protocol):
         """Return a time in nanoseconds that never goes back."""
         ...
 
-    def encode(self, envelope: Envelope) -> bytes:
-        """Return the bytes of an envelope, without secrets.
+    async def commit(self, drafts: Sequence[Draft], *, is_decision: bool) -> None:
+        """Make drafts durable in one commit, without secrets. On a shared store, also publish a decision.
 
         Raises:
-            RecordingFailed: The envelope could never be sealed.
-        """
-        ...
-
-    async def commit(self, records: Sequence[bytes], *, is_decision: bool) -> None:
-        """Make records durable in one commit. On a shared store, also publish a decision.
-
-        Raises:
-            RecordingFailed: The records are not durable, or not published.
+            RecordingFailed: The drafts are not durable, or not published.
         """
         ...
 
@@ -72,33 +76,49 @@ class Stream:
         On a shared store, an append with a decision returns when every host can see it.
         """
         if events:
-            is_decision = any(isinstance(event, DECISIONS) for event in events)
-            await self._recorder.commit(self.records(events), is_decision=is_decision)
+            is_decision = not _DECISIONS.isdisjoint(map(type, events))
+            await self._recorder.commit(self.drafts(events), is_decision=is_decision)
 
-    def records(self, events: Iterable[AnyEvent]) -> list[bytes]:
-        """Return the next events as records, which the caller must commit in this order."""
-        events = tuple(events)
-        if events and (self._is_closed or any(isinstance(event, CLOSING) for event in events[:-1])):
+    def drafts(self, events: Sequence[AnyEvent]) -> list[Draft]:
+        """Return the next events as drafts, which the caller must commit in this order.
+
+        Raises:
+            RecordingFailed: The stream is closed, or an event could never be sealed. Nothing has changed.
+        """
+        if events and (self._is_closed or not _CLOSING.isdisjoint(map(type, events[:-1]))):
             late = type(events[-1]).__name__
             raise RecordingFailed(f"stream {self.stream_id} is closed; {late} cannot follow its closing event")
-        before = self._sequence, self._chain.copy(), self._first, self._is_closed
-        try:
-            return [record(self._encoded(event)) for event in events]
-        except RecordingFailed:
-            self._sequence, self._chain, self._first, self._is_closed = before
-            raise
+        drafts = [self._draft(event, self._sequence + place) for place, event in enumerate(events)]
+        if drafts:
+            self._first = self._first or events[0]
+            self._sequence += len(drafts)
+            self._is_closed = drafts[-1].is_closing
+        if self._is_closed:
+            self._recorder.forget(self.stream_id)
+        return drafts
 
-    def last_records(self) -> list[bytes]:
-        """Return the records that close the stream when its recorder ends, none if the stream is empty or closed."""
+    def last_drafts(self) -> list[Draft]:
+        """Return the drafts that close the stream when its recorder ends, none if the stream is empty or closed."""
         if self._first is None or self._is_closed:
             return []
-        return self.records([closing_event(self._first, RECORDER_ENDED)])
+        return self.drafts([closing_event(self._first, RECORDER_ENDED)])
 
-    def _encoded(self, event: AnyEvent) -> bytes:
+    def chained(self, payload: bytes, *, is_closing: bool) -> bytes:
+        """Return the record of the next payload of this stream, which has no secrets any more.
+
+        The commit thread calls this, in the order of the drafts.
+        """
+        self._chain.update(payload)
+        if is_closing:
+            stored = msgspec.msgpack.decode(payload, type=Envelope)
+            payload = encoded(with_digest(stored, self._chain.hexdigest()))
+        return record(payload)
+
+    def _draft(self, event: AnyEvent, sequence: int) -> Draft:
         recorder = self._recorder
         envelope = Envelope(
             stream_id=self.stream_id,
-            sequence=self._sequence,
+            sequence=sequence,
             recorded_at_us=recorder.wall_us(),
             elapsed_ns=recorder.monotonic_ns() - self._began_ns,
             writer_id=recorder.writer_id,
@@ -107,13 +127,4 @@ class Stream:
             attempt=self._attempt,
             event=event,
         )
-        payload = recorder.encode(envelope)
-        self._chain.update(payload)
-        if isinstance(event, CLOSING):
-            stored = msgspec.msgpack.decode(payload, type=Envelope)  # without secrets
-            payload = recorder.encode(with_digest(stored, self._chain.hexdigest()))
-            self._is_closed = True
-            recorder.forget(self.stream_id)
-        self._first = self._first or event
-        self._sequence += 1
-        return payload
+        return Draft(self, encoded(envelope), type(event) in _CLOSING)

@@ -19,6 +19,7 @@ The agent's processes may work while a request is under way, so their CPU time i
 (:meth:`TrialClock.meter`).
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -46,6 +47,7 @@ _ERRORS: dict[Boundary, type[BoundaryError]] = {
 }
 _FOREVER = float("inf")
 _SAMPLE_S = 1.0
+_NEAR_S = 1.0  # within this time of a limit, every change sets the deadline anew
 _IDLE_SHARE = 0.05  # a choice: what a client uses that waits, or shows a spinner
 
 
@@ -86,12 +88,14 @@ class _Cover:
         self._intervals: list[tuple[float, float]] = []  # only those that an open interval can still overlap
 
     def add(self, began_s: float, ended_s: float) -> None:
-        self._intervals = _united([*self._intervals, (began_s, ended_s)])
+        added = [*self._intervals, (began_s, ended_s)]
+        self._intervals = _united(added) if self._intervals else added
 
     def settle(self) -> None:
         """Collapse the past intervals into their sum; no later interval can begin before now."""
-        self._before_s += _length_s(self._intervals)
-        self._intervals = []
+        if self._intervals:
+            self._before_s += _length_s(self._intervals)
+            self._intervals = []
 
     def total_s(self, still_open: list[tuple[float, float]]) -> float:
         """Return the seconds covered by past intervals and the given open ones."""
@@ -124,6 +128,8 @@ class TrialClock:
         self._backing_off: Interval | None = None
         self._last_straw: Interval | None = None
         self._scope: anyio.CancelScope | None = None
+        self._safe_until_s = -_FOREVER  # no limit is reached before, whatever happens
+        self._timer: asyncio.TimerHandle | None = None
         self._metered_s: float | None = None  # until when the agent's CPU time is known
         self._worked_s = 0.0
 
@@ -140,7 +146,7 @@ class TrialClock:
     @property
     def is_used_up(self) -> bool:
         """Whether the agent has used up its own time."""
-        return self.charged_s >= self._max_seconds
+        return self.now_s() >= self._safe_until_s and self.charged_s >= self._max_seconds
 
     @property
     def patience_left_s(self) -> float:
@@ -150,7 +156,7 @@ class TrialClock:
 
     async def bound(self, work: Callable[[], Awaitable[Result]]) -> Result | None:
         """Run the agent's part of a trial. Return None if the agent's own time ran out first."""
-        self._began_s = self._now_s()
+        self._began_s = self.now_s()
         try:
             with self.current(), anyio.CancelScope() as self._scope:
                 self._reset_deadline()
@@ -159,7 +165,10 @@ class TrialClock:
             return None
         finally:
             self._scope = None
-            self._ended_s = self._now_s()
+            self._ended_s = self.now_s()
+            self._safe_until_s = -_FOREVER
+            if self._timer is not None:
+                self._timer.cancel()
 
     async def meter(self, cpu_s: Callable[[], Awaitable[float | None]]) -> None:
         """Charge the agent for CPU time that its processes use while its clock stands still, until cancelled.
@@ -168,7 +177,7 @@ class TrialClock:
             cpu_s: Returns the CPU seconds of all its processes so far, or None while they are unknown.
         """
         before_s = await cpu_s()
-        self._metered_s = self._now_s()
+        self._metered_s = self.now_s()
         while True:
             await anyio.sleep(_SAMPLE_S)
             now_s = await cpu_s()
@@ -178,7 +187,7 @@ class TrialClock:
 
     def used(self, cpu_s: float) -> None:
         """Count CPU seconds since the last call as the agent's own time, up to the time that has passed."""
-        now_s = self._now_s()
+        now_s = self.now_s()
         passed_s = now_s - (self._metered_s or 0.0)
         if cpu_s > _IDLE_SHARE * passed_s:
             worked_s = min(cpu_s, passed_s)
@@ -187,7 +196,7 @@ class TrialClock:
             self._worked_s += worked_s
         self._metered_s = now_s
         self._settle()
-        self._reset_deadline()
+        self._look_again()
 
     @contextmanager
     def current(self, request: Interval | None = None) -> Iterator[None]:
@@ -198,47 +207,42 @@ class TrialClock:
         finally:
             _CURRENT.reset(token)
 
-    @contextmanager
-    def waiting(self, boundary: Boundary, what: str, *, is_exempt: bool = False) -> Iterator[None]:
+    def waiting(self, boundary: Boundary, what: str, *, is_exempt: bool = False) -> "_Waiting":
         """Count the block as waiting time. If ``is_exempt`` is true, it does not count against patience."""
-        interval = self._begun(Interval(self._now_s(), boundary, what, is_exempt=is_exempt))
-        try:
-            with self.current():
-                yield
-        finally:
-            self._close(interval, is_own=False)
+        return _Waiting(self, boundary, what, is_exempt)
 
     @contextmanager
     def holding(self, request: Interval | None) -> Iterator[None]:
         """Count the block as a request's wait at the request gate, which does not count against patience."""
-        interval = self._begun(Interval(self._now_s(), "model", "its turn at a door", is_exempt=True))
+        interval = self.began(Interval(self.now_s(), "model", "its turn at a door", is_exempt=True))
         try:
             yield
         finally:
             if request is not None:
-                request.held_s += self._now_s() - interval.began_s
-            self._close(interval, is_own=False)
+                request.held_s += self.now_s() - interval.began_s
+            self.ended(interval, is_own=False)
 
     def asked(self) -> Interval:
         """Register a request to the agent's model. A call of ``answered`` or ``failed`` must follow."""
         self._end_of_backing_off()
-        return self._begun(Interval(self._now_s(), None, "its model"))
+        return self.began(Interval(self.now_s(), None, "its model"))
 
     def answered(self, request: Interval) -> None:
         """Charge the agent for the duration of an answered request, excluding the wait at the request gate."""
-        self._close(request, is_own=True)
+        self.ended(request, is_own=True)
 
     def failed(self, request: Interval, kind: str, message: str, *, holds_up: bool = True) -> None:
         """Count a failed request as waiting time.
 
         If ``holds_up`` is true, the time until the next request also counts as waiting time.
         """
-        self._close(request, is_own=False)
+        self.ended(request, is_own=False)
         if holds_up:
             self._end_of_backing_off()
-            self._backing_off = self._begun(Interval(self._now_s(), "model", message, kind))
+            self._backing_off = self.began(Interval(self.now_s(), "model", message, kind))
 
-    def _begun(self, interval: Interval) -> Interval:
+    def began(self, interval: Interval) -> Interval:
+        """Count time from now on as an interval's, until :meth:`ended`."""
         self._open.append(interval)
         self._reset_deadline()
         return interval
@@ -246,16 +250,19 @@ class TrialClock:
     def _end_of_backing_off(self) -> None:
         interval, self._backing_off = self._backing_off, None
         if interval is not None:
-            self._close(interval, is_own=False)
+            self.ended(interval, is_own=False)
 
-    def _close(self, interval: Interval, *, is_own: bool) -> None:
-        if interval.uses_patience and self.patience_left_s <= 0 and self._last_straw is None:
+    def ended(self, interval: Interval, *, is_own: bool) -> None:
+        """End an interval, which was the agent's own time or waiting time."""
+        now_s = self.now_s()
+        is_near = now_s >= self._safe_until_s
+        if is_near and interval.uses_patience and self.patience_left_s <= 0 and self._last_straw is None:
             self._last_straw = interval
         self._open.remove(interval)
         if interval.is_exempt:
-            self._exempt.add(interval.began_s, self._now_s())
+            self._exempt.add(interval.began_s, now_s)
         if not is_own:
-            self._waited.add(interval.began_s, self._now_s())
+            self._waited.add(interval.began_s, now_s)
         if self._metered_s is None:
             self._settle()
         self._reset_deadline()
@@ -265,24 +272,36 @@ class TrialClock:
             self._waited.settle()
             self._exempt.settle()
 
-    def _now_s(self) -> float:
+    def now_s(self) -> float:
         """Return the current time, or the time at which the agent's part ended if it has ended."""
         return self._read_s() if self._ended_s is None else self._ended_s
 
     def _elapsed_s(self) -> float:
-        return 0.0 if self._began_s is None else self._now_s() - self._began_s
+        return 0.0 if self._began_s is None else self.now_s() - self._began_s
 
     def _covered_s(self, intervals: Iterable[Interval]) -> float:
         """Return the seconds covered by past waiting or by the given open intervals, without those of work."""
         return self._waited.total_s(self._until_now(intervals)) - self._worked_s
 
     def _until_now(self, intervals: Iterable[Interval]) -> list[tuple[float, float]]:
-        now_s = self._now_s()
+        now_s = self.now_s()
         return [(interval.began_s, now_s) for interval in intervals]
 
     def _reset_deadline(self) -> None:
-        """Set the scope's deadline to the moment when the running clock will reach its limit."""
-        if self._scope is None:
+        """Set the scope's deadline to the moment when the running clock will reach its limit.
+
+        There is none while both limits are far: a timer looks again at the earliest moment at which one could be
+        reached, so that hardly any of a trial's thousands of changes moves a deadline.
+        """
+        if self._scope is None or (now_s := self.now_s()) < self._safe_until_s:
+            return
+        own_left_s = self._max_seconds - (self._elapsed_s() - self._covered_s(()))  # if all that is open were its own
+        unended_s = self._covered_s(self._open) - self.waited_s  # if all requests under way failed
+        far_s = min(own_left_s, self.patience_left_s - unended_s)
+        if far_s > _NEAR_S:
+            self._scope.deadline, self._safe_until_s = _FOREVER, now_s + far_s
+            if far_s < _FOREVER:
+                self._timer = asyncio.get_running_loop().call_later(far_s, self._look_again)
             return
         left_s = _FOREVER
         if not self._open or self.is_used_up:
@@ -293,6 +312,12 @@ class TrialClock:
             left_s = self.patience_left_s
         self._scope.deadline = anyio.current_time() + left_s
 
+    def _look_again(self) -> None:
+        self._safe_until_s = -_FOREVER
+        if self._timer is not None:
+            self._timer.cancel()
+        self._reset_deadline()
+
     def _check_patience(self) -> None:
         """Raise the boundary's error if the trial ended because it waited too long."""
         awaited = [interval for interval in self._open if interval.uses_patience]
@@ -301,6 +326,22 @@ class TrialClock:
             return
         waited = f"{self.waited_s:.3g} s in all, the limit of retry.patience_s"
         raise _ERRORS[last.boundary](f"the trial waited {waited}, last for {last.what}", kind=last.kind)
+
+
+class _Waiting:
+    """The context manager of :meth:`TrialClock.waiting`, a class because every append enters one."""
+
+    def __init__(self, clock: TrialClock, boundary: Boundary, what: str, is_exempt: bool) -> None:
+        self._clock, self._boundary, self._what, self._is_exempt = clock, boundary, what, is_exempt
+
+    def __enter__(self) -> None:
+        clock = self._clock
+        self._interval = clock.began(Interval(clock.now_s(), self._boundary, self._what, is_exempt=self._is_exempt))
+        self._token = _CURRENT.set((clock, None))
+
+    def __exit__(self, *exc_info: object) -> None:
+        _CURRENT.reset(self._token)
+        self._clock.ended(self._interval, is_own=False)
 
 
 _CURRENT: ContextVar[tuple[TrialClock, Interval | None] | None] = ContextVar("current_trial_clock", default=None)

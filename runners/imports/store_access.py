@@ -21,6 +21,7 @@ from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.recorder import Clock
 from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
+from lhaw_record.recorder.writing.stream import Draft
 from lhaw_record.runners.imports.foreign_trial import KnownRecords
 from lhaw_record.runners.imports.streams import ImportedStream
 
@@ -87,12 +88,12 @@ async def _record(store: Store, experiment_id: str, streams: Sequence[ImportedSt
     async with StoreRecorder(
         store, experiment_id, redactor=redactor, clock=_NO_TIME_PASSES, start_sealing=_SealedHere
     ) as recorder:
-        records = [record for stream in streams for record in _records(recorder, stream)]
-        size = sum(map(len, records))
+        drafts = [draft for stream in streams for draft in _drafts(recorder, stream)]
+        size = sum(len(draft.payload) for draft in drafts)
         if size > MAX_BODY_BYTES:
             raise StoreError(f"the import has {size} bytes, more than one commit can hold; import the files one by one")
-        await recorder.commit(records)
-    return len(records)
+        await recorder.commit(drafts)
+    return len(drafts)
 
 
 class _SealedHere:
@@ -109,8 +110,8 @@ class _SealedHere:
         return 0 if self._is_sealed else 1
 
 
-def _records(recorder: StoreRecorder, imported: ImportedStream) -> list[bytes]:
+def _drafts(recorder: StoreRecorder, imported: ImportedStream) -> list[Draft]:
     suffix = f"-{recorder.writer_id}" if recorder.store.address and imported.trial_id else ""
     attempt = imported.attempt if imported.trial_id else None
     stream = recorder.stream(imported.stream_id + suffix, trial_id=imported.trial_id, attempt=attempt)
-    return stream.records(imported.events)
+    return stream.drafts(imported.events)

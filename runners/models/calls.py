@@ -298,6 +298,7 @@ class ModelCaller:
         """Count the reply, add it to the history and return its event."""
         self._history = self._history.extended([reply.message])
         self.total_usage = add_usage(self.total_usage, reply.usage)
-        parameters = msgspec.json.decode(self._parameters_json or "{}")
-        changes = changed_parameters(parameters, reply.exchange.sent) if reply.exchange is not None else None
+        changes = None
+        if reply.exchange is not None:
+            changes = changed_parameters(msgspec.json.decode(self._parameters_json or "{}"), reply.exchange.sent)
         return responded(call_id, self.role, reply, tools, latency_ms=latency_ms, changes=changes)

@@ -135,7 +135,8 @@ class Scheduler:
         self._wake = anyio.Event()
         known = [found.cost_usd for found in index.finished.values() if found.cost_usd is not None]
         self._largest_cost_usd = max(known, default=None)
-        expected = expected_costs_usd(experiment, plan, index)
+        self._has_limit = experiment.budget.max_cost_usd is not None or bool(experiment.budget.models)
+        expected = expected_costs_usd(experiment, plan, index) if self._has_limit else {}  # looks up list prices
         self._cost_usd = {name: usd or 0.0 for name, usd in expected.items()}
         self._guessed_cost_usd = max(self._cost_usd.values(), default=0.0)
         self._spent_on = Counter(spent_on or {})
@@ -425,8 +426,7 @@ class Scheduler:
         if outcome.behaviour is not None:
             self.unknown_cost_calls += outcome.behaviour.unknown_cost_calls
         was_lost = outcome.failure is not None and outcome.failure.boundary == "recorder"
-        limits = self._experiment.budget
-        if outcome.cost_usd is None and (limits.max_cost_usd is not None or limits.models) and not was_lost:
+        if outcome.cost_usd is None and self._has_limit and not was_lost:
             self.stop("cost_unknown")
 
     def _queue(self, trial: PlannedTrial) -> None:

@@ -1,13 +1,12 @@
-"""``python -m tests.bench``: measures everything that has a budget and prints it as one table."""
+"""``python -m tests.bench [SECTION ...]``: measures what has a budget, and prints each section when it is done."""
 
 import argparse
 import os
-import platform
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -54,33 +53,50 @@ QUICK = Sizes(
 def main(arguments: Sequence[str] | None = None, out: TextIO = sys.stdout) -> int:
     """Measure and print; 0 even when a budget is exceeded, because times on a shared machine decide nothing."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure speed and size.")
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help="what to measure (default: everything)")
     parser.add_argument("--quick", action="store_true", help="one short run of everything, to see that it works")
     parser.add_argument("--directory", type=Path, default=Path("stores"), help="a directory on a real disk")
     options = parser.parse_args(arguments)
     options.directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.directory) as temporary:
         kept = Path(temporary) if options.quick else KEPT
-        report(Path(temporary), kept, QUICK if options.quick else FULL, out)
+        known = sections(Path(temporary), kept, QUICK if options.quick else FULL)
+        if unknown := set(options.sections) - set(known):
+            parser.error(f"there is no section {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+        report({name: known[name] for name in options.sections or known}, out)
     return 0
 
 
-def report(directory: Path, kept: Path, sizes: Sizes, out: TextIO) -> None:
-    """Measure in a directory, the tables on a store among those that are kept, and print all figures."""
+def sections(directory: Path, kept: Path, sizes: Sizes) -> dict[str, Callable[[], list[figures.Figure]]]:
+    """Return what there is to measure by name, in a directory, the tables on a store among those that are kept."""
+    runs = sizes.runs
+    found: dict[str, Callable[[], list[figures.Figure]]] = {
+        "recording": lambda: recording.measure(_room(directory, "recording"), runs=runs, events_each=sizes.events_each),
+        "sealing": lambda: sealing.measure(_room(directory, "sealing"), runs=runs, journal_bytes=sizes.journal_bytes),
+        "memory": lambda: memory.measure(_room(directory, "memory"), runs=min(runs, 3), events=sizes.long_events),
+        "trials": lambda: end_to_end.measure(_room(directory, "trials"), runs=runs, workload=sizes.workload),
+    }
+    if sizes.gateway_trials:
+        numbers = {"trials": sizes.gateway_trials, "turns": sizes.gateway_turns, "calls": sizes.gateway_calls}
+        found["gateway"] = lambda: gateway.measure(_room(directory, "gateway"), runs=runs, **numbers)
+    for events in sizes.table_events:
+        found[f"tables-{events}"] = partial(_tables, kept, events, runs)
+    return found
+
+
+def report(chosen: Mapping[str, Callable[[], list[figures.Figure]]], out: TextIO) -> None:
+    """Measure the sections and print the figures of each when it is done."""
     began_s = time.monotonic()
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {os.cpu_count()} CPUs, {platform.platform()}", file=out)
-    print(f"load average before: {load}; medians of {sizes.runs} run(s); ratios within one run\n", file=out)
-    measured = recording.measure(_room(directory, "recording"), runs=sizes.runs, events_each=sizes.events_each)
-    measured += sealing.measure(_room(directory, "sealing"), runs=sizes.runs, journal_bytes=sizes.journal_bytes)
-    measured += memory.measure(_room(directory, "memory"), runs=min(sizes.runs, 3), events=sizes.long_events)
-    measured += end_to_end.measure(_room(directory, "trials"), runs=sizes.runs, workload=sizes.workload)
-    if sizes.gateway_trials:
-        room, trials, turns = _room(directory, "gateway"), sizes.gateway_trials, sizes.gateway_turns
-        measured += gateway.measure(room, runs=sizes.runs, trials=trials, turns=turns, calls=sizes.gateway_calls)
-    for events in sizes.table_events:
-        measured += tables.measure(kept_store(kept, events), events, runs=sizes.runs)
-    print("\n".join(figures.lines(measured)), file=out)
+    print(figures.circumstances(), file=out)
+    print(f"load average before: {load}; medians of several runs; ratios within one run", file=out, flush=True)
+    for measure in chosen.values():
+        print("\n" + "\n".join(figures.lines(measure())), file=out, flush=True)
     print(f"\nThe whole measurement took {time.monotonic() - began_s:.0f} s.", file=out)
+
+
+def _tables(kept: Path, events: int, runs: int) -> list[figures.Figure]:
+    return tables.measure(kept_store(kept, events), events, runs=runs)
 
 
 def _room(directory: Path, name: str) -> Path:

@@ -1,10 +1,22 @@
 """What is measured, as data: a value beside its baseline of the same run and its budget, and how that is printed."""
 
+import os
+import platform
 import statistics
+import subprocess
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 import msgspec
+
+
+def circumstances() -> str:
+    """Return when, at which commit and on what machine something is measured."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, commit {commit}, {os.cpu_count()} CPUs, {platform.platform()}"
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.programs.program_server import SERVER_OPTIONS
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
-from lhaw_record.runners.base.host.serving import QuietServer
+from lhaw_record.runners.base.host.serving import quiet_server
 from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.exchanges import close_http_session
 from lhaw_record.runners.models.gateway.app import Gateway
@@ -145,7 +145,7 @@ def gateway_app(recorder: StoreRecorder, upstream: Upstream) -> Starlette:
 
 async def serve(app: Starlette) -> None:
     """Serve on a free port until standard input ends, as a run serves its programs."""
-    server = QuietServer(app, port=0, **SERVER_OPTIONS)
+    server = quiet_server(app, port=0, **SERVER_OPTIONS)
     serving = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110  uvicorn has no event for it
         await asyncio.sleep(0.01)

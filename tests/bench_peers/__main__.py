@@ -3,13 +3,11 @@
 import argparse
 import json
 import os
-import platform
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -49,8 +47,12 @@ def measure(python: Path, directory: Path, workload: Workload, runs: int, out: T
         RoundFailed: The two sides disagree on the trials or on the scores.
     """
     began_s = time.monotonic()
-    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {os.cpu_count()} CPUs, {platform.platform()}", file=out)
-    print(f"{_load()} before; medians of {runs} round(s), peer and ours in turn; ratios within one round", file=out)
+    print(figures.circumstances(), file=out)
+    print(
+        f"{_load()} before; medians of {runs} round(s), peer and ours in turn; ratios within one round",
+        file=out,
+        flush=True,
+    )
     trials = directory / "trials.json"
     trials.write_text(json.dumps(described(workload)))
     peer, ours, unbuffered = [], [], []
@@ -66,6 +68,7 @@ def measure(python: Path, directory: Path, workload: Workload, runs: int, out: T
         ours.append(our_round)
         unbuffered.append(rounds.peer_run(python, room / "unbuffered", trials, "--no-realtime"))
         shutil.rmtree(room)
+        print(report.progress(number + 1, our_round.run, their_round.run), file=out, flush=True)
     print(f"{_load()} after {(time.monotonic() - began_s) / 60:.1f} minutes\n", file=out)
     print("\n".join(figures.lines(report.figures(ours, peer, unbuffered))), file=out)
     print(f"\n{report.remarks(ours, peer)}", file=out)

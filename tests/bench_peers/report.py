@@ -71,6 +71,14 @@ def remarks(ours: Sequence[Round], peer: Sequence[Round]) -> str:
     )
 
 
+def progress(number: int, own: Run, theirs: Run) -> str:
+    """Say what one round has measured, while later ones go on."""
+    speeds = [
+        f"{run.turns / run.wall_s:,.0f} turns/s and {run.cpu_s / run.turns * 1e6:,.0f} µs" for run in (own, theirs)
+    ]
+    return f"round {number}: {speeds[0]} of CPU a turn, beside {speeds[1]} of {PEER}"
+
+
 def _speed(own: Sequence[Run], theirs: Sequence[Run], peer_name: str) -> list[Figure]:
     return [
         _beside("own events per second", "events/s", own, theirs, lambda run: run.events / run.wall_s, peer_name),

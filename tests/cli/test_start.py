@@ -9,8 +9,21 @@ from unittest.mock import Mock
 import pytest
 
 from lhaw_record.command_line import _program, build_parser
+from tests.cli.experiments import write_experiment
 from tests.cli.program import called
 
+ALWAYS = {"anyio", "lhaw_record", "msgspec", "typing_extensions"}
+ARROW = {"numpy", "pyarrow", "dateutil", "six"}
+ANALYSIS = {*ARROW, "duckdb", "pytz"}
+LOADED = {
+    "--help": ALWAYS,
+    "run": {*ALWAYS, *ARROW, "re2", "rich", "sniffio"},
+    "demo": {*ALWAYS, *ANALYSIS, "re2", "rich", "scipy", "charset_normalizer", "sniffio"},
+    "tables": {*ALWAYS, *ANALYSIS, "scipy", "charset_normalizer"},
+    "sql": {*ALWAYS, *ANALYSIS},
+    "log verify": {*ALWAYS, *ARROW},
+}
+"""The packages that each command may load on scripted models, besides the standard library and private modules."""
 HEAVY = ("litellm", "mcp", "duckdb", "pyarrow", "openpyxl", "numpy", "rich")
 
 
@@ -25,6 +38,29 @@ def test_help_loads_no_heavy_library():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "Record what agents do" in done.stdout
     assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("command", LOADED)
+def test_a_command_loads_only_what_it_uses(command, reference, tmp_path):
+    """Each package that a command loads is one that the list above allows it."""
+    path, store = reference
+    arguments = {
+        "--help": [],
+        "run": [write_experiment(tmp_path / "small.toml", conditions=("full", "ask_user")), "--store", tmp_path / "s"],
+        "demo": ["--store", store],
+        "sql": [store, "-c", "select count(*) from trials"],
+    }.get(command, [store])
+    code = (
+        "import sys\nfrom lhaw_record import command_line\n"
+        f"command_line.experiment_path = lambda _: {str(path)!r}\n"
+        f"sys.argv = {['lhaw-record', *command.split(), *map(str, arguments)]!r}\n"
+        "try:\n    command_line.main()\nexcept SystemExit:\n    pass\n"
+        "packages = {name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names)\n"
+        "print(*sorted(name for name in packages if not name.startswith(('_', 'cython_'))), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stderr.splitlines()[-1].split()) <= LOADED[command], done.stderr
 
 
 def test_help_lists_every_command_once_by_section():

@@ -19,7 +19,7 @@ from lhaw_record.runners.agents.programs.entries import shown_folders
 from lhaw_record.runners.agents.programs.installation import bin_folder
 from lhaw_record.runners.base.errors import ExperimentError, ungrouped
 from lhaw_record.runners.base.host.scratch import scratch_folder
-from lhaw_record.runners.base.host.serving import LOOPBACK, QuietServer, without_delay
+from lhaw_record.runners.base.host.serving import LOOPBACK, quiet_server, without_delay
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.models.gateway.app import Gateway
@@ -63,7 +63,7 @@ async def open_program_server(
         listeners += [tcp] if tcp is not None else []
         port = tcp.getsockname()[1] if tcp is not None else None
         app = Starlette(routes=[*routes, *asking.routes, *gateway.routes])
-        server = QuietServer(wrapped(app), **SERVER_OPTIONS)
+        server = quiet_server(wrapped(app), **SERVER_OPTIONS)
         try:
             with ungrouped():
                 async with asking, anyio.create_task_group() as tasks:

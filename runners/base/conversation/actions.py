@@ -82,6 +82,8 @@ def decoded_arguments(arguments_json: str) -> dict[str, Any] | None:
         return None
     level: list[Any] = [arguments] if isinstance(arguments, dict) else []
     for _ in range(MOST_LEVELS):
+        if not level:
+            break
         level = [v for it in level for v in (it.values() if isinstance(it, dict) else it) if isinstance(v, dict | list)]
     return arguments if isinstance(arguments, dict) and not level else None
 

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Self
 
 from lhaw_record.recorder.events import ActionFinished, AnyEvent, ModelCalled, ModelResponded
 from lhaw_record.recorder.events.canonical_json import canonical_json
@@ -23,23 +22,20 @@ class History:
     messages per call took 0.1 ms, a tenth of the duration of a trial with a scripted model.
     """
 
-    def __init__(self) -> None:
-        self.messages: tuple[Message, ...] = ()
-        self._hash = hashlib.sha256(b"[")
+    def __init__(self, before: "History | None" = None, added: Iterable[Message] = ()) -> None:
+        self.messages: tuple[Message, ...] = (*(before.messages if before else ()), *added)
+        self._hash = before._hash.copy() if before else hashlib.sha256(b"[")
+        start = len(before.messages) if before else 0
+        for index, message in enumerate(self.messages[start:], start):
+            self._hash.update((b"," if index else b"") + canonical_json(to_wire(message)))
 
-    def extended(self, messages: Iterable[Message]) -> Self:
-        longer = type(self)()
-        longer._hash = self._hash.copy()
-        added = tuple(messages)
-        for index, message in enumerate(added, start=len(self.messages)):
-            longer._hash.update((b"," if index else b"") + canonical_json(to_wire(message)))
-        longer.messages = self.messages + added
-        return longer
+    def extended(self, messages: Iterable[Message]) -> "History":
+        return History(self, messages)
 
-    def followed_by(self, messages: Sequence[Message]) -> tuple[int, Self]:
+    def followed_by(self, messages: Sequence[Message]) -> tuple[int, "History"]:
         """Return how many leading messages a new request shares with this history, and the new request's history."""
         shared_count = shared_prefix_length(self.messages, messages)
-        start = self if shared_count == len(self.messages) else type(self)()
+        start = self if shared_count == len(self.messages) else History()
         return shared_count, start.extended(messages[len(start.messages) :])
 
     @property

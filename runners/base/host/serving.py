@@ -4,32 +4,35 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
-import uvicorn
-from starlette.types import ASGIApp
 
 from lhaw_record.runners.base.errors import ungrouped
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+    from uvicorn import Server
 
 LOOPBACK = "127.0.0.1"
 
 
-class QuietServer(uvicorn.Server):
-    """A uvicorn server that leaves signals to the program around it.
+def quiet_server(app: "ASGIApp", **options: Any) -> "Server":
+    """Return a uvicorn server that leaves signals to the program around it.
 
     Args:
         app: The ASGI application to serve.
         options: Further options for uvicorn.
     """
+    from uvicorn import Config, Server  # not every run has a server
 
-    def __init__(self, app: ASGIApp, **options: Any) -> None:
-        quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "lifespan": "off"}
-        super().__init__(uvicorn.Config(app, **{**quiet, **options}))
+    class QuietServer(Server):
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+    quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "lifespan": "off"}
+    return QuietServer(Config(app, **{**quiet, **options}))
 
 
 def without_delay(listener: socket.socket) -> socket.socket:

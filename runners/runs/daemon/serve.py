@@ -33,7 +33,7 @@ from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.programs.leases import Leases, open_leases
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError, ungrouped
-from lhaw_record.runners.base.host.serving import QuietServer, interruptibly, without_delay
+from lhaw_record.runners.base.host.serving import interruptibly, quiet_server, without_delay
 from lhaw_record.runners.models.litellm_library import close_clients
 from lhaw_record.runners.runs.daemon.app import SHORTEST_TOKEN, application, is_loopback
 from lhaw_record.runners.runs.daemon.client import (
@@ -95,7 +95,7 @@ async def serve(
             daemon_id = daemon.facts().daemon_id
             reports = Reports(store, make_report)
             pages = page_routes(daemon, reports, write_attempt, has_token=settings.token is not None)
-            server = QuietServer(
+            server = quiet_server(
                 application(daemon, settings.token, pages, extension, settings.lease_token),
                 timeout_graceful_shutdown=_SECONDS_FOR_READERS,
             )

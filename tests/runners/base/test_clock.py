@@ -1,6 +1,8 @@
 """Whose time it was: the agent's own seconds and those waited, by a clock that stands where the test puts it."""
 
 import asyncio
+from contextlib import suppress
+from functools import partial
 
 import anyio
 import pytest
@@ -289,3 +291,80 @@ async def test_an_idle_client_waits(hands):
         assert (clock.charged_s, clock.waited_s) == (0, 100)
 
     await clock.bound(work)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("work", "asked", "answered", "failed", "tool", "recorder", "grader", "held", "used")),
+        st.floats(0.0, 3.0).map(lambda seconds: round(seconds, 2)),
+    ),
+    max_size=30,
+)
+
+
+def _stepped(clock, hands, asked, kind, seconds):
+    """Take one step of a story on a clock, as its caller does; ``asked`` are the requests under way."""
+    if kind == "asked":
+        asked.append(clock.asked())
+    if kind in ("work", "asked", "used", "answered", "failed"):
+        hands.now_s += seconds
+    if kind == "used":
+        clock.used(seconds / 2)
+    elif kind == "answered" and asked:
+        clock.answered(asked.pop())
+    elif kind == "failed" and asked:
+        clock.failed(asked.pop(), "timeout", "slow")
+    elif kind == "held":
+        with held():
+            hands.now_s += seconds
+    elif kind in ("tool", "recorder", "grader"):
+        with clock.waiting(kind, kind, is_exempt=kind == "grader"):
+            hands.now_s += seconds
+
+
+LIMITS_S = st.integers(1, 8).map(lambda seconds: seconds + 0.0025)  # no step ends just there
+
+
+@given(steps=STEPS, max_seconds=LIMITS_S, patience_s=LIMITS_S)
+async def test_a_deadline_that_is_read_is_the_one_that_is_set(steps, max_seconds, patience_s):
+    """A clock that keeps no deadline while its limits are far ends a trial where one that always does ends it."""
+    ends = {}
+
+    async def work(near_s, clock, hands):
+        asked = []
+        for place, (kind, seconds) in enumerate(steps):
+            _stepped(clock, hands, asked, kind, seconds)
+            left_s = clock._scope.deadline - anyio.current_time()
+            ends[near_s].append((clock.is_used_up, left_s <= 0, round(clock.patience_left_s, 6), place))
+
+    for near_s in (1.0, float("inf")):
+        ends[near_s], hands = [], Hands()
+        clock = TrialClock(max_seconds=max_seconds, patience_s=patience_s, now_s=hands)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("lhaw_record.runners.base.clock._NEAR_S", near_s)
+            with suppress(BoundaryError):
+                await clock.bound(partial(work, near_s, clock, hands))
+    assert ends[1.0] == ends[float("inf")]
+
+
+@pytest.mark.parametrize("kind", ["recorder", "tool", "work"])
+async def test_the_timer_looks_again_until_the_limit_is_there(monkeypatch, kind):
+    """A limit that was far when the trial began ends it, of whichever kind its time was."""
+    monkeypatch.setattr("lhaw_record.runners.base.clock._NEAR_S", 0.01)
+    clock = TrialClock(max_seconds=0.05, patience_s=0.2)
+
+    async def work():
+        if kind == "recorder":
+            with clock.waiting("recorder", "the disk"):
+                await anyio.sleep(0.1)
+        elif kind == "tool":
+            with clock.waiting("tool", "a tool"):
+                await anyio.sleep_forever()
+        await anyio.sleep_forever()
+
+    if kind == "tool":
+        with pytest.raises(BoundaryError, match="last for a tool"):
+            await clock.bound(work)
+    else:
+        assert await clock.bound(work) is None
+        assert clock.charged_s >= 0.05
