@@ -84,6 +84,11 @@ _COUNTED = {
         ("trial", "trials"),
         "No conversation of the program was continued; declare its threads in its entry.",
     ),
+    "late_recorder": (
+        "The recorder was late",
+        ("trial", "trials"),
+        "The recording process had too much to do, for over 5 % of the agent's part. That is nobody's time.",
+    ),
     "unstarted_trials": (
         "Unfinished plan",
         ("trial", "trials"),

@@ -71,10 +71,11 @@ class TrialFinished(Event, frozen=True, tag="trial_finished"):
     """Last event of a valid attempt. ``final_score`` and ``final_total`` are set if the benchmark gives them.
 
     ``cost_usd`` is None if the price of any call is unknown. ``charged_ms`` is the agent's own time, which
-    ``max_seconds`` limits. ``waited_ms`` is the time spent waiting for infrastructure. Both are None if they were not
-    measured separately. If the source of an imported trial does not show what the agent did, ``action_count`` is None,
-    nothing is known about actions and questions, and ``ended_by``, ``final_answer`` and ``duration_ms`` may be None.
-    ``stated_usage`` is the agent's usage as that source states it for the whole trial.
+    ``max_seconds`` limits. ``waited_ms`` is the time spent waiting for infrastructure, ``late_ms`` the part of it in
+    which the recording process itself was late. They are None if they were not measured separately. If the source of an
+    imported trial does not show what the agent did, ``action_count`` is None, nothing is known about actions and
+    questions, and ``ended_by``, ``final_answer`` and ``duration_ms`` may be None. ``stated_usage`` is the agent's usage
+    as that source states it for the whole trial.
     """
 
     ended_by: EndedBy | None
@@ -90,13 +91,14 @@ class TrialFinished(Event, frozen=True, tag="trial_finished"):
     charged_ms: float | None = None
     waited_ms: float | None = None
     stated_usage: Usage | None = None
+    late_ms: float | None = None
 
 
 class TrialFailed(Event, frozen=True, tag="trial_failed"):
     """Last event of an attempt that failed because of infrastructure. It is missing data, not a score of zero.
 
-    ``boundary`` is None if the source of an imported trial does not say where it failed. ``charged_ms`` and
-    ``waited_ms`` and ``stated_usage`` are as in ``trial_finished``.
+    ``boundary`` is None if the source of an imported trial does not say where it failed. ``charged_ms``,
+    ``waited_ms``, ``late_ms`` and ``stated_usage`` are as in ``trial_finished``.
     """
 
     boundary: Boundary | None
@@ -109,6 +111,7 @@ class TrialFailed(Event, frozen=True, tag="trial_failed"):
     charged_ms: float | None = None
     waited_ms: float | None = None
     stated_usage: Usage | None = None
+    late_ms: float | None = None
 
 
 class CheckpointScored(Event, frozen=True, tag="checkpoint_scored"):

@@ -80,20 +80,27 @@ SHAPES: dict[str, str] = {
 _LOOKAROUND = re.compile(r"\(\?<?([=!])((?:[^()\\[]|\\.|\[[^\]]*\])*)\)")
 
 
-def scanner(known: Iterable[str]) -> re2._Regexp:
+CONTEXTS = {"://": 3, "AccountKey=": 11, **dict.fromkeys(("Authorization", "authorization"), 13 + len(r"\": \""))}
+"""What begins the text before a credential that its pattern requires, and how long that is at most."""
+_ENDLESS = re.compile(r"\{(\d+),\}(?=$|\||=\{0,2\}|\(\?:\\\.\[)")
+
+
+def scanner(known: Iterable[bytes]) -> re2._Regexp:
     """Return a bytes pattern that matches at least wherever a credential pattern or a known value does.
 
     It searches in linear time: 2 µs for a typical record, compared with over 30 µs for Python's ``re``. RE2 has no
-    lookaround, so required context becomes part of the match, and forbidden context is not checked.
+    lookaround, so required context becomes part of the match, and forbidden context is not checked. The match need not
+    reach the credential's end, so that many of them in a row are also found in linear time.
     """
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1  # one character per byte, because artifacts may not be UTF-8
-    forms = (re2.escape(form.encode()) for form in known)
+    forms = map(re2.escape, known)
     shapes = (_without_lookaround(shape).encode() for shape in SHAPES.values())
     return re2.compile(b"|".join((*forms, *shapes)), options)
 
 
 def _without_lookaround(shape: str) -> str:
-    bare = shape.replace(_START, "").replace(_DRAWN, "").replace(_DRAWN_AFTER, "").replace(",1000}", ",}")
-    bare = re.sub(r"(?<=[*+}])\+", "", bare)  # re2 has no possessive repetition
+    bare = shape.replace(_START, "").replace(_DRAWN, "").replace(_DRAWN_AFTER, "")
+    bare = re.sub(r"\{10,1000\}.*", "{10}", bare).replace(",200}", ",}")
+    bare = _ENDLESS.sub(r"{\1}", re.sub(r"(?<=[*+}])\+", "", bare))  # re2 has no possessive repetition
     return _LOOKAROUND.sub(lambda found: f"(?:{found[2]})" if found[1] == "=" else "", bare)

@@ -153,6 +153,7 @@ class _Parts:
             "cost_usd": self.cost_usd(),
             "charged_ms": round(self._clock.charged_s * 1000.0, 3),
             "waited_ms": round(self._clock.waited_s * 1000.0, 3),
+            "late_ms": round(self._clock.late_s * 1000.0, 3),
         }
 
     @asynccontextmanager

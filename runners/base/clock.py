@@ -15,6 +15,9 @@ way, and the agent is charged afterwards if the request was answered. As a resul
 while it waits, and a slow answer still counts against the model. Overlapping intervals (from multithreaded programs)
 count once.
 
+When this process's event loop was late, nobody's time passed: one trial's large request would otherwise use up the time
+of all others (:class:`LoopWatch`).
+
 The agent's processes may work while a request is under way, so their CPU time is the agent's own whatever it waits for
 (:meth:`TrialClock.meter`).
 """
@@ -22,12 +25,13 @@ The agent's processes may work while a request is under way, so their CPU time i
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
 import anyio
+from anyio.lowlevel import RunVar
 
 from lhaw_record.recorder.events.trial import Boundary
 from lhaw_record.runners.base.errors import (
@@ -49,6 +53,8 @@ _FOREVER = float("inf")
 _SAMPLE_S = 1.0
 _NEAR_S = 1.0  # within this time of a limit, every change sets the deadline anew
 _IDLE_SHARE = 0.05  # a choice: what a client uses that waits, or shows a spinner
+_TICK_S = 0.05
+_LATE_S = 0.05  # a choice: what a busy machine is late by all the time, which is the same for all agents
 
 
 @dataclass(eq=False)
@@ -102,6 +108,48 @@ class _Cover:
         return self._before_s + _length_s([*self._intervals, *still_open])
 
 
+class LoopWatch:
+    """Tells the clocks of running agents how late an event loop is, before any of them can reach a limit by it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._due_s = 0.0
+        self._tick: asyncio.TimerHandle | None = None
+        self._clocks: list[TrialClock] = []
+
+    @contextmanager
+    def telling(self, clock: "TrialClock") -> Iterator[None]:
+        """Tell a clock of every delay in the block."""
+        self._clocks.append(clock)
+        if self._tick is None:
+            self._go_on()
+        try:
+            yield
+        finally:
+            self._clocks.remove(clock)
+
+    def look(self) -> None:
+        """Tell the clocks of a delay so far, which is known to whoever looks before the loop has caught up."""
+        now_s = self._loop.time()
+        late_s = now_s - self._due_s
+        if late_s > _LATE_S:
+            self._due_s = now_s
+            for clock in self._clocks:
+                clock.loop_was_late(late_s)
+
+    def _go_on(self) -> None:
+        self._due_s = self._loop.time() + _TICK_S
+        # A timer, not a task: it runs before those timers of limits that were due during a delay.
+        self._tick = self._loop.call_at(self._due_s, self._ticked) if self._clocks else None
+
+    def _ticked(self) -> None:
+        self.look()
+        self._go_on()
+
+
+_WATCH: RunVar[LoopWatch | None] = RunVar("loop_watch")  # of the running loop
+
+
 class TrialClock:
     """Measures the agent's own time and the waiting time of one trial.
 
@@ -132,6 +180,9 @@ class TrialClock:
         self._timer: asyncio.TimerHandle | None = None
         self._metered_s: float | None = None  # until when the agent's CPU time is known
         self._worked_s = 0.0
+        self._watch: LoopWatch | None = None
+        self.late_s = 0.0
+        """For how long the event loop was late during the agent's part."""
 
     @property
     def charged_s(self) -> float:
@@ -157,18 +208,31 @@ class TrialClock:
     async def bound(self, work: Callable[[], Awaitable[Result]]) -> Result | None:
         """Run the agent's part of a trial. Return None if the agent's own time ran out first."""
         self._began_s = self.now_s()
+        if self._read_s is time.monotonic:  # as event loops
+            self._watch = _WATCH.get(None) or LoopWatch()
+            _WATCH.set(self._watch)
+        watched = self._watch.telling(self) if self._watch is not None else nullcontext()
         try:
-            with self.current(), anyio.CancelScope() as self._scope:
+            with watched, self.current(), anyio.CancelScope() as self._scope:
                 self._reset_deadline()
                 return await work()
             self._check_patience()
             return None
         finally:
             self._scope = None
-            self._ended_s = self.now_s()
+            self._ended_s, self._watch = self.now_s(), None
             self._safe_until_s = -_FOREVER
             if self._timer is not None:
                 self._timer.cancel()
+
+    def loop_was_late(self, late_s: float) -> None:
+        """Count the seconds until now as nobody's: neither the agent's time nor a wait that uses patience."""
+        now_s = self.now_s()
+        began_s = max(now_s - late_s, self._began_s or 0.0)
+        for cover in (self._waited, self._exempt):
+            cover.add(began_s, now_s)
+        self.late_s += now_s - began_s
+        self._reset_deadline()
 
     async def meter(self, cpu_s: Callable[[], Awaitable[float | None]]) -> None:
         """Charge the agent for CPU time that its processes use while its clock stands still, until cancelled.
@@ -274,7 +338,11 @@ class TrialClock:
 
     def now_s(self) -> float:
         """Return the current time, or the time at which the agent's part ended if it has ended."""
-        return self._read_s() if self._ended_s is None else self._ended_s
+        if self._ended_s is not None:
+            return self._ended_s
+        if self._watch is not None:
+            self._watch.look()
+        return self._read_s()
 
     def _elapsed_s(self) -> float:
         return 0.0 if self._began_s is None else self.now_s() - self._began_s

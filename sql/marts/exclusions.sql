@@ -2,8 +2,8 @@
 -- grain: benchmark, kind
 -- inputs: ambiguity_classes, discarded_attempts, int_attempts, int_cells,
 --     int_experiments, int_injections, int_trials_evaluated, int_trials,
---     int_trials_screened, int_variants, stg_runs_started, stg_trials_flagged,
---     stg_trials_started
+--     int_trials_screened, int_variants, stg_runs_started, stg_trials_finished,
+--     stg_trials_flagged, stg_trials_started
 -- outputs:
 --   benchmark varchar: name of the benchmark, or all
 --   kind varchar: kind of exclusion or caution
@@ -13,7 +13,8 @@
 -- equation: none; counts of what the tables leave out and of what to be careful with
 -- source: docs/metrics.md 1 to 4; docs/metrics.md 6: every table says which trials it
 --     excludes and why
--- notes: only kinds that occur. benchmark is all for kinds that belong to none. A trial
+-- notes: only kinds that occur. A recorder is late_recorder in a trial of which it was
+--     late for over 1 s and 5 % of the agent's part, which is a choice. benchmark is all for kinds that belong to none. A trial
 --     that was set aside is discarded_replaced if another attempt of it is valid or
 --     running.
 with screened as (
@@ -221,6 +222,20 @@ flagged as (
     group by trials.benchmark, flags.flag
 ),
 
+late as (
+    select
+        trials.benchmark,
+        'late_recorder' as kind,
+        count(*) as n
+    from int_trials_evaluated as trials
+    inner join stg_trials_finished as finished
+        on trials.stream_id = finished.stream_id
+    where
+        finished.late_ms > 1000
+        and finished.late_ms > 0.05 * (finished.charged_ms + finished.waited_ms)
+    group by trials.benchmark
+),
+
 discarded as (
     select
         benchmark,
@@ -311,6 +326,8 @@ united as (
     select * from collapsed
     union all
     select * from flagged
+    union all
+    select * from late
     union all
     select * from unstarted
     union all

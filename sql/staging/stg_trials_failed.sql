@@ -12,6 +12,7 @@
 --   charged_ms double: of the agent's part, its own time, which max_seconds limits;
 --       null if unknown
 --   waited_ms double: of the agent's part, waited for infrastructure; null if unknown
+--   late_ms double: of waited_ms, the recording process was late; null if unknown
 --   stated_usage struct: tokens of the agent as an import's source states them; null
 --       if it does not
 -- equation: none; renames the fields of one event type
@@ -30,6 +31,7 @@ select
     trial_failed.cost_usd,
     trial_failed.charged_ms,
     trial_failed.waited_ms,
+    trial_failed.late_ms,
     trial_failed.stated_usage
 from events
 where type = 'trial_failed'

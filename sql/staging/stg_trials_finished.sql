@@ -17,6 +17,7 @@
 --   charged_ms double: of the agent's part, its own time, which max_seconds limits;
 --       null if unknown
 --   waited_ms double: of the agent's part, waited for infrastructure; null if unknown
+--   late_ms double: of waited_ms, the recording process was late; null if unknown
 --   stated_usage struct: tokens of the agent as an import's source states them; null
 --       if it does not
 -- equation: none; renames the fields of one event type
@@ -40,6 +41,7 @@ select
     trial_finished.cost_usd,
     trial_finished.charged_ms,
     trial_finished.waited_ms,
+    trial_finished.late_ms,
     trial_finished.stated_usage
 from events
 where type = 'trial_finished'

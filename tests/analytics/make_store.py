@@ -9,6 +9,7 @@ are two calls of one reply.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -199,6 +200,7 @@ class Store:
         has_details: bool = False,
         is_told: bool = False,
         beside: Sequence[Event] = (),
+        times: Mapping[str, float] = MappingProxyType({}),
         **fields: Any,
     ) -> str:
         """Record one attempt of one trial and return its trial id.
@@ -227,6 +229,7 @@ class Store:
             has_details: Each reply says what a cache had and took, what was reasoning, and what its provider charged.
             is_told: The conversation is recorded too: a prompt, and each reply with the results of its calls.
             beside: What else happened after the first reply and its actions.
+            times: The times of its last event, in milliseconds.
             fields: Other fields of ``trial_started``.
         """
         variant = self.variants.get(unit)
@@ -341,6 +344,7 @@ class Store:
             cost_usd=None
             if cost_usd is None or broken_usd in (None, "partial")
             else cost_usd * calls + _known(broken_usd),
+            **times,
         )
         self.add(stream, finished, trial_id, attempt)
         return trial_id

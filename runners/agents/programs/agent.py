@@ -15,7 +15,7 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.agents.programs.entries import found_content
 from lhaw_record.runners.agents.programs.installation import bin_folder
 from lhaw_record.runners.agents.programs.leases import Lease, Leases, Offer
-from lhaw_record.runners.agents.programs.outcome import ProgramFacts, asking_not_offered, ending_of
+from lhaw_record.runners.agents.programs.outcome import OUT_OF_MEMORY, ProgramFacts, asking_not_offered, ending_of
 from lhaw_record.runners.agents.programs.program_server import ProgramServer
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.ending import Ending
@@ -133,7 +133,7 @@ class ExternalAgent:
                 end = await (self._run_program() if self.lease is None else self._run_leased(*self.lease))
                 ended_by = self._ended_by(end)
                 if ended_by == "gave_up" and end.exit_code is not None:
-                    last = (end.stderr.strip().splitlines() or [""])[-1]
+                    last = OUT_OF_MEMORY if end.memory_kill else (end.stderr.strip().splitlines() or [""])[-1]
                     self.crash = end.exit_code, last.replace(self._token, "(token)")
             self._raise_our_failure()
             ending = await self._ending(ended_by, end)

@@ -3,6 +3,8 @@
 These are pure functions. The first rule that applies decides:
 
     our side failed, or the simulated user           raised as it is
+    the kernel killed it, or a part of it, because   boundary sandbox, a retry owed: memory ran out on the host, or
+    memory ran out, not at the trial's own limit     in a group around the trial
     it could not be started                          boundary sandbox, no retry owed: it would fail again
     a limit of turns, actions or cost was reached    turn_limit, action_limit, cost_limit: the gateway refuses for good
     it hung up on its last model call, too early     gave_up, or time_limit if its own time was used up
@@ -28,10 +30,12 @@ from lhaw_record.recorder.events import ModelFailed
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.runners.base.conversation.ending import ended_by_failure, ended_by_reply
 from lhaw_record.runners.base.errors import ModelBoundaryError, SandboxBoundaryError, SandboxUnfit
+from lhaw_record.runners.environments.sandboxes.command_output import killed_from_outside
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramEnd
 from lhaw_record.runners.models.call_outcomes import FINAL_KINDS
 from lhaw_record.runners.models.gateway.calls import HUNG_UP
 
+OUT_OF_MEMORY = "a process of it was killed because its sandbox's memory_mb was used up"
 _SHOWN_CHARACTERS = 600
 _NOT_STARTED = (126, 127)
 
@@ -83,6 +87,8 @@ def asking_not_offered(name: str) -> SandboxBoundaryError:
 
 def _ending_of(facts: ProgramFacts) -> EndedBy:
     end = facts.end
+    if end.memory_kill == "memory_outside":
+        raise killed_from_outside(f"the sandbox of program {facts.name}")
     if end.start_error is not None:
         raise SandboxUnfit(
             f"program {facts.name} cannot be started in the sandbox: {end.start_error}; is it below /usr, installed by "
@@ -137,7 +143,9 @@ def _ended_by_call(failed: ModelFailed, facts: ProgramFacts) -> EndedBy | None:
 
 
 def _how(end: ProgramEnd) -> str:
-    return "had not ended in time" if end.exit_code is None else f"ended with exit code {end.exit_code}"
+    if end.exit_code is None:
+        return "had not ended in time"
+    return f"ended with exit code {end.exit_code}{f', {OUT_OF_MEMORY}' if end.memory_kill else ''}"
 
 
 def _last_words(end: ProgramEnd) -> str:

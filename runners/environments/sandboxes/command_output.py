@@ -3,6 +3,7 @@
 import re
 
 from lhaw_record.recorder.events.interaction import SandboxLimit
+from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.protocol import CommandResult, ProgramEnd, SandboxLimits
 
 _PYTHON_TOO = "; the shell and the Python interpreter start anew, without their variables"
@@ -23,6 +24,8 @@ def command_result(
 ) -> CommandResult:
     """Convert a ``done`` reply: exit code, notes, total bytes, head and tail of the output."""
     _, exit_code, notes, *output = reply
+    if b"memory_outside" in notes.split(b",") or "memory_outside" in seen:
+        raise killed_from_outside("the sandbox")
     text, is_truncated = _output_text(*output)
     named = list(dict.fromkeys((*filter(None, notes.decode().split(",")), *seen)))
     if "memory_watched" in named:
@@ -45,17 +48,27 @@ def command_result(
     )
 
 
+def killed_from_outside(whose: str) -> SandboxBoundaryError:
+    """Return the failure of a sandbox of which the kernel killed a process, though its own limit was not met."""
+    return SandboxBoundaryError(
+        f"memory ran out outside of {whose}, on its host or in a group around it, and the kernel killed one of its "
+        "processes; run fewer trials at once (concurrency), or lower limits.memory_mb",
+        kind="host_out_of_memory",
+    )
+
+
 def says_file_limit(exit_code: int | None, output: str) -> bool:
     """Return whether a command failed because of the file size limit, judged by its signal or the error message."""
     return bool(exit_code) and (exit_code == _FILE_SIGNAL or bool(_FILE_ERROR.search(output)))
 
 
 def program_end(reply: list[bytes]) -> ProgramEnd:
-    """Convert an ``ended`` reply: exit code, what it left, then total bytes, head and tail of each stream."""
-    _, exit_code, left, *streams = reply
+    """Convert an ``ended`` reply: exit code, memory, what it left, then total bytes, head and tail of each stream."""
+    _, exit_code, memory_kill, left, *streams = reply
     count, detached = map(int, left.split())
     return ProgramEnd(
         exit_code=int(exit_code) if exit_code else None,
+        memory_kill=memory_kill.decode(),
         left=count,
         detached=detached,
         stdout=_output_text(*streams[:3])[0],

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 
 from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit, ungrouped
@@ -14,6 +15,7 @@ from lhaw_record.runners.environments.sandboxes.channel import ControlChannel
 from lhaw_record.runners.environments.sandboxes.command_output import command_result, program_end
 from lhaw_record.runners.environments.sandboxes.inside.forwarder import PORT
 from lhaw_record.runners.environments.sandboxes.inside.pipes import CHUNK_BYTES
+from lhaw_record.runners.environments.sandboxes.inside.processes import memory_kill
 from lhaw_record.runners.environments.sandboxes.protocol import (
     READ_BYTES,
     CommandResult,
@@ -23,10 +25,11 @@ from lhaw_record.runners.environments.sandboxes.protocol import (
     SandboxLimits,
 )
 
-Watch = Callable[[], Mapping[SandboxLimit, int]]
-"""Returns how often the kernel has enforced each limit so far, for the limits whose counts this host can read."""
-_NOTES: Mapping[SandboxLimit, str] = {"memory_mb": "memory_limit", "processes": "process_refused"}
+Watch = Callable[[], dict[str, int]]
+"""Returns ``limit_counts`` of the sandbox's group, as far as this host can read them."""
+_WATCHED: Mapping[str, SandboxLimit] = {"oom_kill": "memory_mb", "processes": "processes"}
 _ANSWER_S = 30.0
+_KILLED = b"137"
 _LACKING = (errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.EIO)
 _COMMAND_LIMIT_BYTES = 4 << 20
 
@@ -141,7 +144,9 @@ class DrivenSandbox:
                 tasks.cancel_scope.cancel()
         if reply[0] == b"error":
             return ProgramEnd(exit_code=None, start_error=os.strerror(int(reply[1])))
-        return program_end(reply)
+        end = program_end(reply)
+        met = self._limits_met(is_killed=end.exit_code == int(_KILLED))
+        return msgspec.structs.replace(end, memory_kill=end.memory_kill or "".join(set(met) - {"process_refused"}))
 
     async def _load(self, files: Path) -> None:
         """Copy a host folder into the work directory, then set all modification times in it to one fixed value."""
@@ -164,9 +169,21 @@ class DrivenSandbox:
         reply = await self._channel.ask(operation, request, timeout_s=timeout_s)
         if reply[0] == b"error":
             return _not_started(int(reply[1]), self.work_dir)
+        is_killed = reply[1] == _KILLED
+        watched = tuple(limit for name, limit in _WATCHED.items() if name in self._seen)
+        return command_result(reply, self._limits, self._limits_met(is_killed=is_killed), watched)
+
+    def _limits_met(self, *, is_killed: bool) -> tuple[str, ...]:
+        """Return notes on the limits that the kernel enforced since the last call.
+
+        Without a group, only the kills of the whole host are known, so that what ended must have been killed.
+        """
         before, self._seen = self._seen, self._watch()
-        grown = tuple(_NOTES[name] for name, count in self._seen.items() if count > before.get(name, 0))
-        return command_result(reply, self._limits, grown, tuple(self._seen))
+        killed = memory_kill(before, self._seen)
+        if is_killed and self._seen.get("host_kills", 0) > before.get("host_kills", 0):
+            killed = "memory_outside"
+        is_refused = self._seen.get("processes", 0) > before.get("processes", 0)
+        return (*filter(None, (killed, "process_refused" if is_refused else "")),)
 
     async def _export_file(self, path: bytes, size: int, is_executable: bool, root: Path, left_bytes: int) -> int:
         target = _target(root, path)

@@ -27,10 +27,10 @@ from lhaw_record.runners.environments.sandboxes.docker.files import FileLimits, 
 from lhaw_record.runners.environments.sandboxes.docker.machine import (
     LIMIT_EVENTS,
     MachineUsage,
-    limit_counts,
     with_limits_met,
 )
 from lhaw_record.runners.environments.sandboxes.docker.shell import new_path
+from lhaw_record.runners.environments.sandboxes.inside.processes import limit_counts
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, SandboxLimits
 
 if TYPE_CHECKING:

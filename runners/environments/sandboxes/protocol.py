@@ -83,12 +83,15 @@ class ProgramEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a program ended and what it printed; each stream is truncated in the middle to ``output_bytes``.
 
     ``exit_code`` is 128 plus the signal if a signal ended the program, and None if we ended it (told to stop, or timed
-    out). ``start_error`` is the system's error message if the program could not start; the other fields then have no
-    meaning. ``left`` is the number of processes that outlived a program that ended by itself, ``detached`` how many of
-    them had left its session; where programs run in a task's own image, neither is counted.
+    out). ``memory_kill`` says whose memory had run out if the kernel killed one of its processes for that:
+    ``memory_limit`` is the sandbox's own, ``memory_outside`` not. ``start_error`` is the system's error message if the
+    program could not start; the other fields then have no meaning. ``left`` is the number of processes that outlived a
+    program that ended by itself, ``detached`` how many of them had left its session; where programs run in a task's
+    own image, neither is counted.
     """
 
     exit_code: int | None
+    memory_kill: str = ""
     left: int = 0
     detached: int = 0
     stdout: str = ""

@@ -9,10 +9,14 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import anyio
 import msgspec
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -20,6 +24,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
+from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.text.fields import shallow_json, with_valid_text
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.delivery import Patience, deliver, send_json, send_refusal
@@ -35,12 +40,76 @@ _TOKEN_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")  # of Anthropic, Azu
 _VERSIONS = re.compile(r"(v1|v1beta|v1alpha|openai)(/|$)")
 _DEPLOYMENT = re.compile(r"deployments/[^/]+/")
 _GEMINI = re.compile(r"models/(?P<model>[^:]+):(?P<method>\w+)")
+_SHARES = 4
+_SMALL = 32  # a choice: a request of a typical agent is below this part of a share
+_ARRIVAL_S = 300.0  # a choice: a body that does not arrive would keep its memory from others
 _UPGRADE = [(b"upgrade", b"HTTP/1.1"), (b"connection", b"Upgrade")]
 
 
 class _Trial(msgspec.Struct, frozen=True):
     session: TrialSession
     token: str | None
+
+
+@dataclass(eq=False)
+class _Held:
+    """A request that has memory for its body, or waits for it."""
+
+    trial: str
+    size_bytes: int
+    turn: anyio.Event
+
+
+class BodyMemory:
+    """The memory for the bodies of requests that are not answered yet: a trial holds one share of it, all trials four.
+
+    A request without room waits before its body is read, so that the bytes stay with its client. A quarter is for
+    trials that hold little, so that they do not wait for the large requests of others.
+
+    Args:
+        share_bytes: The largest body.
+    """
+
+    def __init__(self, share_bytes: int) -> None:
+        self._share_bytes = share_bytes
+        self._requests: list[_Held] = []
+
+    @asynccontextmanager
+    async def hold(self, trial: str, size_bytes: int, clock: TrialClock) -> AsyncIterator[_Held]:
+        """Hold memory for a request, once there is some. To wait for it is not the agent's time."""
+        request = _Held(trial, size_bytes, anyio.Event())
+        self._requests.append(request)
+        try:
+            self._let_in()
+            if not request.turn.is_set():
+                with clock.holding(None):
+                    await request.turn.wait()
+            yield request
+        finally:
+            self._requests.remove(request)
+            self._let_in()
+
+    def shrink(self, request: _Held, size_bytes: int) -> None:
+        """Hold only what the body has turned out to need."""
+        request.size_bytes = size_bytes
+        self._let_in()
+
+    def _let_in(self) -> None:
+        """Let in those that wait, in order, but for what waits for its own trial, and small ones before large ones."""
+        held: Counter[str] = Counter()
+        is_next_large = True
+        for each in self._requests:
+            held[each.trial] += each.size_bytes * each.turn.is_set()
+        for each in self._requests:
+            own_bytes = held[each.trial] + each.size_bytes
+            is_large = own_bytes * _SMALL > self._share_bytes
+            if each.turn.is_set() or own_bytes > self._share_bytes or (is_large and not is_next_large):
+                continue
+            if held.total() + each.size_bytes > (_SHARES - is_large) * self._share_bytes:
+                is_next_large = False
+                continue
+            held[each.trial] = own_bytes
+            each.turn.set()
 
 
 class Gateway:
@@ -52,6 +121,7 @@ class Gateway:
 
     def __init__(self, *, max_body_bytes: int = 64 << 20, patience: Patience | None = None) -> None:
         self._max_body_bytes = max_body_bytes
+        self._memory = BodyMemory(max_body_bytes)
         self._patience = patience or Patience()
         self._trials: dict[bytes, _Trial] = {}
 
@@ -81,7 +151,8 @@ class Gateway:
         try:
             trial = self._trial(request)
             if request.method == "POST":
-                await self._answer_post(request, trial, path, wire, send)
+                async with AsyncExitStack() as request.state.held:
+                    await self._answer_post(request, trial, path, wire, send)
             else:
                 await self._answer_get(request, trial, path, send)
         except GatewayRefusal as refusal:
@@ -137,7 +208,7 @@ class Gateway:
         if not is_asked and not is_counted:
             raise GatewayRefusal(f"there is nothing at {path!r}", status=404, kind="not_found")
         features = {name: value for name, value in request.headers.items() if name in _FEATURE_HEADERS}
-        wire_request = read(wire.requests.read, await self._body(request))
+        wire_request = read(wire.requests.read, await self._body(request, session))
         wire_request = msgspec.structs.replace(wire_request, headers=features)
         if gemini:
             is_streamed = method == "streamGenerateContent"
@@ -160,22 +231,29 @@ class Gateway:
         reader: Callable[[Body], WireRequest],
         send: Send,
     ) -> None:
-        asked = read(reader, await self._body(request))
+        asked = read(reader, await self._body(request, session))
         await deliver(session, lambda _: session.embed(wire, asked), wire, asked, request.receive, send, self._patience)
 
-    async def _body(self, request: Request) -> bytes:
+    async def _body(self, request: Request, session: TrialSession) -> bytes:
+        """Return a request's body, whose memory is held until the request is answered."""
         too_large = GatewayRefusal(
             f"the request is larger than {self._max_body_bytes:,} bytes", status=413, kind="too_large"
         )
         if request.headers.get("content-encoding", "identity") != "identity":
             raise GatewayRefusal("send the request uncompressed", status=415)
-        if int(request.headers.get("content-length") or 0) > self._max_body_bytes:
+        size_bytes = int(request.headers.get("content-length") or self._max_body_bytes)
+        if size_bytes > self._max_body_bytes:
             raise too_large
-        body = bytearray()
-        async for piece in request.stream():
-            body += piece
-            if len(body) > self._max_body_bytes:
-                raise too_large
+        trial, body = request.path_params["trial"], bytearray()
+        held = await request.state.held.enter_async_context(self._memory.hold(trial, size_bytes, session.trial_clock))
+        with anyio.move_on_after(_ARRIVAL_S) as arrival:
+            async for piece in request.stream():
+                body += piece
+                if len(body) > self._max_body_bytes:
+                    raise too_large
+        if arrival.cancelled_caught:
+            raise GatewayRefusal(f"the request did not arrive in {_ARRIVAL_S:g} s", status=408, kind="timeout")
+        self._memory.shrink(held, len(body))
         return bytes(body)
 
 

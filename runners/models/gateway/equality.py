@@ -10,7 +10,7 @@ agents escape, indent and wrap quotations.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lhaw_record.runners.base.conversation.actions import decoded_arguments, tool_action
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
@@ -65,9 +65,12 @@ def _is_same_call(left: ToolCall, right: ToolCall) -> bool:
 _LONG_LINE = 40  # characters; a choice: shorter lines are headings, which unrelated texts share
 SHORTEST_SUMMARY = 48
 """Minimum length, in letters, of a summary or of a meaningful common prefix. A choice: longer than titles."""
-_ESCAPES = re.compile(r"\\[nrt]")
+_ESCAPES = ("\\n", "\\r", "\\t")
 _NOT_WORD = re.compile(r"[\W_]+")
-_TAGGED = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
+_ASCII = bytes(range(128)).decode()
+_LOWER = bytes(range(256)).lower()
+_NO_LETTERS = "".join(each for each in _ASCII if not each.isalnum()).encode()
+_TAG = re.compile(r"<(\w+)>")
 _FENCED = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
 
 
@@ -105,7 +108,7 @@ def holds_summary(texts: Sequence[str], summary: str) -> bool:
     Agents keep only the tagged part of a summary, wrap it, and add text of their own. A text of fewer than 48 letters
     may be a title.
     """
-    parts = [summary, *(inner for _, inner in _TAGGED.findall(summary))]
+    parts = [summary, *_tagged(summary)]
     words = [_words(text) for text in texts]
     for part in parts:
         whole = _words(part)
@@ -125,7 +128,8 @@ def quotes_text(texts: Iterable[str], wanted: str) -> bool:
 
 def keeps_half(old: str, new: str) -> bool:
     """Return whether a text keeps at least half of another one: its beginning, or its lines."""
-    if 2 * shared_letters(old, new) >= len(_words(old)):
+    letters = _words(old)
+    if 2 * _shared(letters, _words(new)) >= len(letters):
         return True
     kept = {_words(line) for line in new.splitlines()}
     lines = [words for line in old.splitlines() if (words := _words(line))]
@@ -134,7 +138,10 @@ def keeps_half(old: str, new: str) -> bool:
 
 def shared_letters(left: str, right: str) -> int:
     """Return the length of two texts' common prefix, in letters and digits."""
-    left, right = _words(left), _words(right)
+    return _shared(_words(left), _words(right))
+
+
+def _shared(left: str, right: str) -> int:
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
@@ -145,8 +152,25 @@ def shared_letters(left: str, right: str) -> int:
     return low
 
 
+def _tagged(text: str) -> Iterator[str]:
+    """Yield what stands in tags, one after another. A tag that is never closed is looked for once."""
+    at, unclosed = 0, set()
+    while opened := _TAG.search(text, at):
+        name, at = opened[1], opened.end()
+        end = -1 if name in unclosed else text.find(f"</{name}>", at)
+        if end < 0:
+            unclosed.add(name)
+            continue
+        yield text[at:end]
+        at = end + len(name) + 3
+
+
 def _words(text: str) -> str:
-    return _NOT_WORD.sub("", _ESCAPES.sub(" ", text)).lower()
+    """Return letters and digits in lower case. A client may send megabytes, so bytes are mapped, not searched."""
+    for escape in _ESCAPES:
+        text = text.replace(escape, " ")
+    words = text.encode("utf-8", "surrogatepass").translate(_LOWER, _NO_LETTERS).decode("utf-8", "surrogatepass")
+    return words if words.isascii() else _NOT_WORD.sub("", words).lower()
 
 
 def _marks(reply: Message) -> list[str]:

@@ -116,7 +116,7 @@ class TrialSession:
         self._state = TrialState(prompt, InjectionState(planned=injection) if injection else None, rules)
         self._limits = limits or SessionLimits()
         self._on_over = on_over
-        self._trial_clock = trial_clock or TrialClock()
+        self.trial_clock = trial_clock or TrialClock()
         self._wire_record = wire_record or WireRecord()
         self._clock_ns = clock_ns
         self._wall_s = wall_s
@@ -248,7 +248,7 @@ class TrialSession:
         answer = await self._asked(call, stream)
         self.reply_count += 1  # before charging the clock, which may end the program at once
         self.wires.add(outgoing.wire.name)
-        self._trial_clock.answered(call.interval)
+        self.trial_clock.answered(call.interval)
         with anyio.CancelScope(shield=True):
             async with self._lock:
                 served = await self._record_reply(call, decision, outgoing, answer)
@@ -264,7 +264,7 @@ class TrialSession:
             with self._within_run_budget(None):
                 await self._recording.append(event)
             self._embedding_count += 1
-            began_ns, interval = self._clock_ns(), self._trial_clock.asked()
+            began_ns, interval = self._clock_ns(), self.trial_clock.asked()
             call = PendingReply(
                 call_id=event.call_id,
                 send=send,
@@ -273,7 +273,7 @@ class TrialSession:
                 failed_usage=partial(upstream.failed_usage, embeddings_of=routed_to or request.model),
             )
         answer = await self._asked(call)
-        self._trial_clock.answered(call.interval)
+        self.trial_clock.answered(call.interval)
         with anyio.CancelScope(shield=True):
             async with self._lock:
                 await self._record_answer(call, answer.reply, answer)
@@ -293,7 +293,7 @@ class TrialSession:
     async def _asked(self, call: PendingReply, outlet: Outlet | None = None) -> UpstreamAnswer:
         """Return the upstream's answer to a call. A failure is recorded and timed."""
         try:
-            with watching() as exchanges, self._trial_clock.current(call.interval):
+            with watching() as exchanges, self.trial_clock.current(call.interval):
                 return await call.send()
         except ModelError as error:
             await self._record_failure(call, error)
@@ -313,7 +313,7 @@ class TrialSession:
             await self._record_failure(call, gone)
             raise
         except BaseException:
-            self._trial_clock.failed(call.interval, "crash", "its model", holds_up=False)
+            self.trial_clock.failed(call.interval, "crash", "its model", holds_up=False)
             raise
 
     async def _check_limits(self, decision: RequestDecision | None) -> None:
@@ -386,7 +386,7 @@ class TrialSession:
             reply_id=reply_id,
             send=partial(upstream.send, outgoing, relay),
             began_ns=began_ns,
-            interval=self._trial_clock.asked(),
+            interval=self.trial_clock.asked(),
             failed_usage=upstream.failed_usage,
             decision=decision,
             relay=relay,
@@ -400,9 +400,9 @@ class TrialSession:
 
     async def _record_failure(self, call: PendingReply, error: ModelError) -> None:
         if error.kind in (ENDLESS_REPLY, HUNG_UP):
-            self._trial_clock.answered(call.interval)  # the model was working, or the agent did not let it
+            self.trial_clock.answered(call.interval)  # the model was working, or the agent did not let it
         else:
-            self._trial_clock.failed(call.interval, error.kind, str(error), holds_up=self._is_main(call))
+            self.trial_clock.failed(call.interval, error.kind, str(error), holds_up=self._is_main(call))
         latency_ms = call.took_ms(self._clock_ns(), error.held_s)
         token_ms = call.first_token_ms(error.held_s)
         event = failed(call.call_id, "agent", error, latency_ms=latency_ms, is_retried=False, first_token_ms=token_ms)

@@ -115,3 +115,17 @@ def test_a_limit_that_nobody_watched_is_unknown(connection):
         for name in ("met_command_seconds", "met_memory_mb", "calls")
     ]
     assert told == [(1, 3, "count"), (0, 4, "limit_not_watched"), (4, 0, "count")]
+
+
+def test_a_late_recorder_is_told():
+    """Of three trials one was late for long enough: above a second, and above 5 % of the agent's part."""
+    store = Store(trials=3)
+    store.task("t", (1.0,))
+    for index, (late_ms, charged_ms) in enumerate([(1_001.0, 10_000.0), (999.0, 1_000.0), (1_001.0, 90_000.0)]):
+        times = {"late_ms": late_ms, "charged_ms": charged_ms, "waited_ms": late_ms}
+        store.trial("t", "full", index, times=times)
+    opened = connect(store.snapshot(), only={"overall", "exclusions", "int_trials_evaluated"})
+    late = "select n from exclusions where kind = 'late_recorder'"
+    assert opened.execute(late).fetchall() == [(1,)]
+    assert any("recording process was late" in note for note in table(opened, "overall").notes)
+    opened.close()

@@ -235,6 +235,45 @@ def test_no_text_takes_longer_than_its_length():
     assert seconds(20_000) < 25 * seconds(2_000)  # 100 times as long if it were quadratic
 
 
+FRAGMENTS = [
+    *PLANTED.values(), *URLS, CONFIGURED, CONFIGURED[:8], "漢", "é", "\udc00", " ", "\n", "x", "-", "sk-", "ask-",
+    "eyJ", "://", "a:b@", "Authorization: ", "authorization", '\\": \\"', "Basic ", "AccountKey=", drawn(30),
+    "-----BEGIN PRIVATE KEY-----", "Comment: ", "Bearer ", "glpat-", "AKIA", ".atlasv1.", "xapp-1-", "SG.",
+]  # fmt: skip
+
+
+@given(
+    st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join), st.sampled_from(["", "Authorization", "://a:bbbb"])
+)
+@example("Authorization: Basic dXNlcjpwYXNz", "Authorization")  # the end of one secret is what the next one needs
+@example(f"漢字{URLS[0]}", "")
+def test_only_where_one_may_begin_is_as_everywhere(text, known):
+    """What is replaced is exactly what the patterns replace when they are tried at each character."""
+    redactor = Redactor([CONFIGURED, known])
+    assert redactor.clean_text(text) == redactor._text.sub(MARK, text)
+
+
+def test_begun_keys_are_looked_at_once():
+    """A text that begins a key again and again, and never has one, took a minute for 200 KB."""
+    text = "-----BEGIN PRIVATE KEY-----\nComment: " * 5_000
+
+    def tried(redactor):
+        count = 0
+
+        class Counting:
+            def search(self, *where):
+                nonlocal count
+                count += 1
+                return redactor._scanner.search(*where)
+
+        counted = Redactor()
+        counted.__dict__["_scanner"] = Counting()
+        assert counted.clean_text(text) == text
+        return count
+
+    assert tried(Redactor()) == 1
+
+
 def everything(root):
     """Every byte of a store: files as they are, and segments unpacked."""
     for path in sorted(root.rglob("*")):

@@ -1,6 +1,7 @@
 """Whose time it was: the agent's own seconds and those waited, by a clock that stands where the test puts it."""
 
 import asyncio
+import time
 from contextlib import suppress
 from functools import partial
 
@@ -368,3 +369,58 @@ async def test_the_timer_looks_again_until_the_limit_is_there(monkeypatch, kind)
     else:
         assert await clock.bound(work) is None
         assert clock.charged_s >= 0.05
+
+
+def _nothing(clock):
+    """No request is open."""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        _nothing,
+        TrialClock.asked,
+        lambda clock: clock.failed(clock.asked(), "timeout", "no answer"),
+        lambda clock: clock.waiting("user_simulator", "an answer").__enter__(),
+    ],
+)
+@pytest.mark.parametrize("after", [_nothing, lambda clock: [clock.answered(each) for each in clock._open[:1]]])
+async def test_a_late_loop_is_nobodys_time(hands, before, after):
+    """Whatever was open meanwhile: no limit comes nearer, and what is recorded as late was waited."""
+    clock = TrialClock(max_seconds=50, patience_s=40, now_s=hands)
+
+    async def work():
+        before(clock)
+        left_s = clock.patience_left_s
+        hands.now_s += 30
+        clock.loop_was_late(30)
+        assert (clock.charged_s, clock.patience_left_s, clock.late_s) == (0, left_s, 30)
+        after(clock)
+        assert (clock.charged_s, clock.waited_s) == (0, 30)
+
+    await clock.bound(work)
+
+
+async def test_a_late_loop_ends_no_agent():
+    """A limit that was due while the loop stood still has not passed, for the trial that stood still and for others."""
+    clocks = [TrialClock(max_seconds=1.0) for _ in range(3)]
+    ended = []
+
+    async def work(clock):
+        await anyio.sleep(0.2)
+        if clock is clocks[0]:
+            time.sleep(1.5)  # noqa: ASYNC251  as a large request would
+            clock.answered(clock.asked())
+        else:
+            await anyio.sleep(0.01)
+            clock.answered(clock.asked())
+        return "submitted"
+
+    async def run(clock):
+        ended.append(await clock.bound(lambda: work(clock)))
+
+    async with anyio.create_task_group() as tasks:
+        for clock in clocks:
+            tasks.start_soon(run, clock)
+    assert ended == ["submitted"] * 3
+    assert all(clock.late_s > 1 for clock in clocks)

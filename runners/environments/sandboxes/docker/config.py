@@ -26,7 +26,9 @@ _USER_ID = 61000  # as in bubblewrap: outside every range that systems assign
 _DRIVER_CAPABILITIES = ("CHOWN", "SETGID", "SETUID")  # the driver drops them before the agent runs anything
 _MACHINE_DROPS = ("AUDIT_WRITE", "MKNOD", "NET_RAW")
 CAPABILITY_NUMBERS = {"NET_RAW": 13}
-_MEMORY_EVENTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")  # version 2, version 1
+MEMORY_EVENTS = tuple(  # of version 2, then of version 1
+    f"/sys/fs/cgroup/memory{name}" for name in (".events", "/memory.oom_control", "/memory.failcnt")
+)
 
 
 ATTACHED: dict[str, Any] = {
@@ -134,7 +136,7 @@ def agent_config(
         work_dir=image.work_dir,
         python_dir=_PYTHON_DIR,
         user_id=None if image.is_own_machine else _USER_ID,
-        memory_events=_MEMORY_EVENTS,
+        memory_events=MEMORY_EVENTS,
         keeps_capabilities=image.is_own_machine,
         dropped_capabilities=[CAPABILITY_NUMBERS[name] for name in image.setup_capabilities],
         listener_socket=_LISTENER_SOCKET if access else "",

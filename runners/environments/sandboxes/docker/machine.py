@@ -13,7 +13,13 @@ import anyio.to_thread
 import msgspec
 
 from lhaw_record.runners.base.errors import SandboxBoundaryError
-from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage, limited, read_only_mounts
+from lhaw_record.runners.environments.sandboxes.command_output import killed_from_outside
+from lhaw_record.runners.environments.sandboxes.docker.config import (
+    MEMORY_EVENTS,
+    DockerImage,
+    limited,
+    read_only_mounts,
+)
 from lhaw_record.runners.environments.sandboxes.docker.containers import connect_network
 from lhaw_record.runners.environments.sandboxes.docker.engine import asked
 from lhaw_record.runners.environments.sandboxes.docker.execution import (
@@ -32,6 +38,7 @@ from lhaw_record.runners.environments.sandboxes.docker.files import (
 )
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget, created_within
 from lhaw_record.runners.environments.sandboxes.docker.warden import watch
+from lhaw_record.runners.environments.sandboxes.inside.processes import limit_counts, memory_kill
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 if TYPE_CHECKING:
@@ -41,9 +48,9 @@ if TYPE_CHECKING:
 # No signal from inside reaches it, it reaps orphans while it waits, and it restarts its watcher if that was killed.
 _MOST = 0.5  # share of a limit: above this, one user has more than all others together
 _KEEPER = ("/bin/sh", "-c", "exec 3<&0; while :; do cat <&3 >/dev/null & wait $! && exit; done")
-# How often the control groups' limits (version 2 or 1) were hit: lines "oom_kill N" and "processes max N".
+# How often the control groups' limits (version 2 or 1) were hit, for limit_counts.
 LIMIT_EVENTS = (
-    "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null; "
+    f"cat {' '.join(MEMORY_EVENTS)} 2>/dev/null; "
     "cat /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events 2>/dev/null | "
     "while read -r words; do echo processes $words; done; exit 0"
 )
@@ -269,19 +276,20 @@ def _health_status(state: Mapping[str, Any]) -> str:
     return "restarting" if state["Restarting"] else (state.get("Health") or {}).get("Status") or "none"
 
 
-def with_limits_met(result: ExecResult, before: Mapping[str, int], now: Mapping[str, int]) -> ExecResult:
-    """Return a result that says which limits were hit between two readings of the counts."""
+def with_limits_met(result: ExecResult, before: dict[str, int], now: dict[str, int]) -> ExecResult:
+    """Return a result that says which limits were hit between two readings of the counts.
+
+    Raises:
+        SandboxBoundaryError: The kernel killed a process of the container for a limit that is not its own.
+    """
+    killed = memory_kill(before, now)
+    if killed == "memory_outside":
+        raise killed_from_outside("a container")
     return msgspec.structs.replace(
         result,
-        is_out_of_memory=now.get("oom_kill", 0) > before.get("oom_kill", 0),
+        is_out_of_memory=bool(killed),
         is_out_of_processes=now.get("processes", 0) > before.get("processes", 0),
     )
-
-
-def limit_counts(printed: str) -> dict[str, int]:
-    """Return how often each limit was hit, from the output of ``LIMIT_EVENTS``."""
-    lines = [line.split() for line in printed.splitlines()]
-    return {line[0]: int(line[-1]) for line in lines if line[:1] in (["oom_kill"], ["processes"])}
 
 
 @asynccontextmanager

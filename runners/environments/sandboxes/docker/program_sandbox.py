@@ -105,7 +105,8 @@ class ImageProgramSandbox:
             raise broken[0]
         phase, limit_bytes = self._phase(_LOOK_S), self._limits.output_bytes
         printed = [await self._shell.printed(path, phase, limit_bytes) for path in (stdout, stderr)]
-        return ProgramEnd(exit_code=ran.exit_code, stdout=printed[0], stderr=printed[1])
+        memory_kill = "memory_limit" if ran.is_out_of_memory else ""
+        return ProgramEnd(exit_code=ran.exit_code, memory_kill=memory_kill, stdout=printed[0], stderr=printed[1])
 
     def _phase(self, timeout_s: float, environment: Mapping[str, str] | None = None) -> Phase:
         return Phase(user=self._user, environment=environment or {}, timeout_s=timeout_s)

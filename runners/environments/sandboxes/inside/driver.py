@@ -115,8 +115,7 @@ class SandboxDriver:
         output = Output(self._config["output_bytes"])
         exit_code = self._watch(worker, output)
         self._end_a_runaway()
-        if self._memory_kills.has_grown():
-            self._notes.append(b"memory_limit")
+        self._notes.append(self._memory_kills.since_last().encode())
         if self._memory_kills.is_known:
             self._notes.append(b"memory_watched")
         notes, self._notes = b",".join(self._notes), []
@@ -126,8 +125,10 @@ class SandboxDriver:
         self._end_everything(b"")
         self._notes.clear()
         self._prepare_start()
+        self._memory_kills.since_last()
         try:
-            return run_program(self._config, fields, (self._control, self._wake), self._survivors)
+            ended = run_program(self._config, fields, (self._control, self._wake), self._survivors)
+            return (ended[0], ended[1], self._memory_kills.since_last().encode(), *ended[2:])
         finally:
             os.pwrite(self._oom_score, self._own_oom_score, 0)
 

@@ -101,32 +101,51 @@ def _descendants() -> list[int]:
 
 
 class MemoryKills:
-    """Counts the processes that the kernel killed for lack of memory.
+    """Watches whether the kernel kills processes of a control group for lack of memory, and whose limit that was.
 
     Args:
-        paths: Files of the control group (version 1 or 2) that may have a line ``oom_kill N``.
+        paths: Files that may say so, of version 1 or 2; see ``limit_counts``.
     """
 
     def __init__(self, paths: list[str]) -> None:
-        self._descriptor = -1
+        self._paths = paths
+        self._descriptors = []
         for path in paths:
             try:
-                self._descriptor = os.open(path, os.O_RDONLY)
+                self._descriptors.append(os.open(path, os.O_RDONLY))
             except OSError:
                 continue
-            break
-        self.is_known = self._descriptor >= 0 and b"oom_kill " in os.pread(self._descriptor, 4096, 0)
-        self._seen = self._count()
+        self._seen = self._counts()
+        self.is_known = "oom_kill" in self._seen
 
-    def has_grown(self) -> bool:
-        """Return whether the count has grown since the last call."""
-        before, self._seen = self._seen, self._count()
-        return self._seen > before
+    def since_last(self) -> str:
+        """Return ``memory_kill`` since the last call."""
+        before, self._seen = self._seen, self._counts()
+        return memory_kill(before, self._seen)
 
-    def _count(self) -> int:
-        if self._descriptor >= 0:
-            for line in os.pread(self._descriptor, 4096, 0).splitlines():
-                words = line.split()
-                if len(words) == 2 and words[0] == b"oom_kill":
-                    return int(words[1])
-        return 0
+    def _counts(self) -> "dict[str, int]":
+        return limit_counts("\n".join(os.pread(each, 4096, 0).decode() for each in self._descriptors))
+
+
+def limit_counts(text: str) -> "dict[str, int]":
+    """Return how often the kernel enforced limits, from the files of control groups.
+
+    ``oom_kill`` counts killed processes, ``oom`` how often the group met its own limit of memory, which is all that
+    ``memory.failcnt`` of version 1 holds. Lines of ``pids.events`` begin with ``processes`` here.
+    """
+    counts = {}
+    for words in map(str.split, text.splitlines()):
+        name = "oom" if len(words) == 1 else words[0] if words else ""
+        if name in ("oom_kill", "oom", "processes") and words[-1].isdigit():
+            counts[name] = int(words[-1])
+    return counts
+
+
+def memory_kill(before: "dict[str, int]", now: "dict[str, int]") -> str:
+    """Return whose memory had run out when the kernel killed a process between two counts, empty if it did not.
+
+    ``memory_limit`` is the group's own limit. A kill without it is ``memory_outside``: the host, or a group around it.
+    """
+    if now.get("oom_kill", 0) <= before.get("oom_kill", 0):
+        return ""
+    return "memory_limit" if "oom" not in now or now["oom"] > before.get("oom", 0) else "memory_outside"

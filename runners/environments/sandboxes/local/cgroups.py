@@ -10,13 +10,13 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from lhaw_record.recorder.events.interaction import SandboxLimit
+from lhaw_record.runners.environments.sandboxes.inside.processes import limit_counts, memory_kill
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 _numbers = count(1)
 _PREFIX = "lhaw-record"
 _CPU_USE = ("cpuacct.usage", "cpu.stat")  # of version 1 and of version 2
-_KILL_COUNTS = ("memory.oom_control", "memory.events")  # of version 1 and of version 2
+_MEMORY_COUNTS = ("memory.oom_control", "memory.failcnt", "memory.events")  # two of version 1, one of version 2
 
 
 class Hierarchies(msgspec.Struct, frozen=True):
@@ -46,8 +46,7 @@ class Cgroup:
         self._cpu_use = hierarchies.cpu / name / _CPU_USE[hierarchies.is_version_2] if hierarchies.cpu else None
         for folder in self._folders:
             folder.mkdir()
-        self._kill_counts = [hierarchies.memory / name / file for file in _KILL_COUNTS] if hierarchies.memory else []
-        self._refusal_counts = [hierarchies.processes / name / "pids.events"] if hierarchies.processes else []
+        self._memory, self._processes = (each and each / name for each in (hierarchies.memory, hierarchies.processes))
         if hierarchies.memory is not None:
             names = ("memory.max", "memory.swap.max") if hierarchies.is_version_2 else ("memory.limit_in_bytes", "")
             (hierarchies.memory / name / names[0]).write_text(str(limits.memory_mb << 20))
@@ -67,22 +66,21 @@ class Cgroup:
         names = ("address_space_bytes", "data_bytes")
         return dict(zip(names, (None, each_bytes) if is_for_programs else (each_bytes, None), strict=True))
 
-    def has_run_out_of_memory(self) -> bool:
-        """Return whether the kernel has killed a process because the group had used up its memory."""
-        return self.times_met().get("memory_mb", 0) > 0
+    def memory_kill(self) -> str:
+        """Return ``memory_kill`` since the group was created."""
+        return memory_kill({}, self.times_met())
 
-    def times_met(self) -> dict[SandboxLimit, int]:
-        """Return how often the kernel enforced the memory and process limits, if its counts can be read."""
-        found: dict[SandboxLimit, int] = {}
-        sources: dict[SandboxLimit, tuple[str, list[Path]]] = {
-            "memory_mb": ("oom_kill", self._kill_counts),
-            "processes": ("max", self._refusal_counts),
-        }
-        for limit, (name, paths) in sources.items():
-            lines = [line.split() for path in paths if path.exists() for line in path.read_text().splitlines()]
-            for times in (int(times) for key, times in lines if key == name):
-                found[limit] = times
-        return found
+    def times_met(self) -> dict[str, int]:
+        """Return ``limit_counts`` as far as they can be read.
+
+        Without a group for memory, ``host_kills`` are the processes that the kernel killed on the whole host.
+        """
+        memory = [_text(self._memory / name) for name in _MEMORY_COUNTS] if self._memory else []
+        refused = _text(self._processes / "pids.events") if self._processes else ""
+        counts = limit_counts("\n".join((*memory, refused and f"processes {refused}")))
+        if self._memory is None:
+            counts["host_kills"] = limit_counts(_text(Path("/proc/vmstat"))).get("oom_kill", 0)
+        return counts
 
     def cpu_s(self) -> float | None:
         """Return the CPU seconds of the group's processes so far, or None if they have ended.
@@ -182,6 +180,13 @@ def _own_and_above(point: Path, own: str) -> Iterator[Path]:
             yield folder
             folder = folder.parent
     yield point
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 def _is_writable(folder: Path) -> bool:

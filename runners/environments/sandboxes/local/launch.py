@@ -15,6 +15,7 @@ import msgspec
 from lhaw_record.recorder import processes
 from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.environments.sandboxes.channel import OUT_OF_MEMORY, ControlChannel
+from lhaw_record.runners.environments.sandboxes.command_output import killed_from_outside
 from lhaw_record.runners.environments.sandboxes.driver_program import INSIDE_MODULES, driver_program
 from lhaw_record.runners.environments.sandboxes.local.cgroups import Cgroup
 
@@ -86,7 +87,11 @@ class DriverProcess:
         with suppress(BlockingIOError, ValueError):  # everything has been read, or it is closed
             self._words += os.read(self._process.stderr.fileno(), 4096).decode("utf-8", "replace")
         words = self._words.strip()
-        if not words and self._cgroup.has_run_out_of_memory():
+        killed = self._cgroup.memory_kill()
+        if killed == "memory_outside":
+            outside = killed_from_outside("the sandbox")
+            return str(outside), outside.kind
+        if not words and killed:
             return "the driver itself was killed for lack of memory", OUT_OF_MEMORY
         return words or "its driver ended", "sandbox_died"
 

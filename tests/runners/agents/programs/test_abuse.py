@@ -23,12 +23,12 @@ async def test_a_work_directory_without_bounds_is_graded(tmp_path):
     assert all("files of more than" in event.details for event in of(events, CheckpointScored))
 
 
-@pytest.mark.parametrize("is_out_of_memory", [True, False])
-async def test_a_lost_driver_is_the_programs_only_if_its_memory_was_used_up(tmp_path, monkeypatch, is_out_of_memory):
+@pytest.mark.parametrize("memory_kill", ["memory_limit", "memory_outside", ""])
+async def test_a_lost_driver_is_the_programs_only_if_its_memory_was_used_up(tmp_path, monkeypatch, memory_kill):
     """The kernel's count of ends for want of memory decides: graded, or missing data that is owed again."""
-    monkeypatch.setattr(Cgroup, "has_run_out_of_memory", lambda _: is_out_of_memory)
+    monkeypatch.setattr(Cgroup, "memory_kill", lambda _: memory_kill)
     events = await trial_of(tmp_path, scripted(tmp_path, KILLS_THE_DRIVER))
-    if is_out_of_memory:
+    if memory_kill == "memory_limit":
         assert ended(events) == "resource_abuse"
         assert {event.details for event in of(events, CheckpointScored)} == {
             "the sandbox is gone: the driver itself was killed for lack of memory"

@@ -30,6 +30,7 @@ def failure(kind):
     return ModelFailed(call_id="t1.4", role="agent", error_kind=kind, message="no", is_retried=False, latency_ms=1.0)
 
 
+OUTSIDE = ProgramEnd(exit_code=137, memory_kill="memory_outside")
 KILLED, CRASHED = ProgramEnd(exit_code=None), ProgramEnd(exit_code=3, stderr="Traceback\nKeyError: 'x'\n")
 
 
@@ -40,6 +41,7 @@ KILLED, CRASHED = ProgramEnd(exit_code=None), ProgramEnd(exit_code=3, stderr="Tr
         (with_(wire=None, wires={"messages"}), "submitted"),
         (with_(end=CRASHED), "gave_up"),
         (with_(end=ProgramEnd(exit_code=137)), "gave_up"),
+        (with_(end=ProgramEnd(exit_code=137, memory_kill="memory_limit")), "gave_up"),
         (with_(end=KILLED, is_time_up=True), "time_limit"),
         (with_(end=KILLED, is_time_up=True, last_failure=failure("client_gone")), "time_limit"),
         (with_(end=CRASHED, last_failure=failure("hung_up")), "gave_up"),
@@ -68,6 +70,11 @@ def test_what_the_agent_did_is_its_ending(facts, ended_by):
     ("facts", "kind", "is_owed"),
     [
         (with_(end=ProgramEnd(exit_code=None, start_error="Permission denied"), reply_count=0), "program_start", False),
+        (with_(end=OUTSIDE), "host_out_of_memory", True),
+        (with_(end=OUTSIDE, reply_count=0, wires=set()), "host_out_of_memory", True),
+        (with_(end=OUTSIDE, limit_reached="turn_limit"), "host_out_of_memory", True),
+        (with_(end=OUTSIDE, last_failure=failure("hung_up")), "host_out_of_memory", True),
+        (with_(end=msgspec.structs.replace(OUTSIDE, exit_code=0)), "host_out_of_memory", True),
         (with_(end=CRASHED, reply_count=0), "program_no_call", True),
         (with_(reply_count=0), "program_no_call", True),
         (with_(end=KILLED, is_time_up=True, reply_count=0), "program_no_call", False),
@@ -77,7 +84,7 @@ def test_what_the_agent_did_is_its_ending(facts, ended_by):
 )
 def test_a_program_that_never_worked_is_missing_data(facts, kind, is_owed):
     """What could not start, called nobody or is described wrongly failed at the sandbox, and the message says how."""
-    with pytest.raises(SandboxBoundaryError, match="program tiny 1 ") as caught:
+    with pytest.raises(SandboxBoundaryError, match="program tiny 1") as caught:
         ending_of(facts)
     assert (caught.value.kind, caught.value.is_retry_owed) == (kind, is_owed)
     if facts.end is CRASHED:

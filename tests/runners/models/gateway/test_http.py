@@ -1,11 +1,15 @@
 """The addresses of a trial: where the wires are found, what is refused, and in whose dialect."""
 
 import json
+from typing import ClassVar
 
+import anyio
 import pytest
 
 from lhaw_record.recorder.events import ModelCalled, ModelFailed
-from lhaw_record.runners.models.gateway.app import Gateway
+from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.models.gateway import app
+from lhaw_record.runners.models.gateway.app import BodyMemory, Gateway
 from lhaw_record.runners.models.gateway.upstream import ModelUpstream, RoutingTable
 from lhaw_record.runners.models.protocol import ModelError
 from tests.runners.models.gateway.rigs import Rig, canned
@@ -287,3 +291,95 @@ async def test_streams_are_streams():
         response = await client.post("v1/messages", json={**BODIES["messages"], "stream": True})
     assert response.headers["content-type"].startswith("text/event-stream")
     assert events_of(response.text)[0][0] == "message_start"
+
+
+class Waiting(ModelUpstream):
+    """A model that answers when it is told to; it counts the requests that have arrived."""
+
+    arrived: ClassVar[list[str]]
+    answers: ClassVar[anyio.Event]
+
+    async def send(self, outgoing, relay=None):
+        """Wait, then answer."""
+        self.arrived.append(outgoing.request.model)
+        await self.answers.wait()
+        return await super().send(outgoing, relay)
+
+
+async def test_large_requests_of_all_trials_share_a_bounded_memory():
+    """Beyond it a body is not even read, small requests go on, the wait is nobody's, and at last all are answered."""
+    gateway, read_bytes = Gateway(max_body_bytes=1 << 20), 0
+    Waiting.arrived, Waiting.answers = [], anyio.Event()
+    models = [Waiting(CannedModel([text_reply("Done.")] * 2)) for _ in range(12)]
+    rigs = [Rig(model, gateway=gateway, key=f"trial-{number}") for number, model in enumerate(models)]
+
+    async def body(size):
+        nonlocal read_bytes
+        text = json.dumps(messages(user("x" * size))).encode()
+        for start in range(0, len(text), 65536):
+            read_bytes += len(text[start : start + 65536])
+            yield text[start : start + 65536]
+
+    async def post(rig, size, statuses):
+        async with rig.client() as client:
+            length = len(json.dumps(messages(user("x" * size))))
+            headers = {"content-length": str(length)} if size % 2 else {}
+            answer = await client.post("v1/messages", content=body(size), headers=headers, timeout=None)
+            statuses.append(answer.status_code)
+
+    statuses = []
+    async with anyio.create_task_group() as tasks:
+        for rig in rigs[:8]:
+            for size in (700_001, 700_000):
+                tasks.start_soon(post, rig, size, statuses)
+        for rig in rigs[8:]:
+            tasks.start_soon(post, rig, 1001, statuses)
+        await anyio.wait_all_tasks_blocked()
+        assert len(Waiting.arrived) == 4 + 4, "what fits of the large requests, and every small one"
+        assert read_bytes < 4 << 20
+        waiting = [rig.session.trial_clock for rig in rigs[:8]]
+        Waiting.answers.set()
+    assert statuses == [200] * 20
+    assert all(not clock._open for clock in waiting)
+
+
+async def test_a_request_that_leaves_while_it_waits_keeps_nothing():
+    """Whoever is cancelled at any moment gives its memory back, and the next one has its turn."""
+    memory, clock, order = BodyMemory(100), TrialClock(), []
+
+    async def hold(name, size, until=None):
+        async with memory.hold(name, size, clock):
+            order.append(name)
+            if until is not None:
+                await until.wait()
+
+    async with anyio.create_task_group() as tasks:
+        done = anyio.Event()
+        for name in "abc":
+            tasks.start_soon(hold, name, 100, done)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.move_on_after(0.01):
+            await hold("d", 100)
+        tasks.start_soon(hold, "e", 100)
+        tasks.start_soon(hold, "f", 2)
+        tasks.start_soon(hold, "a", 1)
+        await anyio.wait_all_tasks_blocked()
+        assert order == ["a", "b", "c", "f"], "small ones pass, unless their own trial has its share"
+        done.set()
+    assert sorted(order) == sorted("abcfea")
+    assert memory._requests == []
+
+
+async def test_a_body_that_does_not_arrive_is_refused(monkeypatch):
+    """Its memory is not kept from others for ever; clients repeat a request after this status."""
+    monkeypatch.setattr(app, "_ARRIVAL_S", 0.05)
+    rig, _ = canned(text_reply("Done."))
+
+    async def never():
+        yield b"{"
+        await anyio.sleep_forever()
+
+    async with rig.client() as client:
+        response = await client.post("v1/messages", content=never())
+    assert response.status_code == 408
+    assert "did not arrive" in response.json()["error"]["message"]

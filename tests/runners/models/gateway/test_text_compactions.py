@@ -4,10 +4,15 @@ Every case has ten steps and a compaction after the fifth, in the shape that the
 ten steps and the last text are the actions, the message stays in the agent's requests, and nothing is flagged.
 """
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lhaw_record.recorder.events import ModelCalled, TrialFlagged
 from lhaw_record.runners.experiment.values import ThreadRules
+from lhaw_record.runners.models.gateway import equality
 from tests.runners.models.gateway.rigs import canned, injection_after
 from tests.runners.models.gateway.shapes import TASK, chat, says, system, user
 from tests.support.canned_model import text_reply
@@ -163,3 +168,35 @@ async def test_an_agent_that_goes_on_in_another_mode_keeps_its_actions():
     assert rig.session.action_count == STEPS
     assert rig.of(TrialFlagged) == []
     assert [kind for _, kind in rig.kinds()] == ["side", *["main"] * 4, *["side"] * 3, *["main"] * 2]
+
+
+PIECES = [
+    "a",
+    "Z",
+    "9",
+    "_",
+    " ",
+    "\\",
+    "n",
+    "\n",
+    "ß",
+    "Σ",
+    "ς",
+    "İ",
+    "“",
+    "\u200b",
+    "\ud800",
+    "²",
+    "漢",
+    "<a>",
+    "</a>",
+    "<b>",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=16).map("".join))
+def test_letters_and_tags_are_those_of_the_plain_patterns(text):
+    """Both are found without a search that takes longer than the text is long, and are the same."""
+    plain = re.sub(r"[\W_]+", "", re.sub(r"\\[nrt]", " ", text)).lower()
+    assert equality._words(text) == plain
+    assert list(equality._tagged(text)) == [inner for _, inner in re.findall(r"(?s)<(\w+)>(.*?)</\1>", text)]
