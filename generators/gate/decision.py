@@ -13,7 +13,7 @@ from lhaw_record.generators.prompts.occurrences import SearchablePrompt, remaini
 from lhaw_record.generators.protocol import Removal, Rewriting
 from lhaw_record.recorder.events import FailedCheck
 from lhaw_record.recorder.events.values import Segment, Severity, Variant
-from lhaw_record.runners.base.text.normalization import normalize
+from lhaw_record.runners.base.text.normalization import normalize, whole
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
@@ -192,7 +192,7 @@ def _decoys(
 ) -> Iterator[tuple[str, str]]:
     for segment in segments:
         name = f"the decoy {segment.decoy!r} of segment {segment.segment_id}"
-        if segment.decoy is None or segment.decoy not in after.text:
+        if segment.decoy is None or not whole(segment.decoy).search(after.text):
             yield "decoy_is_there", f"{name} is not in the prompt"
         elif normalize(segment.decoy) == normalize(segment.value) or SearchablePrompt(segment.decoy).occurrences(
             segment, before

@@ -8,9 +8,10 @@ from decimal import Decimal
 from lhaw_record.generators.gate.facts import CODED, TextFact, added, facts_of, fold, is_same_word, lost, words
 from lhaw_record.generators.gate.quantities import THINGS, dimensions, durations, in_base_units, quantities
 from lhaw_record.generators.prompts.diff import hunks
-from lhaw_record.generators.prompts.occurrences import SearchablePrompt, remaining
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt, own_place, remaining
 from lhaw_record.generators.protocol import Removal
 from lhaw_record.recorder.events.values import Segment
+from lhaw_record.runners.base.text.normalization import whole
 from lhaw_record.runners.users.simulated_user.answers import reveals
 
 _FILE = re.compile(r"[\w./-]+\.(?P<ending>[a-z][a-z0-9]{1,4})$")
@@ -283,19 +284,20 @@ def told_by_files(segment: Segment, prompt: str, files: Mapping[str, str]) -> st
     core = segment.value.strip("`\"' .,")
     path = _FILE.fullmatch(core)
     alike = [name for name in files if path and name.endswith("." + path["ending"])]
-    if path and alike and all(name.endswith(core) for name in alike):
+    if path and alike and all(f"/{name}".endswith(f"/{core}") for name in alike):
         return f"{alike[0]} is the only file of its kind"
     number = _NUMBER.search(segment.value)
     for name, text in files.items():
         lines = [line for line in text.splitlines() if line.strip()]
-        if number and name in prompt and len(lines) == int(number.group()) and _is_near(name, segment, prompt):
+        if number and len(lines) == int(number.group()) and _is_near(name, segment, prompt):
             return f"{name} has {number.group()} lines"
     return None
 
 
 def _is_near(name: str, segment: Segment, prompt: str) -> bool:
-    place = prompt.find(segment.text or segment.value)
-    return place >= 0 and name in prompt[max(0, place - _NEARBY_CHARS) : place + len(segment.value) + _NEARBY_CHARS]
+    start, end = own_place(prompt, segment) or (0, 0)
+    near = range(start - _NEARBY_CHARS, end + _NEARBY_CHARS + 1)
+    return end > 0 and any(each.start() in near and each.end() in near for each in whole(name).finditer(prompt))
 
 
 def _is_name(value: str) -> bool:
