@@ -305,6 +305,7 @@ def _show(
 def _show_variant(console: "Console", kind: str, event: VariantGenerated, task: "Task", *, has_colours: bool) -> None:
     from rich.text import Text
 
+    from lhaw_record.generators.gate import judged_words
     from lhaw_record.generators.prompts.diff import marked, plain_marks
 
     console.print(f"\n[{kind}] {event.variant.variant_id}")
@@ -318,7 +319,8 @@ def _show_variant(console: "Console", kind: str, event: VariantGenerated, task: 
     for question in _questions(event.variant):
         console.print(f"  asks: {question}")
     if event.variant.segments and event.variant.environment_change is None:
-        console.print(f"  gate: {_judgement(event)}")
+        said = judged_words(event.judgement, event.variant.severity, event.variant.prompt)
+        console.print(f"  gate: {said}")
 
 
 def _removals(made: Iterable[VariantGenerated]) -> dict[_Values, dict[str, list[VariantGenerated]]]:
@@ -338,18 +340,6 @@ def _values(segments: Iterable[Segment]) -> _Values:
 def _reason(refused: VariantRejected) -> str:
     """Return why a variant was not made: the gate's findings, each with its message, or the rewriter's refusal."""
     return "; ".join(f"{each.check}: {each.message}" for each in refused.checks) or refused.reason
-
-
-def _judgement(made: VariantGenerated) -> str:
-    """Return what the gate says about a variant that was made: who judged it, and what nobody judged."""
-    from lhaw_record.generators.gate import unjudged_by
-
-    said = made.judgement
-    judged = "the rules find nothing"
-    if said is not None:
-        judged += f", nor does {said.judge} ({said.hits} of {said.guesses} guesses right)"
-    left = unjudged_by(said, made.variant.severity)
-    return f"{judged}; unjudged: {', '.join(left)}" if left else judged
 
 
 def _described(change: EnvironmentChange) -> str:

@@ -53,6 +53,14 @@ _LONGEST_RANGE = 50
 _NEARBY_CHARS = 60
 _SHORTEST_PART_CHARS = 3
 _JOINT = re.compile(r"[_-]+")
+_ENDING = re.compile(r"\.[a-z]\w{0,4}$")
+_NAME_PARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|[_.-]+")
+_ROLE = re.compile(
+    r"(?i)\b(?:you are|you're|act(?:ing)? as|imagine you are|pretend to be|in your role as|take the role of)"
+    r" (?:an?|the|our|my)\b|\bas (?:an?|our|the) (?:[\w-]+ ){0,2}"
+    r"(?:expert|specialist|analyst|engineer|assistant|developer|accountant|consultant|professional|manager)\b"
+)
+"""Words that say who the agent is to be."""
 
 
 def values_left(before: SearchablePrompt, after: SearchablePrompt, removal: Removal) -> Iterator[tuple[str, str]]:
@@ -147,7 +155,9 @@ def _is_kind(value: str, kept: tuple[str, ...], text: str) -> bool:
 
 def _said_otherwise(value: str, put_in: str, around: str, new: Sequence[TextFact]) -> tuple[str, ...]:
     """Return how what was put in says a value by its sound or its letters, or as a number of decimals."""
-    core = value.strip("`\"' ./")
+    core = value.strip("`\"' ./#@")
+    if " " not in core and has_words(_NAME_PARTS.sub(" ", _ENDING.sub("", core.rsplit("/", 1)[-1])), put_in):
+        return (core,)
     said, letters = fold(put_in), "".join(filter(str.isalnum, fold(core)))
     if (
         value != core
@@ -269,6 +279,8 @@ def additions(before: SearchablePrompt, after: SearchablePrompt) -> Iterator[tup
     A vague or generic replacement holds no number, month, colour or name of its own. One that does tells the value in
     another form, or tells something wrong.
     """
+    if len(roles := _ROLE.findall(after.text)) > len(_ROLE.findall(before.text)):
+        yield "adds_nothing", f"{roles[0]!r} gives the agent a role; leave it out"
     known = {each.key for each in facts_of(before.text)}
     for each in added(before.text, after.text):
         if each.kind in ("number", "month", "colour") or (each.kind in ("name", "code") and each.key not in known):
