@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lhaw_record.generators.generation.generate import Generation
     from lhaw_record.generators.generation.judge_calibration import JudgeCalibration
     from lhaw_record.generators.generation.paid_run import CallerOf
+    from lhaw_record.generators.generation.user_calibration import UserCalibration
     from lhaw_record.generators.protocol import Grounding
     from lhaw_record.recorder.storage.store import Store
     from lhaw_record.recorder.writing.stream import Stream
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from lhaw_record.runners.models.protocol import Model
     from lhaw_record.runners.models.recorded_replies import RecordedReplies
 
-R = TypeVar("R", "Generation", "JudgeCalibration")
+R = TypeVar("R", "Generation", "JudgeCalibration", "UserCalibration")
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -174,9 +175,10 @@ def paid_settings(
     from lhaw_record.recorder.writing.redaction import Redactor
     from lhaw_record.runners.models.recorded_replies import load_recorded_replies
 
+    recorded = load_recorded_replies(read_snapshot(store.root), experiment_id, models) if models else {}
     return {
         "experiment_id": experiment_id,
-        "caller_of": _callers(models, options, load_recorded_replies(read_snapshot(store.root), experiment_id)),
+        "caller_of": _callers(models, options, recorded),
         "redactor": Redactor(redacted_keys(options)),
         "concurrency": options.concurrency,
         "max_cost_usd": options.max_cost_usd,

@@ -1,9 +1,10 @@
-"""The commands ``variants``: they list, print, preview and review variants, and measure the gate."""
+"""The commands ``variants``: they list, print and preview variants, and measure the gate and simulated users."""
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from lhaw_record.generators.cli.generation_options import (
@@ -16,7 +17,7 @@ from lhaw_record.generators.cli.generation_options import (
 from lhaw_record.generators.cli.source_options import SOURCE_ARGUMENTS, source_of
 from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE, positive, store_option
-from lhaw_record.recorder.cli.command import Command, CommandGroup, argument, repeatable
+from lhaw_record.recorder.cli.command import Command, CommandGroup, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.events import VariantGenerated, VariantRejected
 from lhaw_record.recorder.events.values import EnvironmentChange, Segment, Severity, Variant
@@ -24,6 +25,7 @@ from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.cli.model_options import (
     MODEL_OPTIONS,
+    json_values,
     named_model,
     say_failures,
     say_how_to_go_on,
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
 
     from lhaw_record.generators.generation.generation_index import GenerationIndex
     from lhaw_record.generators.generation.judge_calibration import JudgeCalibration
+    from lhaw_record.generators.generation.user_calibration import AskedUser, Outcome, UserCalibration
     from lhaw_record.recorder.events.values import Task
+    from lhaw_record.runners.users.simulated_user.protocol import AskModel, UserSimulator
 
 SEVERITIES: tuple[Severity, ...] = ("delete", "vaguify", "genericize")
 COLUMNS = (
@@ -47,6 +51,8 @@ METHOD_COLUMNS = (
 )
 CALIBRATION = "gate-calibration"
 """The experiment that a judge's replies about the kept set belong to."""
+USER_CALIBRATION = "user-calibration"
+"""The experiment that the replies of measured users and of askers belong to."""
 GATE_COLUMNS = (
     *("set", "judge", "prompts", "bad", "missed", "miss_rate", "miss_low", "miss_high"),
     *("good", "refused", "false_alarm_rate", "false_alarm_low", "false_alarm_high"),
@@ -168,6 +174,94 @@ async def _calibrated(options: argparse.Namespace, sets: Sequence[str]) -> "Judg
     return await done("rewritings judged", partial(JudgeCalibration, store, settings))
 
 
+def user_command(options: argparse.Namespace) -> int:
+    """Print how a simulated user does on labelled questions. The exit code is 1 if a model left some variants."""
+    import anyio
+
+    from lhaw_record.generators.generation.user_calibration import outcomes_of, user_rates
+
+    if (options.set is None) == (options.asker is None):
+        raise ExperimentError(
+            "name a set of questions, or --asker MODEL, which writes them for the variants of --store"
+        )
+    if (options.simulator == "llm") != (options.user_model is not None):
+        raise ExperimentError("--simulator llm and --user-model MODEL belong together")
+    if (options.store is None) != (options.asker is options.user_model is None):
+        raise ExperimentError("--store DIR belongs to --asker and --user-model: it keeps what the models reply")
+    simulator, users = partial(_simulator, options), _asked_users(options)
+    if options.store is None:
+
+        async def asked() -> list["Outcome"]:
+            return [each for user in users for each in await outcomes_of(user, simulator(None))]
+
+        outcomes, left = anyio.run(asked), 0
+    else:
+        calibration = anyio.run(_user_calibrated, options, users, simulator)
+        outcomes, left = calibration.outcomes, calibration.left
+        say(f"{left} of {len(users)} variants left; {calibration.work.spent}")
+        say_failures(calibration.work)
+    if options.wrong:
+        wrong = [each.row() for each in outcomes if each.revealed != set(each.asked.asks_for)]
+        print_rows(wrong, ("variant", "kind", "asks_for", "revealed", "question"), options.format)
+    else:
+        rows = list(user_rates(outcomes))
+        print_rows(rows, tuple(rows[0]), options.format)
+    return say_how_to_go_on(calibration.work, "variant") if left else 0
+
+
+def _simulator(options: argparse.Namespace, ask_model: "AskModel | None") -> "UserSimulator":
+    from lhaw_record.runners.experiment.decoding import converted
+    from lhaw_record.runners.experiment.tables import UserSimulatorSpec
+    from lhaw_record.runners.users.simulated_user.llm import simulator_of
+
+    raw = {**json_values("--setting", options.setting), "kind": options.simulator}
+    return simulator_of(converted(raw, UserSimulatorSpec, Path("--setting"), "docs/experiments.md"), ask_model, None)
+
+
+def _asked_users(options: argparse.Namespace) -> "list[AskedUser]":
+    """Return the users of a set, or those of a store's variants, to whom nothing has been asked yet."""
+    from lhaw_record.generators.generation.user_calibration import AskedUser, bundled_sets, read_set
+    from lhaw_record.generators.reviewing.reviews import reviewable
+    from lhaw_record.recorder.reading.reader import read_snapshot
+    from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
+    from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
+
+    if options.set is not None:
+        desk = DeskBenchmark()
+        prompts = {task.task_id: task.prompt for task in desk.tasks()}
+        known = {each.variant_id: UserKnowledge.of_variant(prompts[each.task_id], each) for each in desk.variants()}
+        return read_set(bundled_sets().get(options.set, Path(options.set)), options.names, known)
+    found = [each for each in reviewable(read_snapshot(options.store)) if each.variant.environment_change is None]
+    if not found:
+        raise GeneratorError(f"{store_name(options.store)} has no variants to ask about; generate some first")
+    return [
+        AskedUser(
+            variant_id=each.variant.variant_id, knowledge=UserKnowledge.of_variant(each.task.prompt, each.variant)
+        )
+        for each in found
+    ]
+
+
+async def _user_calibrated(
+    options: argparse.Namespace, users: "list[AskedUser]", simulator: "Callable[[AskModel | None], UserSimulator]"
+) -> "UserCalibration":
+    from lhaw_record.generators.generation.user_calibration import UserCalibration, UserSettings
+    from lhaw_record.generators.llm import PromptTemplates
+    from lhaw_record.recorder.storage.creation import create_store
+
+    named = {"agent": ("--asker", options.asker), "user_simulator": ("--user-model", options.user_model)}
+    models = {role: named_model(option, name, options) for role, (option, name) in named.items() if name}
+    store, asking = create_store(options.store), PromptTemplates(options.wordings).asking
+    settings = UserSettings(
+        **paid_settings(options, USER_CALIBRATION, store, models),
+        users=tuple(users),
+        simulator=simulator,
+        asking=asking,
+        config={**{role: model.name for role, model in models.items()}, "set": options.set, "asking": asking.source},
+    )
+    return await done("variants asked about", partial(UserCalibration, store, settings))
+
+
 def _given_up(index: "GenerationIndex", task_id: str) -> list[VariantRejected]:
     return [
         each
@@ -211,6 +305,7 @@ def _show(
 def _show_variant(console: "Console", kind: str, event: VariantGenerated, task: "Task", *, has_colours: bool) -> None:
     from rich.text import Text
 
+    from lhaw_record.generators.gate import judged_words
     from lhaw_record.generators.prompts.diff import marked, plain_marks
 
     console.print(f"\n[{kind}] {event.variant.variant_id}")
@@ -224,7 +319,8 @@ def _show_variant(console: "Console", kind: str, event: VariantGenerated, task: 
     for question in _questions(event.variant):
         console.print(f"  asks: {question}")
     if event.variant.segments and event.variant.environment_change is None:
-        console.print(f"  gate: {_judgement(event)}")
+        said = judged_words(event.judgement, event.variant.severity, event.variant.prompt)
+        console.print(f"  gate: {said}")
 
 
 def _removals(made: Iterable[VariantGenerated]) -> dict[_Values, dict[str, list[VariantGenerated]]]:
@@ -246,18 +342,6 @@ def _reason(refused: VariantRejected) -> str:
     return "; ".join(f"{each.check}: {each.message}" for each in refused.checks) or refused.reason
 
 
-def _judgement(made: VariantGenerated) -> str:
-    """Return what the gate says about a variant that was made: who judged it, and what nobody judged."""
-    from lhaw_record.generators.gate import unjudged_by
-
-    said = made.judgement
-    judged = "the rules find nothing"
-    if said is not None:
-        judged += f", nor does {said.judge} ({said.hits} of {said.guesses} guesses right)"
-    left = unjudged_by(said, made.variant.severity)
-    return f"{judged}; unjudged: {', '.join(left)}" if left else judged
-
-
 def _described(change: EnvironmentChange) -> str:
     return f"{change.kind} " + ", ".join(f"{each.name} = {each.value}" for each in change.arguments)
 
@@ -273,7 +357,7 @@ COMMANDS = (
         name="variants",
         help="print tasks and their variants, with the changes marked",
         description="List the variants of a store, print a task with its variants, preview those of any task, review "
-        "them, or measure the gate that every variant passes.",
+        "them, or measure the gate that every variant passes, and the simulated user.",
         commands=(
             Command(
                 name="list",
@@ -326,6 +410,37 @@ COMMANDS = (
                     FORMAT,
                 ),
                 function=gate_command,
+            ),
+            Command(
+                name="user",
+                help="measure a simulated user on labelled questions",
+                description="Ask a simulated user labelled questions, each by itself, and print its recall (of the "
+                "questions that ask for something, how many got all of it), its precision (of what was revealed, how "
+                "much was asked for) and its leaks (questions for nothing that got something), with 95 % intervals "
+                "over variants, by kind and language. With --asker a model writes the questions, and their labels, "
+                "for the variants of a store. docs/matcher.md has the format of a set.",
+                example="variants user questions.json --simulator exact",
+                arguments=(
+                    argument("set", nargs="?", metavar="SET", help="a file of questions, or the name of a bundled set"),
+                    argument("--names", type=Path, metavar="FILE", help="other names and questions of its segments"),
+                    argument(
+                        "--simulator",
+                        choices=("exact", "dump", "llm"),
+                        default="exact",
+                        help="the simulated user (default: %(default)s)",
+                    ),
+                    repeatable("--setting", "NAME=VALUE", "another key of [user_simulator]; the value is JSON"),
+                    argument("--user-model", metavar="MODEL", help="the model behind --simulator llm"),
+                    argument(
+                        "--asker", metavar="MODEL", help="the model that writes questions for the store's variants"
+                    ),
+                    store_option("keeps what the models reply, and has the variants of --asker", required=False),
+                    flag("--wrong", "print instead each question that got too little or too much"),
+                    *ASKING_ARGUMENTS,
+                    *MODEL_OPTIONS,
+                    FORMAT,
+                ),
+                function=user_command,
             ),
         ),
     ),

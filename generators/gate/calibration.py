@@ -117,14 +117,15 @@ def rates_of(name: str, judge: str, judged: Sequence[tuple[Labelled, bool]]) -> 
         prompts=len({each.prompt_id for each, _ in judged}),
         bad=len(bad),
         missed=sum(is_error for _, is_error in bad),
-        missed_interval=_interval(bad),
+        missed_interval=interval_of(bad),
         good=len(good),
         refused=sum(is_error for _, is_error in good),
-        refused_interval=_interval(good),
+        refused_interval=interval_of(good),
     )
 
 
-def _interval(errors: Sequence[tuple[str, bool]]) -> tuple[float, float] | None:
+def interval_of(errors: Sequence[tuple[str, bool]]) -> tuple[float, float] | None:
+    """Return the 95 % interval of a share, from pairs of a cluster and whether it counts; None for few clusters."""
     import numpy as np
 
     clusters = {prompt_id: number for number, prompt_id in enumerate(dict.fromkeys(each for each, _ in errors))}

@@ -7,17 +7,19 @@ import msgspec
 from lhaw_record.generators.gate.facts import added, facts_of
 from lhaw_record.generators.gate.natural import faults
 from lhaw_record.generators.gate.recoverability import additions, has_words, told_by_files, values_left
-from lhaw_record.generators.gate.single_change import collateral, put_in_place
+from lhaw_record.generators.gate.single_change import collateral, put_in_place, without_trace
 from lhaw_record.generators.prompts.diff import hunks
 from lhaw_record.generators.prompts.occurrences import SearchablePrompt, remaining
 from lhaw_record.generators.protocol import Removal, Rewriting
 from lhaw_record.recorder.events import FailedCheck
 from lhaw_record.recorder.events.values import Segment, Severity, Variant
-from lhaw_record.runners.base.text.normalization import normalize
+from lhaw_record.runners.base.text.language import ENGLISH, language_of
+from lhaw_record.runners.base.text.normalization import normalize, whole
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
 _EXACT = ("number", "month", "colour")
+_NOUNS_WITH_CAPITALS = "de"
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,25 +50,61 @@ def problems_of(
         return (FailedCheck(check="is_changed", message="the prompt is the same as before; remove the segments"),)
     if not rewriting.prompt.strip():
         return (FailedCheck(check="is_still_a_task", message="the prompt is empty"),)
-    before, after = SearchablePrompt(original), SearchablePrompt(rewriting.prompt)
     if removal.severity == "decoy":
-        return _checks(decoy_faults(before, after, removal))
+        return _checks(decoy_faults(SearchablePrompt(original), SearchablePrompt(rewriting.prompt), removal))
     found = [
+        ("severities_differ", f"{severity} gives the same prompt; write a different one")
+        for severity, prompt in scene.siblings.items()
+        if severity != removal.severity and prompt == rewriting.prompt
+    ]
+    found += [
+        ("files_keep_the_secret", f"{told}, which tells {segment.segment_id}; remove another segment")
+        for segment in removal.segments
+        if (told := told_by_files(segment, original, scene.files))
+    ]
+    language = language_of(original)
+    if language == _NOUNS_WITH_CAPITALS:
+        original, rewriting, removal, scene = _lower(original, rewriting, removal, scene)
+    before, after = SearchablePrompt(original), SearchablePrompt(rewriting.prompt)
+    is_free = bool(scene.extents) or language != ENGLISH  # a person wrote the sentence anew, or words bend otherwise
+    found += [
         *values_left(before, after, removal),
         *additions(before, after),
         *collateral(before, after, removal, scene.segments, scene.extents),
-        *(() if scene.extents else put_in_place(before, after, removal)),  # a person wrote the sentence anew
+        *without_trace(before, after, removal),
+        *(() if is_free else put_in_place(before, after, removal)),
         *faults(original, rewriting.prompt),
         *question_faults(before, rewriting, removal),
     ]
-    for segment in removal.segments:
-        told = told_by_files(segment, original, scene.files)
-        if told:
-            found.append(("files_keep_the_secret", f"{told}, which tells {segment.segment_id}; remove another segment"))
-    for severity, prompt in scene.siblings.items():
-        if severity != removal.severity and prompt == rewriting.prompt:
-            found.append(("severities_differ", f"{severity} gives the same prompt; write a different one"))
     return _checks(found)
+
+
+def _lower(
+    original: str, rewriting: Rewriting, removal: Removal, scene: Scene
+) -> tuple[str, Rewriting, Removal, Scene]:
+    """Return all texts without capital letters, which tell a name from a noun in other languages."""
+
+    def low(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+        return tuple(
+            msgspec.structs.replace(
+                each,
+                value=each.value.lower(),
+                text=each.text and each.text.lower(),
+                synonyms=tuple(map(str.lower, each.synonyms)),
+            )
+            for each in segments
+        )
+
+    expected = tuple(
+        msgspec.structs.replace(each, questions=tuple(map(str.lower, each.questions)))
+        for each in rewriting.expected_questions
+    )
+    return (
+        original.lower(),
+        msgspec.structs.replace(rewriting, prompt=rewriting.prompt.lower(), expected_questions=expected),
+        msgspec.structs.replace(removal, segments=low(removal.segments)),
+        msgspec.structs.replace(scene, segments=low(scene.segments), extents=tuple(map(str.lower, scene.extents))),
+    )
 
 
 def _checks(found: Iterable[tuple[str, str]]) -> tuple[FailedCheck, ...]:
@@ -192,7 +230,7 @@ def _decoys(
 ) -> Iterator[tuple[str, str]]:
     for segment in segments:
         name = f"the decoy {segment.decoy!r} of segment {segment.segment_id}"
-        if segment.decoy is None or segment.decoy not in after.text:
+        if segment.decoy is None or not whole(segment.decoy).search(after.text):
             yield "decoy_is_there", f"{name} is not in the prompt"
         elif normalize(segment.decoy) == normalize(segment.value) or SearchablePrompt(segment.decoy).occurrences(
             segment, before

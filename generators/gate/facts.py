@@ -11,16 +11,20 @@ from typing import Literal
 import msgspec
 
 from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.base.text.normalization import UNSPACED
 from lhaw_record.runners.users.simulated_user.lexicon import stem
 
 Kind = Literal["number", "month", "colour", "name", "code", "word"]
 
+_W = rf"[^\W{UNSPACED}]"
 CODED = re.compile(
     r"`[^`\n]+`|\"[^\"\n]{1,60}\"|\u201c[^\u201d\n]{1,60}\u201d|https?://[^\s)>\]]+"
-    r"|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w-])(?=[\w./-]*[A-Za-z])[\w-]*(?:[_/.][\w-]+)+"
+    r"|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    rf"|(?<!{_W})(?<!-)(?=(?:{_W}|[./-]){{0,99}}[A-Za-z])(?:{_W}|-)*(?:[_/.](?:{_W}|-)+)+"
 )
-_TOKEN = re.compile(CODED.pattern + r"|\#[0-9A-Fa-f]{6}\b|\d+(?:[,.:/_-]?\d+)*|[^\W\d_]+|[°%€$£]")
-_INNER = re.compile(r"\d+(?:[,.:/-]\d+)*|[^\W\d_]+|[%°€$£]")
+_WORD = rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]+"
+_TOKEN = re.compile(CODED.pattern + r"|\#[0-9A-Fa-f]{6}\b|\d+(?:[,.:/_-]?\d+)*|" + _WORD + "|[°%€$£]")
+_INNER = re.compile(r"\d+(?:[,.:/-]\d+)*|" + _WORD + "|[%°€$£]")
 _CODE = re.compile(r"(?=.*[A-Za-z])[\w-]*(?:[_/.][\w-]+)+")
 _ABBREVIATION = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
 LIST_NUMBER = re.compile(r"(?m)^[ \t]*(\d{1,3})[.)][ \t]")

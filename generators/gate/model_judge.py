@@ -14,6 +14,7 @@ from lhaw_record.recorder.events import FailedCheck, GateJudgement
 from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Severity
 from lhaw_record.runners.base.errors import UnusableReply
+from lhaw_record.runners.base.text.language import ENGLISH, language_name, language_of
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.llm_jobs.json_replies import json_object
 from lhaw_record.runners.models.llm_jobs.prompt_template import PromptTemplate, cut, shortened
@@ -23,15 +24,20 @@ from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema
 VERSION = 6
 """Part of the judge's digest. Raise it when questions are asked, or replies read, in another way."""
 
-PARAPHRASE, FROM_FILES, NATURAL, READINGS, QUESTIONS = UNJUDGED = (
+PARAPHRASE, FROM_FILES, NATURAL, READINGS, QUESTIONS, _ = UNJUDGED = (
     "recoverable_by_paraphrase",
     "recoverable_from_files",
     "reads_naturally",
     "several_readings",
     "questions_fit",
+    "adds_nothing",
 )
 """What a reader or a model must judge: whether other words tell the value, whether the files do, whether the prompt
-reads as a person would write it, whether several readings of it are plausible, and whether the questions fit."""
+reads as a person would write it, whether several readings of it are plausible, whether the questions fit, and whether
+common words say something new, such as somebody's role. Rules judge the last one in part."""
+
+_ONLY_IN_ENGLISH = ("nothing_else_changed", "refers_to_something")
+"""What the rules judge by English words: which ones turn a demand, or refer to others."""
 
 _FILE_CHARACTERS = 6_000
 _ALL_FILES_CHARACTERS = 60_000
@@ -177,13 +183,27 @@ class ModelJudge:
         return [each for each in faults if each.check in counted]
 
 
-def unjudged_by(record: GateJudgement | None, severity: Severity | None) -> tuple[str, ...]:
+def unjudged_by(record: GateJudgement | None, severity: Severity | None, prompt: str) -> tuple[str, ...]:
     """Return the points that need a judge and that nobody judged. For a decoy, only the text is judged.
 
-    Whether the files tell a value is unjudged, too, if no file was there to look at: the environment may have more.
+    An editor judges all its points, and more of them need one in a prompt that is not English. Whether the files tell
+    a value is unjudged, too, if no file was there to look at: the environment may have more.
     """
     asked = (NATURAL,) if severity == "decoy" else UNJUDGED
-    return tuple(each for each in asked if record is None or each not in record.judged)
+    asked += () if language_of(prompt) == ENGLISH or severity == "decoy" else _ONLY_IN_ENGLISH
+    judged = record.judged if record else ()
+    return tuple(each for each in asked if each not in (*judged, *(_POINTS if NATURAL in judged else ())))
+
+
+def judged_words(record: GateJudgement | None, severity: Severity | None, prompt: str) -> str:
+    """Return what the gate says of a variant that it lets pass: in which language, who judged it, what nobody did."""
+    language = language_of(prompt)
+    where = "" if language == ENGLISH else f" that hold in {language_name(language)}"
+    said = f"the rules{where} find nothing"
+    if record is not None:
+        said += f", nor does {record.judge} ({record.hits} of {record.guesses} guesses right)"
+    left = unjudged_by(record, severity, prompt)
+    return f"{said}; unjudged: {', '.join(left)}" if left else said
 
 
 def _recovered(check: str, told: Sequence[Sequence[tuple[str, str]]]) -> str:

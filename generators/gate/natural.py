@@ -2,18 +2,21 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from lhaw_record.generators.gate.facts import words
 from lhaw_record.generators.prompts.diff import hunks
 from lhaw_record.generators.prompts.occurrences import Spans
+from lhaw_record.runners.base.text.language import ENGLISH, language_of
+from lhaw_record.runners.base.text.normalization import UNSPACED
 
 _LEAST_SHARE = 0.25
 _FEWEST_WORDS = 2
 _CLAUSE_CHARS = 80
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
 _PLACEHOLDER = re.compile(
     r"(?i)\[[a-z ]{3,40}\](?!\()|<[a-z][a-z ]{2,30}>|\u2026|\.\.\.|_{3,}|\bTBD\b|\bXXX+\b|\{\w+\}|\[\s*\]|\?\?\?"
+    r"|\ba (?:certain|specific|particular|given) (?:percentage|percent|number|amount|value|threshold|limit|share)\b"
     r"|\((?:removed|redacted|unspecified|unknown|missing|not specified)\)"
     r"|(?:here is|here's|below is) the (?:rewritten|underspecified|modified|new|updated)"
     r"|\bunderspecified\b|\brewritten prompt\b"
@@ -53,6 +56,10 @@ _RESIDUE = {
         r"|\b(?:to|with|of) (?:decimal places|decimals|significant (?:figures|digits))\b"
     ),
 }
+_IN_ANY_LANGUAGE = frozenset(
+    {"empty quotes or brackets", "a space before punctuation", "doubled punctuation", "doubled spaces"}
+    | {"a mark without what it marks", "a field without a value"}
+)
 _BOTH = r"\bboth (?:days|dates|ends|months|weeks|years|values)\b"
 _LATTER = r"\b(?:the former|the latter)\b"
 _DANGLING = {
@@ -82,11 +89,16 @@ _VERBATIM = re.compile(r"\bfollowing \w+:\s*[\"'\u201c]?$")
 
 
 def faults(original: str, rewritten: str) -> Iterator[tuple[str, str]]:
-    """Yield a finding for each fault of form that the rewritten prompt has and the original does not."""
+    """Yield a finding for each fault of form that the rewritten prompt has and the original does not.
+
+    Which words cannot meet, and which refer to what, is known of English words only.
+    """
     yield from _structure(original, rewritten)
-    yield from _residue(original, rewritten)
-    yield from _loose_words(original, rewritten)
-    yield from _dangling(original, rewritten)
+    is_english = language_of(original) == ENGLISH
+    yield from _residue(original, rewritten, _RESIDUE if is_english else _IN_ANY_LANGUAGE)
+    if is_english:
+        yield from _loose_words(original, rewritten)
+        yield from _dangling(original, rewritten)
     had, has = len(_WORD.findall(original)), len(_WORD.findall(rewritten))
     if has < _FEWEST_WORDS or has < _LEAST_SHARE * had:
         yield "is_still_a_task", f"{has} words are left of {had}; remove no more than the segments"
@@ -120,10 +132,10 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _residue(original: str, rewritten: str) -> Iterator[tuple[str, str]]:
+def _residue(original: str, rewritten: str, names: Container[str]) -> Iterator[tuple[str, str]]:
     for name, pattern in _RESIDUE.items():
         here = [match.group() for match in pattern.finditer(rewritten)]
-        if len(here) > sum(1 for _ in pattern.finditer(original)):
+        if name in names and len(here) > sum(1 for _ in pattern.finditer(original)):
             yield "reads_well", f"the prompt has {name} that it did not have ({here[-1]!r}); mend the sentence"
     known = [match.group() for match in _PLACEHOLDER.finditer(original)]
     for match in _PLACEHOLDER.finditer(rewritten):

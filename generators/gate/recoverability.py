@@ -8,9 +8,10 @@ from decimal import Decimal
 from lhaw_record.generators.gate.facts import CODED, TextFact, added, facts_of, fold, is_same_word, lost, words
 from lhaw_record.generators.gate.quantities import THINGS, dimensions, durations, in_base_units, quantities
 from lhaw_record.generators.prompts.diff import hunks
-from lhaw_record.generators.prompts.occurrences import SearchablePrompt, remaining
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt, own_place, remaining
 from lhaw_record.generators.protocol import Removal
 from lhaw_record.recorder.events.values import Segment
+from lhaw_record.runners.base.text.normalization import whole
 from lhaw_record.runners.users.simulated_user.answers import reveals
 
 _FILE = re.compile(r"[\w./-]+\.(?P<ending>[a-z][a-z0-9]{1,4})$")
@@ -52,6 +53,14 @@ _LONGEST_RANGE = 50
 _NEARBY_CHARS = 60
 _SHORTEST_PART_CHARS = 3
 _JOINT = re.compile(r"[_-]+")
+_ENDING = re.compile(r"\.[a-z]\w{0,4}$")
+_NAME_PARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|[_.-]+")
+_ROLE = re.compile(
+    r"(?i)\b(?:you are|you're|act(?:ing)? as|imagine you are|pretend to be|in your role as|take the role of)"
+    r" (?:an?|the|our|my)\b|\bas (?:an?|our|the) (?:[\w-]+ ){0,2}"
+    r"(?:expert|specialist|analyst|engineer|assistant|developer|accountant|consultant|professional|manager)\b"
+)
+"""Words that say who the agent is to be."""
 
 
 def values_left(before: SearchablePrompt, after: SearchablePrompt, removal: Removal) -> Iterator[tuple[str, str]]:
@@ -146,7 +155,9 @@ def _is_kind(value: str, kept: tuple[str, ...], text: str) -> bool:
 
 def _said_otherwise(value: str, put_in: str, around: str, new: Sequence[TextFact]) -> tuple[str, ...]:
     """Return how what was put in says a value by its sound or its letters, or as a number of decimals."""
-    core = value.strip("`\"' ./")
+    core = value.strip("`\"' ./#@")
+    if " " not in core and has_words(_NAME_PARTS.sub(" ", _ENDING.sub("", core.rsplit("/", 1)[-1])), put_in):
+        return (core,)
     said, letters = fold(put_in), "".join(filter(str.isalnum, fold(core)))
     if (
         value != core
@@ -268,6 +279,8 @@ def additions(before: SearchablePrompt, after: SearchablePrompt) -> Iterator[tup
     A vague or generic replacement holds no number, month, colour or name of its own. One that does tells the value in
     another form, or tells something wrong.
     """
+    if len(roles := _ROLE.findall(after.text)) > len(_ROLE.findall(before.text)):
+        yield "adds_nothing", f"{roles[0]!r} gives the agent a role; leave it out"
     known = {each.key for each in facts_of(before.text)}
     for each in added(before.text, after.text):
         if each.kind in ("number", "month", "colour") or (each.kind in ("name", "code") and each.key not in known):
@@ -283,19 +296,20 @@ def told_by_files(segment: Segment, prompt: str, files: Mapping[str, str]) -> st
     core = segment.value.strip("`\"' .,")
     path = _FILE.fullmatch(core)
     alike = [name for name in files if path and name.endswith("." + path["ending"])]
-    if path and alike and all(name.endswith(core) for name in alike):
+    if path and alike and all(f"/{name}".endswith(f"/{core}") for name in alike):
         return f"{alike[0]} is the only file of its kind"
     number = _NUMBER.search(segment.value)
     for name, text in files.items():
         lines = [line for line in text.splitlines() if line.strip()]
-        if number and name in prompt and len(lines) == int(number.group()) and _is_near(name, segment, prompt):
+        if number and len(lines) == int(number.group()) and _is_near(name, segment, prompt):
             return f"{name} has {number.group()} lines"
     return None
 
 
 def _is_near(name: str, segment: Segment, prompt: str) -> bool:
-    place = prompt.find(segment.text or segment.value)
-    return place >= 0 and name in prompt[max(0, place - _NEARBY_CHARS) : place + len(segment.value) + _NEARBY_CHARS]
+    start, end = own_place(prompt, segment) or (0, 0)
+    near = range(start - _NEARBY_CHARS, end + _NEARBY_CHARS + 1)
+    return end > 0 and any(each.start() in near and each.end() in near for each in whole(name).finditer(prompt))
 
 
 def _is_name(value: str) -> bool:

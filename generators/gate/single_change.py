@@ -15,9 +15,11 @@ from lhaw_record.generators.protocol import Removal
 from lhaw_record.recorder.events.values import Segment
 
 _WRAPPED = r"\n(?![ \t]*[a-z][\w'-]*[ ,.)])"  # no line end inside a sentence
-_BORDER = re.compile(rf"[.!?](?=\s|$)|[;:()|]|{_WRAPPED}|,(?=\s)|\s(?:and|or|but)\s")
+_BORDER = re.compile(
+    rf"[.!?](?=\s|$)|[;:()|\u3002\uff01\uff1f\uff1b\uff1a\uff0c\u3001\uff08\uff09]|{_WRAPPED}|,(?=\s)|\s(?:and|or|but)\s"
+)
 _FIELD = re.compile(r"[ \t]*(?:[-*][ \t]+)?[A-Z][\w /-]{0,30}")
-_SENTENCE_BORDER = re.compile(rf"[.!?](?=\s|$)|{_WRAPPED}")
+_SENTENCE_BORDER = re.compile(rf"[.!?](?=\s|$)|[\u3002\uff01\uff1f]|{_WRAPPED}")
 _ITEM = re.compile(r"(?m)^(?=(([ \t]*)(?:[-*+]|\d{1,3}[.)])[ \t].*(?:\n\2[ \t]+\S.*)*))")
 _ASIDE = re.compile(r"(\([^()\n]*\))")
 _LINK = re.compile(r"\[[^\[\]\n]*\](\([^()\s]*\))")
@@ -128,6 +130,17 @@ def put_in_place(before: SearchablePrompt, after: SearchablePrompt, removal: Rem
         put_in = [each.lower() for each in _WORD.findall(hunk.new)]
         if any((len(each) >= _SHORTEST_WORD or each == "or") and each not in known for each in put_in):
             yield "severities_differ", f"{hunk.new.strip()[:80]!r} stands in the place of a deleted value; leave it out"
+
+
+def without_trace(before: SearchablePrompt, after: SearchablePrompt, removal: Removal) -> Iterator[tuple[str, str]]:
+    """Yield a finding for each sentence of which nothing is left though its value was to be said in other words."""
+    if removal.severity == "delete":
+        return
+    places = [place for segment in removal.segments for place in before.occurrences(segment)]
+    gone = Spans((each.start, each.end) for each in hunks(before.text, after.text) if not _WORD.search(each.new))
+    for first, last in _sentences(before.text, places):
+        if all(gone.has(word.start()) for word in _WORD.finditer(before.text, first, last)):
+            yield "severities_differ", f"{before.text[first:last].strip()[:80]!r} was deleted; say it in other words"
 
 
 def _halves_left(before: str, after: str, places: Sequence[Span]) -> Iterator[tuple[str, str]]:

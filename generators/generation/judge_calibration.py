@@ -8,7 +8,6 @@ from lhaw_record.generators.gate.calibration import RULES, GateRates, Labelled, 
 from lhaw_record.generators.generation.paid_run import Callers, PaidRun, PaidSettings
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.models.llm_jobs.paid_work import PaidWork
-from lhaw_record.runners.runs.run_record import held
 
 
 class CalibrationSettings(PaidSettings, frozen=True, kw_only=True):
@@ -42,13 +41,12 @@ class JudgeCalibration(PaidRun):
 
     async def run(self) -> None:
         """Judge every rewriting of the sets."""
-        with held(self._store, (self._settings.experiment_id,)):
-            async with self.recorded("judge", self.left, lambda: self.left) as stream:
-                await self.work.run(
-                    self.job(stream, f"{name} {number}", partial(self._judge, name, number, each))
-                    for name in self._settings.sets
-                    for number, each in enumerate(labelled(name))
-                )
+        jobs = (
+            (f"{name} {number}", partial(self._judge, name, number, each))
+            for name in self._settings.sets
+            for number, each in enumerate(labelled(name))
+        )
+        await self.run_jobs("judge", jobs, lambda: self.left)
 
     def rates(self) -> list[GateRates]:
         """Return for each set how the rules, the model, and both do on what the model has judged."""

@@ -1,6 +1,6 @@
 """The frame of runs that ask models: who is called, what each job costs, and how the run is recorded."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,10 +10,10 @@ from lhaw_record.generators.errors import ExtractionFailed
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.redaction import Redactor
 from lhaw_record.recorder.writing.stream import Stream
-from lhaw_record.runners.base.errors import ModelBoundaryError
+from lhaw_record.runners.base.errors import ModelBoundaryError, UserSimulatorError
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.llm_jobs.paid_work import Job, PaidWork
-from lhaw_record.runners.runs.run_record import WorkCounts, recorded_run
+from lhaw_record.runners.runs.run_record import WorkCounts, held, recorded_run
 
 CallerOf = Callable[[Stream, str, str], ModelCaller | None]
 """Returns the model caller for a stream, a role and a thread id, or None if no model does the work."""
@@ -101,12 +101,20 @@ class PaidRun:
             callers = Callers(self._paid.caller_of, stream)
             try:
                 await do(callers)
-            except (ExtractionFailed, ModelBoundaryError) as error:
+            except (ExtractionFailed, ModelBoundaryError, UserSimulatorError) as error:
                 self.work.note_failure(error, about)
             self.work.unknown_cost_calls += callers.unknown_cost_calls
             return callers.cost_usd
 
         return job
+
+    async def run_jobs(
+        self, kind: str, jobs: Iterable[tuple[str, Callable[[Callers], Awaitable[None]]]], left: Callable[[], int]
+    ) -> None:
+        """Do all jobs, each with what it is about, and record the run."""
+        with held(self._store, (self._paid.experiment_id,)):
+            async with self.recorded(kind, left(), left) as stream:
+                await self.work.run(self.job(stream, about, do) for about, do in jobs)
 
     @asynccontextmanager
     async def recorded(self, kind: str, to_do: int, left: Callable[[], int]) -> AsyncIterator[Stream]:

@@ -10,9 +10,10 @@ from itertools import combinations, cycle
 
 import msgspec
 
-from lhaw_record.generators.prompts.occurrences import SearchablePrompt
+from lhaw_record.generators.prompts.occurrences import own_place
 from lhaw_record.generators.protocol import Removal
 from lhaw_record.recorder.events.values import Segment, Severity
+from lhaw_record.runners.base.text.normalization import whole
 
 _MOST_SEGMENTS = 14  # those of the highest priority; they have about a thousand subsets of four
 _SPECIFYING = frozenset({"format", "precision"})
@@ -108,7 +109,7 @@ def _promise(subset: Sequence[Segment], used: Counter[str]) -> float:
 def _is_apart(prompt: str, subset: Sequence[Segment]) -> bool:
     """Return whether no two segments overlap. Removing one of two overlapping segments would also damage the other."""
     for left, right in combinations(subset, 2):
-        if left.value in right.value or right.value in left.value:
+        if whole(left.value).search(right.value) or whole(right.value).search(left.value):
             return False
         if _overlap(_span(prompt, left), _span(prompt, right)):
             return False
@@ -116,10 +117,8 @@ def _is_apart(prompt: str, subset: Sequence[Segment]) -> bool:
 
 
 def _span(prompt: str, segment: Segment) -> tuple[int, int]:
-    """Return the span of a segment's value, searching from the start of the segment's text if that is known."""
-    start = prompt.find(segment.text) if segment.text else -1
-    begin = prompt.find(segment.value, max(start, 0))
-    return begin, begin + len(segment.value)
+    """Return the span of a segment's value; one before the prompt if it is not there."""
+    return own_place(prompt, segment) or (-1, len(segment.value) - 1)
 
 
 def _overlap(left: tuple[int, int], right: tuple[int, int]) -> bool:
@@ -133,8 +132,7 @@ def chained(prompt: str, segments: Sequence[Segment]) -> tuple[Segment, ...]:
     comma, a relative pronoun, a participle or the like between them. The earlier segment must not be a file name,
     because what follows a file name says more than how to write it.
     """
-    text = SearchablePrompt(prompt)
-    places = {segment.segment_id: text.own_place(segment) for segment in segments}
+    places = {segment.segment_id: own_place(prompt, segment) for segment in segments}
     parents: dict[str, str] = {}
     for later in segments:
         for earlier in segments:

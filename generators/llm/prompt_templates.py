@@ -13,7 +13,7 @@ _SEVERITIES: tuple[Severity, ...] = ("delete", "vaguify", "genericize")
 
 
 class PromptTemplates:
-    """The templates of the extractor, the rewriter and the judge.
+    """The templates of the extractor, the rewriter, the judge and the asker.
 
     Args:
         folder: A folder whose files replace those of the same name in ``data/generation/prompts``; None for no changes.
@@ -28,6 +28,7 @@ class PromptTemplates:
         self.rewriting = self._template("rewrite.md", ("severity", "segments", "task", "problems"))
         self.guessing = self._template("guess.md", ("task", "files", "questions"))
         self.assessing = self._template("assess.md", ("original", "segments", "severity", "task", "questions"))
+        self.asking = self._template("ask.md", ("original", "segments", "task"))
         self.severities: Mapping[Severity, str] = {
             severity: self._text(f"severity_{severity}.md") for severity in _SEVERITIES
         }

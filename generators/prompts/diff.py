@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from lhaw_record.generators.prompts.forms import UNSPACED
+from lhaw_record.runners.base.text.normalization import UNSPACED
 
 _Kind = Literal["same", "removed", "added"]
 _TOKEN = re.compile(rf"\s+|[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")

@@ -7,12 +7,10 @@ from functools import lru_cache
 import msgspec
 
 from lhaw_record.recorder.events.values import Segment
-from lhaw_record.runners.base.text.normalization import normalize
+from lhaw_record.runners.base.text.normalization import UNSPACED, normalize, whole
 from lhaw_record.runners.users.simulated_user.lexicon import lexicon
 from lhaw_record.runners.users.simulated_user.lexicon import stem as stem_of
 
-# Scripts without spaces between words: a character of theirs ends no word and begins none.
-UNSPACED = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = rf"[^\W{UNSPACED}]"
 QUOTES = re.compile(r"[`*\"\u201c\u201d]")
 _MARKS = " \t\r\n.,;:!?`*\"'\u201c\u201d\u2018\u2019()[]{}<>"
@@ -167,8 +165,8 @@ def _needs_mark(value: str, segment: Segment) -> bool:
     if not value.isalpha() or value.isupper():
         return False
     text = segment.text or segment.value
-    position = text.find(value)
-    before = text[position - 1 : position] if position > 0 else segment.value[:1]
+    found = whole(value).search(text)
+    before = text[found.start() - 1 : found.start()] if found and found.start() else segment.value[:1]
     return bool(_MARKED.match(before)) or (value[0].isupper() and is_common(value))
 
 

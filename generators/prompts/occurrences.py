@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lhaw_record.generators.prompts.forms import QUOTES, Form, forms
 from lhaw_record.recorder.events.values import Segment
-from lhaw_record.runners.base.text.normalization import NormalizedText, normalize_with_places
+from lhaw_record.runners.base.text.normalization import NormalizedText, normalize_with_places, whole
 from lhaw_record.runners.users.simulated_user.lexicon import lexicon, stem
 
 _MARK_BEFORE = re.compile(r"[`\"'\u201c\u2018]$")
@@ -28,7 +28,7 @@ class SearchablePrompt:
 
     def occurrences(self, segment: Segment, original: "SearchablePrompt | None" = None) -> tuple[Span, ...]:
         """Return the occurrences of a segment's value, in order and without overlaps."""
-        own = None if original else self.own_place(segment)
+        own = None if original else own_place(self.text, segment)
         company = (original or self).company(segment)
         found = {} if own is None else {own: True}
         for form in forms(segment):
@@ -37,19 +37,9 @@ class SearchablePrompt:
                     found.setdefault(place, False)
         return tuple(_without_overlaps(found))
 
-    def own_place(self, segment: Segment) -> tuple[int, int] | None:
-        """Return the value's span inside the segment's text, else its first span in the prompt, else None."""
-        if segment.text and segment.value in segment.text:
-            at = self.text.find(segment.text)
-            if at >= 0:
-                start = at + segment.text.index(segment.value)
-                return _stripped(self.text, start, start + len(segment.value))
-        start = self.text.find(segment.value)
-        return None if start < 0 else _stripped(self.text, start, start + len(segment.value))
-
     def company(self, segment: Segment) -> frozenset[str]:
         """Return the stems of the content words directly before and after the segment's own occurrence."""
-        own = self.own_place(segment)
+        own = own_place(self.text, segment)
         return frozenset() if own is None else frozenset(self._neighbours(own))
 
     def _neighbours(self, place: tuple[int, int]) -> Iterator[str]:
@@ -78,6 +68,14 @@ class SearchablePrompt:
         return bool(_MARK_BEFORE.search(self.text[max(0, place[0] - 1) : place[0]])) or (
             text[:1].isupper() and is_inside
         )
+
+
+def own_place(prompt: str, segment: Segment) -> Span | None:
+    """Return the first span of a segment's value as whole words, if there is one inside the segment's text."""
+    places = [found.span() for found in whole(segment.value).finditer(prompt)]
+    texts = [found.span() for found in re.finditer(re.escape(segment.text), prompt)] if segment.text else []
+    inside = [each for each in places if any(start <= each[0] and each[1] <= end for start, end in texts)]
+    return _stripped(prompt, *(inside or places)[0]) if places else None
 
 
 def remaining(

@@ -24,6 +24,7 @@ from lhaw_record.generators.selection.quotas import CLASSES
 from lhaw_record.generators.selection.selection import SelectionRequest
 from lhaw_record.recorder.events.values import DIMENSIONS
 from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.base.text.language import language_name, language_of
 
 _HUB_LICENCES = frozenset(
     {"mit", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0"}
@@ -71,6 +72,7 @@ def card(found: Provenance, files: CardFiles) -> str:
         gate=gate_results(found.chosen),
         kept=rates_on("unseen"),
         unjudged=UNJUDGED,
+        languages=Counter(language_name(language_of(each.variant.prompt)) for each in found.chosen),
         reasons=REASONS,
         licences=sorted(Counter(task.licence or "" for task in found.tasks.values()).items()),
         options=_options(found.request) if found.request else "",
@@ -215,7 +217,7 @@ def gate_results(chosen: Sequence[ChosenVariant]) -> GateResults:
 
 def _points_left(each: ChosenVariant) -> tuple[str, ...]:
     is_changed = bool(each.variant.segments) and each.variant.environment_change is None
-    return unjudged_by(each.judgement, each.variant.severity) if is_changed else ()
+    return unjudged_by(each.judgement, each.variant.severity, each.variant.prompt) if is_changed else ()
 
 
 def _why_unjudged(each: ChosenVariant) -> str:

@@ -101,7 +101,7 @@ class Services:
         spec, path = self._experiment.user_simulator, self._prompts.user_simulator_path
         model = spec.llm if spec.kind == "llm" else None
         caller = self._side_caller(model, trial, recording, "user_simulator") if model else None
-        return simulator_of(spec, _asking(caller, UserSimulatorError) if caller else None, path), caller
+        return simulator_of(spec, asking(caller, UserSimulatorError) if caller else None, path), caller
 
     def judge(self, trial: PlannedTrial, recording: Recording) -> tuple[AskJudge | None, ModelCaller | None]:
         """Return a trial's judge and the recorded model behind it. Both are None if grading needs no judge."""
@@ -109,7 +109,7 @@ class Services:
         if self._experiment.grader.kind != "judge" or spec is None:
             return None, None
         caller = self._side_caller(spec, trial, recording, "judge")
-        return _asking(caller, GraderError), caller
+        return asking(caller, GraderError), caller
 
     def _agent_model(self, trial: PlannedTrial, spec: AgentSpec) -> Model:
         name = spec.model
@@ -168,7 +168,9 @@ class Services:
         return self._shared[owner]
 
 
-def _asking(caller: ModelCaller, failure: type[BoundaryError]) -> AskJudge:
+def asking(caller: ModelCaller, failure: type[BoundaryError]) -> AskJudge:
+    """Return a function that asks a model one question. What stops it becomes an error of this kind."""
+
     async def ask(system: str, user: str, form: ReplyForm | None = None) -> str:
         messages = [Message(role="system", content=system)] if system else []
         messages.append(Message(role="user", content=user))

@@ -3,9 +3,12 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import msgspec
 
+# Scripts without spaces between words: a character of theirs ends no word and begins none.
+UNSPACED = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _DASHES = str.maketrans({"\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": "-", "\u2019": "'"})
 _CLUSTER = re.compile(r"[^\x00-\x7f]|[\x00-\x7f](?=[^\x00-\x7f])")
 _UNITS = r"ms|s|min|h|kg|g|km|cm|mm|m|kb|mb|gb|tb|eur|usd|gbp|chf|%|€|\$|£"
@@ -56,6 +59,19 @@ class NormalizedText(msgspec.Struct, frozen=True):
             return self
         parts.append(self.text[position:])
         return NormalizedText("".join(parts), starts + self.starts[position:], ends + self.ends[position:])
+
+
+@lru_cache(maxsize=1024)
+def whole(text: str) -> re.Pattern[str]:
+    """Return the pattern that finds a text outside of longer words and numbers: no ten in sentence, no 5 in Q5 or 1.5.
+
+    A number and its unit are two words: 20 and mm are in 20mm.
+    """
+    first, last = text[:1], text[-1:]
+    word, letter = rf"[^\W{UNSPACED}]", rf"[^\W\d{UNSPACED}]"
+    before = rf"(?<!{word})(?<!\d[.,])" if first.isdigit() else rf"(?<!{letter})" if re.match(letter, first) else ""
+    after = r"(?!\d|[.,]\d)" if last.isdigit() else rf"(?!{word})" if re.match(letter, last) else ""
+    return re.compile(before + re.escape(text) + after)
 
 
 def normalize(text: str, *, keep_zeros: bool = False) -> str:

@@ -11,6 +11,7 @@ import msgspec
 
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.runners.base.host.scratch import scratch_folder
+from lhaw_record.runners.base.text.normalization import whole
 from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems, answer_remarks
 from lhaw_record.runners.environments.benchmarks.protocol import (
     Benchmark,
@@ -124,9 +125,9 @@ def _variant(variant: Variant, task: Task) -> Iterator[str]:
     if not variant.segments:
         yield "it removes nothing; a control has the origin 'control'"
     for segment in variant.segments:
-        if segment.value not in task.prompt:
+        if not whole(segment.value).search(task.prompt):
             yield f"segment {segment.segment_id} is not in the task's prompt to the letter: {segment.value!r}"
-        if segment.value in variant.prompt:
+        if whole(segment.value).search(variant.prompt):
             yield f"segment {segment.segment_id} is still in the prompt: {segment.value!r}"
 
 

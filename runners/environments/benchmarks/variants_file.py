@@ -19,6 +19,7 @@ from lhaw_record.recorder.events.values import (
     Task,
     Variant,
 )
+from lhaw_record.runners.base.text.normalization import whole
 from lhaw_record.runners.environments.benchmarks.expected_answers import answer_problems
 from lhaw_record.runners.environments.benchmarks.published import PublishedError
 from lhaw_record.runners.models.replay import ReferenceParameter
@@ -172,9 +173,9 @@ def _problems(entry: VariantEntry, variant: Variant, task: Task, prompt_name: st
 def _segment_problems(
     segment: Segment, earlier: Sequence[Segment], variant: Variant, task: Task, prompt_name: str
 ) -> Iterator[str]:
-    if segment.value not in task.prompt:
+    if not whole(segment.value).search(task.prompt):
         yield f"the value {segment.value!r} is not in {prompt_name} to the letter"
-    if segment.value in variant.prompt:
+    if whole(segment.value).search(variant.prompt):
         yield f"its prompt still has the value {segment.value!r}"
     if segment.revealed_after not in (None, *(each.segment_id for each in earlier)):
         yield f"revealed_after has {segment.revealed_after!r}, which is no earlier segment of the variant"

@@ -7,6 +7,7 @@ from collections import Counter
 import msgspec
 import pytest
 
+from lhaw_record.generators.gate import UNJUDGED
 from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.reading.registrations import Registrations
 from tests.cli.program import called, query
@@ -116,7 +117,7 @@ def test_a_judge_that_comes_later_judges_what_was_made_without_one(task):
         generate(task, server.url)
         store = task.parent / "store"
         shown = called("variants", "show", store, "guests").stdout
-        points = "recoverable_by_paraphrase, recoverable_from_files, reads_naturally, several_readings, questions_fit"
+        points = ", ".join(UNJUDGED)
         assert shown.count(f"gate: the rules find nothing; unjudged: {points}") == 3
         del replies[0]
         words = ("--judge", "local-model", "--guesses", "1")

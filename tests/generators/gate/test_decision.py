@@ -474,7 +474,7 @@ def test_the_numbers_of_a_list_move_up():
     """The steps after a removed one get new numbers; the words of these steps stay."""
     original = "Do all of it.\n\n1. Open a.\n2. Read members.xlsx now.\n3. Close b.\n4. Go.\n"
     left = original.replace("2. Read members.xlsx now.\n", "").replace("3.", "2.").replace("4.", "3.")
-    assert findings(left, removed=(segment("members.xlsx"),), original=original) == []
+    assert findings(left, severity="delete", removed=(segment("members.xlsx"),), original=original) == []
     closed = findings(left.replace("Close", "Open"), removed=(segment("members.xlsx"),), original=original)
     assert "nothing_else_changed" in closed
 
@@ -543,3 +543,17 @@ def test_a_question_may_not_say_a_coded_name_in_words():
             original=original,
         )
         assert ("questions_keep_the_secret" in found) == is_told
+
+
+def test_a_file_whose_name_only_ends_like_the_value_tells_nothing():
+    """old_members.xlsx is another file than members.xlsx; in a folder it is the same."""
+    assert findings(files={"old_members.xlsx": "", "notes.txt": ""}) == []
+    assert "files_keep_the_secret" in findings(files={"data/members.xlsx": "", "notes.txt": ""})
+
+
+def test_a_decoy_inside_a_word_is_not_there():
+    """The prompt must say the wrong value by itself."""
+    removed = segment("before 14 March", "constraint", "temporal", decoy="ten")
+    original = "Mark the sentence written before 14 March."
+    said = findings("Mark the sentence written.", severity="decoy", removed=(removed,), original=original)
+    assert "decoy_is_there" in said

@@ -62,8 +62,8 @@ async def test_a_good_rewriting_is_judged_and_passes():
     said, model, _ = await judged(answering(lambda _: ""), files=FILES)
     assert said.findings == ()
     assert (said.record.judge, said.record.guesses, said.record.hits) == ("m", 4, 0)
-    assert set(said.record.judged) == set(UNJUDGED)
-    assert unjudged_by(said.record, "vaguify") == ()
+    assert {*said.record.judged, "adds_nothing"} == set(UNJUDGED)
+    assert unjudged_by(said.record, "vaguify", ORIGINAL) == ()
     assert len(model.bodies) == 5
 
 
@@ -87,7 +87,7 @@ async def test_one_right_guess_is_enough():
     assert found.check == "recoverable_by_paraphrase"
     assert "1 of 2 readers got S1 back" in found.message
     assert (said.record.guesses, said.record.hits) == (2, 1)
-    assert unjudged_by(said.record, "vaguify") == ("recoverable_from_files",)
+    assert unjudged_by(said.record, "vaguify", ORIGINAL) == ("recoverable_from_files",)
     assert len(model.bodies) == 3
 
 
@@ -115,7 +115,7 @@ async def test_what_the_editor_refuses_is_not_guessed():
         ("reads_naturally", "'some day': Which one?"),
         ("several_readings", "Any day will do."),
     ]
-    assert unjudged_by(said.record, "vaguify") == UNJUDGED[:2]
+    assert unjudged_by(said.record, "vaguify", ORIGINAL) == UNJUDGED[:2]
     (body,) = model.bodies
     shown = body["messages"][1]["content"]
     assert all(text in shown for text in (ORIGINAL, REWRITTEN.prompt, '"value":"14 March 2019"'))
@@ -127,7 +127,7 @@ async def test_of_a_decoy_only_the_text_is_judged():
     faults = fault("several_readings"), fault("adds_nothing"), fault("is_still_a_task")
     said, model, _ = await judged(answering(lambda _: DAY.value, *faults), removal=removal)
     assert [each.check for each in said.findings] == ["is_still_a_task"]
-    assert unjudged_by(said.record, "decoy") == ()
+    assert unjudged_by(said.record, "decoy", ORIGINAL) == ()
     assert len(model.bodies) == 1
 
 
@@ -192,8 +192,8 @@ async def test_of_two_values_for_one_id_a_right_one_is_a_hit():
 
 def test_without_a_judge_nothing_is_taken_as_passed():
     """Each point stays unjudged."""
-    assert unjudged_by(None, "delete") == UNJUDGED
-    assert unjudged_by(None, "decoy") == ("reads_naturally",)
+    assert unjudged_by(None, "delete", ORIGINAL) == UNJUDGED
+    assert unjudged_by(None, "decoy", ORIGINAL) == ("reads_naturally",)
 
 
 @pytest.mark.parametrize(

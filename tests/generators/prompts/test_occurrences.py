@@ -3,7 +3,7 @@
 import pytest
 
 from lhaw_record.generators.prompts.forms import is_equal_to_value
-from lhaw_record.generators.prompts.occurrences import SearchablePrompt
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt, own_place
 from lhaw_record.recorder.events.values import Segment
 
 
@@ -61,7 +61,36 @@ def test_a_quoted_common_word_is_found_only_where_it_is_marked():
 def test_the_own_place_comes_from_the_text():
     """Of two places the one inside the segment's text is its own."""
     prompt = "Keep 12 pens. Order 12 books."
-    assert SearchablePrompt(prompt).own_place(segment("12", text="Order 12 books")) == (20, 22)
+    assert own_place(prompt, segment("12", text="Order 12 books")) == (20, 22)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "value", "text", "expected"),
+    [
+        ("Mark the sentence. Keep ten rows.", "ten", None, "Keep >ten"),
+        ("Mark the sentence. Keep ten rows.", "ten", "Mark the sentence. Keep ten rows.", "Keep >ten"),
+        ("Attend often; keep ten rows.", "ten", None, "keep >ten"),
+        ("Reporting: report by email.", "report", None, ": >report"),
+        ("Use old_report and report.", "report", None, "and >report"),
+        ("Round 1.5 and 15 to 5.", "5", None, "to >5"),
+        ("Sheet Q50, then 50 rows.", "50", None, "then >50"),
+        ("Resize to 200 or 20mm.", "20", None, "or >20"),
+        ("A rod of 20mm in mm.", "mm", None, "20>mm"),
+        ("Nur Excel, keine Exceldatei.", "Excel", None, "Nur >Excel"),
+        ("Eine Exceldatei.", "Excel", None, None),
+        ("请用中文写总结。", "中文", None, "请用>中文"),
+        ("Only a sentence.", "ten", "sentence", None),
+    ],
+)
+def test_the_own_place_is_never_inside_a_word_or_number(prompt, value, text, expected):
+    """Nor is the segment's text searched for less than that: the value in it must stand by itself."""
+    place = own_place(prompt, segment(value, text=text))
+    if expected is None:
+        assert place is None
+    else:
+        before, _, _ = expected.partition(">")
+        assert prompt[: place[0]].endswith(before)
+        assert prompt[slice(*place)] == value
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lhaw_record.generators.gate import problems_of
-from lhaw_record.generators.prompts.occurrences import SearchablePrompt, remaining, replaced
+from lhaw_record.generators.prompts.occurrences import SearchablePrompt, own_place, remaining, replaced
 from lhaw_record.generators.protocol import Removal, Rewriting
 from tests.generators.prompts.test_occurrences import segment
 from tests.support.depth import at_depth
@@ -79,7 +79,7 @@ def blanked(prompt, removed):
 def test_every_occurrence_is_found(made):
     """A prompt without the occurrences of a value holds it in no form, and the values themselves are occurrences."""
     prompt, removed = made
-    assert all(SearchablePrompt(prompt).own_place(one) in SearchablePrompt(prompt).occurrences(one) for one in removed)
+    assert all(own_place(prompt, one) in SearchablePrompt(prompt).occurrences(one) for one in removed)
     assert remaining(SearchablePrompt(prompt), SearchablePrompt(blanked(prompt, removed)), removed) == {}
 
 
@@ -100,3 +100,21 @@ def test_any_text_and_any_part_of_it(before, value, after, severity):
     removal = Removal(segments=(segment(value),), severity=severity)
     rewriting = Rewriting(prompt=before + after, expected_questions=(), failure_mode="")
     problems_of(before + value + after, rewriting, removal)
+
+
+@settings(max_examples=at_depth(100, 1000))
+@given(
+    value=st.sampled_from(["ten", "5", "20 %", "Ada", "plan.xlsx", "über", "north"]),
+    words=st.lists(
+        st.sampled_from(["sentence", "tenth", "15", "5.5", "Adaption", "x", "often", "überall"]), max_size=6
+    ),
+    at=st.integers(0, 6),
+    is_there=st.booleans(),
+)
+def test_a_value_is_its_own_place_where_it_stands_between_spaces_and_nowhere_else(value, words, at, is_there):
+    """Longer words and numbers that hold it, before and after it, never count."""
+    said = [*words[:at], *([value] if is_there else []), *words[at:]]
+    place = own_place(" ".join(said), segment(value))
+    assert (place is not None) == is_there
+    if is_there:
+        assert place[0] == len(" ".join([*words[:at], ""]))

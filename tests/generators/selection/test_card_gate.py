@@ -78,5 +78,6 @@ def test_what_nobody_judged_is_counted_by_point():
         "recoverable_by_paraphrase": 1,
         "reads_naturally": 2,
         "several_readings": 1,
-        "questions_fit": 2,
+        "questions_fit": 1,
+        "adds_nothing": 1,
     }
