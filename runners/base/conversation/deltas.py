@@ -24,7 +24,7 @@ class History:
 
     def __init__(self, before: "History | None" = None, added: Iterable[Message] = ()) -> None:
         self.messages: tuple[Message, ...] = (*(before.messages if before else ()), *added)
-        self._hash = before._hash.copy() if before else hashlib.sha256(b"[")
+        self._hash: hashlib._Hash = before._hash.copy() if before else hashlib.sha256(b"[")
         start = len(before.messages) if before else 0
         for index, message in enumerate(self.messages[start:], start):
             self._hash.update((b"," if index else b"") + canonical_json(to_wire(message)))
