@@ -10,11 +10,10 @@ from typing import Any
 import anyio
 
 from lhaw_record.recorder.cli.arguments import FORMAT, port
-from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
+from lhaw_record.recorder.cli.command import Command, argument, flag
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.base.text.fields import listed
-from lhaw_record.runners.cli.model_options import json_values
 
 _MOST_NAMED = 5
 
@@ -58,12 +57,9 @@ def harbor_command(options: argparse.Namespace) -> int:
     keys = {"folder": str(options.folder), "network": options.network, "build_network": options.build_network}
     keys |= {"without_docker": options.without_docker, "without_services": options.without_services}
     benchmark = open_harbor(keys, Path(), GraderSpec())
-    driver_options = json_values("--environment-option", options.environment_option)
-    if driver_options and options.environment is None:
-        raise ExperimentError("--environment-option is for an environment of the harbor package; add --environment")
 
     async def checked() -> list[dict[str, Any]]:
-        return [row async for row in check(benchmark, say, options.environment, driver_options)]
+        return [row async for row in check(benchmark, say)]
 
     rows = anyio.run(checked)
     print_rows(rows, CHECK_COLUMNS, options.format)
@@ -141,10 +137,6 @@ COMMANDS = (
                 help="services of tasks that are not opened",
             ),
             flag("--without-docker", "in sandboxes on this machine's own system, without the tasks' images"),
-            argument("--environment", metavar="NAME", help="in an environment of the harbor package, such as modal"),
-            repeatable(
-                "--environment-option", "NAME=VALUE", "as in sandbox.options, the value as JSON; may be repeated"
-            ),
             FORMAT,
         ),
         function=harbor_command,

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _MOST = 0.5  # share of a limit: above this, one user has more than all others together
 _KEEPER = ("/bin/sh", "-c", "exec 3<&0; while :; do cat <&3 >/dev/null & wait $! && exit; done")
 # How often the control groups' limits (version 2 or 1) were hit: lines "oom_kill N" and "processes max N".
-LIMIT_EVENTS = (
+_LIMIT_EVENTS = (
     "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null; "
     "cat /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events 2>/dev/null | "
     "while read -r words; do echo processes $words; done; exit 0"
@@ -143,7 +143,7 @@ class DockerMachine:
         except SandboxBoundaryError as error:
             if result.exit_code != 0 or error.kind not in _NO_LOOK:
                 raise
-        return with_limits_met(result, before, self._stopped)
+        return _with_limits_met(result, before, self._stopped)
 
     async def end_all(self) -> None:
         """End every process but the main one, so that nothing left behind can write what is read next."""
@@ -261,15 +261,15 @@ class DockerMachine:
 
     async def _look(self) -> None:
         """Read how often a memory or process limit has stopped something in the container so far."""
-        looked = await run_shell(self._container, LIMIT_EVENTS, _LOOK_S)
-        self._stopped = limit_counts(looked.stdout.decode())
+        looked = await run_shell(self._container, _LIMIT_EVENTS, _LOOK_S)
+        self._stopped = _limit_counts(looked.stdout.decode())
 
 
 def _health_status(state: Mapping[str, Any]) -> str:
     return "restarting" if state["Restarting"] else (state.get("Health") or {}).get("Status") or "none"
 
 
-def with_limits_met(result: ExecResult, before: Mapping[str, int], now: Mapping[str, int]) -> ExecResult:
+def _with_limits_met(result: ExecResult, before: Mapping[str, int], now: Mapping[str, int]) -> ExecResult:
     """Return a result that says which limits were hit between two readings of the counts."""
     return msgspec.structs.replace(
         result,
@@ -278,8 +278,8 @@ def with_limits_met(result: ExecResult, before: Mapping[str, int], now: Mapping[
     )
 
 
-def limit_counts(printed: str) -> dict[str, int]:
-    """Return how often each limit was hit, from the output of ``LIMIT_EVENTS``."""
+def _limit_counts(printed: str) -> dict[str, int]:
+    """Return how often each limit was hit, from the output of ``_LIMIT_EVENTS``."""
     lines = [line.split() for line in printed.splitlines()]
     return {line[0]: int(line[-1]) for line in lines if line[:1] in (["oom_kill"], ["processes"])}
 
