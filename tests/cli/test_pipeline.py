@@ -46,7 +46,7 @@ def whole(tmp_path_factory):
 
 
 def test_the_pipeline_ends_with_a_benchmark_and_its_tables(whole):
-    """One command gives a dataset file, its card with a figure, and the tables that say what the variants do."""
+    """One command gives a dataset file, its card, and the tables that say what the variants do."""
     folder, done = whole
     rows = json.loads((folder / MADE).read_text())
     assert rows
