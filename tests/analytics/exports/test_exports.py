@@ -193,9 +193,9 @@ def test_the_database_is_read_without_us(trial_store, tmp_path, capsys):
 
 def test_nothing_to_export_is_a_finding(dataset_store, tmp_path, capsys):
     """Exit code 1, one line, and no empty file."""
-    assert main(["export", "trials", str(dataset_store), "--experiment", "x", "-o", str(tmp_path / "t.json")]) == 1
-    assert "no trials to export" in capsys.readouterr().err
-    assert not (tmp_path / "t.json").exists()
+    assert main(["export", "atif", str(dataset_store), "-o", str(tmp_path / "t")]) == 1
+    assert "no trajectories to export" in capsys.readouterr().err
+    assert not (tmp_path / "t").exists()
     assert main(["export", "hf", str(tmp_path / "nowhere"), "-o", str(tmp_path / "o")]) == 1
 
 
