@@ -17,6 +17,7 @@ from lhaw_record.recorder.sharing.address import store_name
 _HELP = {
     "hf": "classified variants as rows of the published dataset, a folder with a card",
     "trials": "valid trials as trial JSON of the timing paper",
+    "trajectories": "the actions of successful full trials, by task",
     "atif": "valid trials in Harbor's interchange format, a folder of documents",
     "training": "valid trials as chat messages with rewards, a folder of JSON Lines for TRL and verl",
     "harbor": "variants of harbor tasks as task folders in Harbor's format, each task beside them",
@@ -24,7 +25,7 @@ _HELP = {
     "otlp": "attempts as OpenTelemetry spans, OTLP in JSON Lines",
     "duckdb": "every mart and table as one DuckDB file, for DataGrip, Metabase or Evidence",
 }
-_SUFFIXES = {"trials": ".json", "duckdb": ".duckdb", "otlp": ".jsonl"}
+_SUFFIXES = {"trials": ".json", "trajectories": ".json", "duckdb": ".duckdb", "otlp": ".jsonl"}
 """The extensions of exports that are files. The others are folders."""
 _EXAMPLES = {"harbor": "--tasks my-dataset "}
 

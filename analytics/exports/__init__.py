@@ -9,11 +9,12 @@ from lhaw_record.analytics.exports.exported import ExportDocument, ExportFolder
 from lhaw_record.analytics.exports.harbor_tasks import harbor_folders, write_harbor_folders
 from lhaw_record.analytics.exports.inspect_logs import inspect_logs
 from lhaw_record.analytics.exports.training_rows import training_rows
-from lhaw_record.analytics.exports.trial_records import trial_records
+from lhaw_record.analytics.exports.trial_records import golden_trajectories, trial_records
 
 EXPORTS: dict[str, Callable[..., ExportDocument | ExportFolder]] = {
     "hf": dataset_folder,
     "trials": trial_records,
+    "trajectories": golden_trajectories,
     "atif": atif_documents,
     "training": training_rows,
     "inspect": inspect_logs,
@@ -27,6 +28,7 @@ __all__ = [
     "database_file",
     "dataset_folder",
     "dataset_rows",
+    "golden_trajectories",
     "harbor_folders",
     "inspect_logs",
     "training_rows",

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 _SPECS = (
     FigureSpec(
+        name="by_segments_removed",
+        title="Success by the number of removed segments",
+        source="after LHAW table 2",
+        reads=("by_segments_removed",),
+        draw=variants.by_segments_removed,
+    ),
+    FigureSpec(
         name="value_scatter",
         title="Value with a user to ask against gain per question",
         source="LHAW figure 4",

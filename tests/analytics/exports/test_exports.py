@@ -10,13 +10,14 @@ import duckdb
 import pytest
 import yaml
 
-from lhaw_record.analytics.exports import atif_documents, dataset_rows, inspect_logs, trial_records
+from lhaw_record.analytics.exports import atif_documents, dataset_rows, golden_trajectories, inspect_logs, trial_records
 from lhaw_record.analytics.tables.tables import TABLES
 from lhaw_record.analytics.views.headers import headers
 from lhaw_record.command_line import main
 from lhaw_record.runners.imports.formats.lhaw_dataset import terminal_states
 from tests.analytics.make_store import Store, write_events
 from tests.runners.imports.files import (
+    MCP_TASK,
     as_csv,
     conversation,
     dataset_row,
@@ -119,10 +120,29 @@ def test_exported_trials_can_be_imported(trial_store, tmp_path):
     assert trial_records(tmp_path / "s").document == document
 
 
+def test_golden_trajectories_are_successful_full_trials(trial_store):
+    """Failed oracles and other conditions give none; each action has its arguments and its result, and nobody knows
+    whether that was an error.
+    """
+    document = golden_trajectories(trial_store).document
+    assert document["format"] == "lhaw-record/trajectories-1"
+    (task,) = document["tasks"]
+    assert (task["task_id"], [each["action_count"] for each in task["trajectories"]]) == (MCP_TASK, [4, 5, 6])
+    first = task["trajectories"][0]["actions"][0]
+    assert first == {
+        "action_index": 1,
+        "kind": "tool",
+        "action_name": "read_file",
+        "arguments": {"path": "1.csv"},
+        "result": "rows 1",
+        "is_error": None,
+    }
+
+
 def test_an_experiment_can_be_chosen(trial_store):
     """Another experiment has nothing to export."""
     assert trial_records(trial_store, "e").count == 7
-    assert trial_records(trial_store, "other").count == 0
+    assert (trial_records(trial_store, "other").count, golden_trajectories(trial_store, "other").count) == (0, 0)
 
 
 def test_the_command_writes_a_document(trial_store, tmp_path, capsys):
@@ -193,9 +213,9 @@ def test_the_database_is_read_without_us(trial_store, tmp_path, capsys):
 
 def test_nothing_to_export_is_a_finding(dataset_store, tmp_path, capsys):
     """Exit code 1, one line, and no empty file."""
-    assert main(["export", "atif", str(dataset_store), "-o", str(tmp_path / "t")]) == 1
+    assert main(["export", "trajectories", str(dataset_store), "-o", str(tmp_path / "t.json")]) == 1
     assert "no trajectories to export" in capsys.readouterr().err
-    assert not (tmp_path / "t").exists()
+    assert not (tmp_path / "t.json").exists()
     assert main(["export", "hf", str(tmp_path / "nowhere"), "-o", str(tmp_path / "o")]) == 1
 
 

@@ -122,9 +122,10 @@ def test_streams_without_trials_disturb_nobody(folder, tmp_path):
     assert "benchmark_selected" in called("log", "stat", store).stdout
     assert called("tables", store, "overall", "variant_breakdown").returncode == 0
     assert called("report", store, "-o", tmp_path / "r.html").returncode == 0
-    done = called("export", "trials", store, "-o", tmp_path / "trials.json")
-    assert done.returncode in (0, 1), done.stderr
-    assert "Traceback" not in done.stderr
+    for form in ("trials", "trajectories"):
+        done = called("export", form, store, "-o", tmp_path / f"{form}.json")
+        assert done.returncode in (0, 1), done.stderr
+        assert "Traceback" not in done.stderr
 
 
 @pytest.mark.sampled(3)

@@ -169,6 +169,7 @@ def test_everything_that_reads_a_store_copes(everything, tmp_path, capsys):
         ("tables", str(everything), "--all"),
         ("report", str(everything), "-o", str(tmp_path / "report.html")),
         ("export", "trials", str(everything), "-o", str(tmp_path / "trials.json")),
+        ("export", "trajectories", str(everything), "-o", str(tmp_path / "trajectories.json")),
         ("sql", str(everything), "-c", "select * from trials"),
         ("judge", str(everything), "--kind", "failure-modes", "--model", "m", "--dry-run"),
         ("judge", str(everything), "--kind", "new-task", "--model", "m", "--dry-run"),
