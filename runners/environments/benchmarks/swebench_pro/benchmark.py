@@ -11,7 +11,7 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.resources import data_path
-from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.protocol import Artifact, Benchmark, Environment, EnvironmentSettings
 from lhaw_record.runners.environments.benchmarks.published import PublishedError
 from lhaw_record.runners.environments.benchmarks.refusals import decoded, docker_of, refuse_changed_environment
@@ -26,13 +26,14 @@ from lhaw_record.runners.environments.benchmarks.swebench_pro.instances import (
     read_instances,
     task_of,
 )
-from lhaw_record.runners.environments.benchmarks.swebench_pro.patch import AgentRepository
+from lhaw_record.runners.environments.benchmarks.swebench_pro.patch import AgentRepository, prepared_image
 from lhaw_record.runners.environments.benchmarks.swebench_pro.scripts import Scripts, read_scripts
 from lhaw_record.runners.environments.sandboxes.docker.containers import check_network
 from lhaw_record.runners.environments.sandboxes.docker.engine import connected
 from lhaw_record.runners.environments.sandboxes.docker.program_sandbox import open_program_sandbox, room_of_trial
-from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
+from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandbox, DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.docker.shell import MachineShell
+from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess
 from lhaw_record.runners.experiment.tables import GraderSpec
 from lhaw_record.runners.models.replay import Reference, ReferenceCall
 
@@ -200,9 +201,8 @@ class SwebenchProBenchmark(Benchmark):
         access = settings.access
         async with AsyncExitStack() as closing:
             provider = await closing.enter_async_context(room_of_trial(provider, settings.limits.memory_mb, access))
-            sandbox = await closing.enter_async_context(provider.open(None, settings.limits, access))
-            repository = AgentRepository(sandbox, instance, setup.work_dir)
-            await repository.prepare(is_past_only=setup.history == "past")
+            name = prepared_image(about["Id"], instance.base_commit, setup.work_dir) if setup.history == "past" else ""
+            sandbox, repository = await _with_repository(closing, provider, settings, instance, name)
             program_sandbox = None
             if access is not None:
                 shell = MachineShell(sandbox.machine, setup.work_dir, {})
@@ -234,6 +234,52 @@ class SwebenchProBenchmark(Benchmark):
             "test_network": self._setup.test_network,
         }
         return msgspec.structs.replace(task, environment_digest=digest(environment))
+
+
+async def _with_repository(
+    closing: AsyncExitStack,
+    provider: DockerSandboxProvider,
+    settings: EnvironmentSettings,
+    instance: Instance,
+    name: str,
+) -> tuple[DockerSandbox, AgentRepository]:
+    """Open the agent's container with the repository at the base commit.
+
+    Removing the rest of the history takes a minute and more in large repositories. So the first trial of an instance
+    saves what it leaves as an image, and later trials, also of other runs, begin there. If it cannot be saved, that is
+    reported, and every trial of this run prepares its own without waiting for others.
+    """
+
+    async def opened(
+        image: DockerSandboxProvider, stack: AsyncExitStack, access: ProgramAccess | None, *, is_past_only: bool
+    ) -> tuple[DockerSandbox, AgentRepository]:
+        sandbox = await stack.enter_async_context(image.open(None, settings.limits, access))
+        repository = AgentRepository(sandbox, instance, provider.image.work_dir)
+        await repository.prepare(is_past_only=is_past_only)
+        return sandbox, repository
+
+    access = settings.access
+    if not name:
+        return await opened(provider, closing, access, is_past_only=False)
+    images, is_saved = provider.images, False
+    if not images.is_given_up(name):
+        async with images.turn(name), connected() as client:
+            is_saved = await images.has(client, name)
+            if not is_saved and not images.is_given_up(name):
+                async with AsyncExitStack() as own:
+                    sandbox, repository = await opened(provider, own, None, is_past_only=True)
+                    try:
+                        await sandbox.machine.save_as(name)
+                        is_saved = True
+                    except SandboxBoundaryError as error:
+                        reason = f"every trial of {instance.instance_id} prepares its repository itself: {error}"
+                        images.give_up(name, reason)
+                    if access is None:  # else it is not shown the program, whose mounts must not be in the image
+                        closing.push_async_exit(own.pop_all())
+                        return sandbox, repository
+    if is_saved:
+        return await opened(provider.with_image(name=name), closing, access, is_past_only=False)
+    return await opened(provider, closing, access, is_past_only=True)
 
 
 def _facts(image: str, about: Mapping[str, Any], setup: InstanceSetup) -> Artifact:

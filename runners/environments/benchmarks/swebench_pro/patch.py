@@ -3,6 +3,7 @@
 import errno
 import shlex
 
+from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.environments.benchmarks.swebench_pro.instances import Instance
 from lhaw_record.runners.environments.benchmarks.swebench_pro.scripts import files_of_tests
@@ -44,6 +45,12 @@ folder="$3"; commit="$2"; shift 3
 git diff-index -p --binary --full-index --no-renames --no-ext-diff --no-textconv \\
   --cached "$commit" -- . "$@" > "$folder/patch"
 """
+
+
+def prepared_image(image_id: str, base_commit: str, work_dir: str) -> str:
+    """Return the name of the image in which an instance's repository already has the past only."""
+    key = digest([image_id, base_commit, work_dir, _GIT, _SET, _FORGET])
+    return f"lhaw-record/prepared:{key[:40]}"
 
 
 class NoPatch(Exception):

@@ -47,11 +47,20 @@ class Images:
     def __init__(self, report: Callable[[str], None] = lambda _: None) -> None:
         self._report = report
         self._turns: dict[str, anyio.Lock] = {}
+        self._given_up: set[str] = set()
         self._built: set[str] = set()
 
-    def _turn(self, image: str) -> anyio.Lock:
+    def turn(self, image: str) -> anyio.Lock:
         """Return the lock of an image: one caller creates the image while the others wait."""
         return self._turns.setdefault(image, anyio.Lock())
+
+    def give_up(self, image: str, reason: str) -> None:
+        """Report that an image cannot be created, and remember it for this run."""
+        self._given_up.add(image)
+        self._report(reason)
+
+    def is_given_up(self, image: str) -> bool:
+        return image in self._given_up
 
     async def has(self, docker: "Docker", image: str) -> bool:
         """Return whether the engine already has an image."""
@@ -59,12 +68,12 @@ class Images:
 
     async def ensure(self, docker: "Docker", image: str) -> dict[str, Any]:
         """Return the engine's description of an image, after pulling it if it is missing."""
-        async with self._turn(image):
+        async with self.turn(image):
             return await ensure_image(docker, image, self._report)
 
     async def build(self, docker: "Docker", folder: Path, image: str, **how: Any) -> None:
         """Build an image from a folder with a Dockerfile, once in this run. See :func:`build_image` for ``how``."""
-        async with self._turn(image):
+        async with self.turn(image):
             if image not in self._built:
                 self._report(f"building the image of {folder}")
                 await build_image(docker, folder, image, **how)

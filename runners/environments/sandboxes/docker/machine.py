@@ -48,6 +48,7 @@ _LIMIT_EVENTS = (
     "while read -r words; do echo processes $words; done; exit 0"
 )
 _LOOK_S = 15.0
+_SAVE_S = 600.0
 _NO_LOOK = ("image_unfit", "sandbox_died", "exec_failed")  # the container has no shell, or it has just ended
 _ENDED = (*_NO_LOOK, "sandbox_out_of_memory", "container_killed")
 _KILLED = 137
@@ -169,6 +170,12 @@ class DockerMachine:
         for name, content in (await self.get(path, limits)).items():
             (destination / name).parent.mkdir(parents=True, exist_ok=True)
             (destination / name).write_bytes(content)
+
+    async def save_as(self, image: str) -> None:
+        """Create an image of the container's current files, on the engine only."""
+        repository, _, tag = image.rpartition(":")
+        async with asked(f"the image {image} cannot be made", timeout_s=_SAVE_S):
+            await self._container.commit(repository=repository, tag=tag)
 
     async def state(self) -> MachineState:
         """Return the container's current state, also if it has ended."""

@@ -5,26 +5,36 @@ from collections import Counter, defaultdict
 
 import anyio
 import msgspec
+import pytest
 
 from lhaw_record.command_line import main
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.storage.blobs import load_blob
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.agents import runner
+from lhaw_record.runners.base.errors import SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.contract import problems_of
+from lhaw_record.runners.environments.benchmarks.swebench_pro import open_swebench_pro
+from lhaw_record.runners.environments.benchmarks.swebench_pro.patch import prepared_image
+from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.memory_budget import MemoryBudget
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
+from lhaw_record.runners.experiment.tables import GraderSpec
 from tests.runners.environments.benchmarks.swebench_pro.acme import (
     MANY,
     MANY_FAIL_TO_PASS,
     MANY_PASS_TO_PASS,
     PERL,
     PYTHON,
+    USER,
     task_of,
 )
-from tests.runners.environments.sandboxes.docker_fixtures import needs_engine, nobody_else, own_names
+from tests.runners.environments.sandboxes.docker_fixtures import make_provider, needs_engine, nobody_else, own_names
+from tests.support.docker import docker
 
 pytestmark = needs_engine
+OWN_DIR = "/app/."
+"""The same folder under a name that no other test uses: what is prepared for it has an image of its own."""
 
 
 async def bash(environment, command):
@@ -236,3 +246,62 @@ async def test_trials_never_wait_for_each_others_second_container(benchmark, set
                 tasks.start_soon(trial)
     assert [grade.is_success for grade in graded] == [False] * 3
     assert room.used_mb == 0
+
+
+@pytest.fixture
+def own_prepared(acme, engine):
+    """Return the name of a prepared image that no other test makes; only that one is removed."""
+    image = f"{USER}/sweap-images:acme.ledger-{acme.rows[PYTHON]['instance_id'].removeprefix('instance_')[:-5]}"
+    image_id = docker("image", "inspect", "--format", "{{.Id}}", image).stdout.strip()
+    name = prepared_image(image_id, acme.rows[PYTHON]["base_commit"], OWN_DIR)
+    yield name
+    docker("rmi", "--force", name)
+
+
+async def test_a_repository_that_cannot_be_saved(acme, settings, own_prepared, monkeypatch):
+    """The first refusal is reported once; later trials of the run prepare their own, and wait for nobody."""
+    lines, asked = [], []
+
+    async def save_as(machine, image):
+        asked.append(image)
+        raise SandboxBoundaryError("no space left on device", kind="engine_disk_full")
+
+    monkeypatch.setattr(DockerMachine, "save_as", save_as)
+    settings = msgspec.structs.replace(settings, sandbox=make_provider(lines.append))
+    source = open_swebench_pro(acme.options(work_dir=OWN_DIR), acme.folder, GraderSpec())
+    look = "cd /app; git log --all --format=%s"
+    seen = []
+    async with source.open(task_of(source, PYTHON), settings) as environment:
+        seen.append(await bash(environment, look))
+    with anyio.fail_after(600):
+        async with (
+            settings.sandbox.images.turn(own_prepared),
+            source.open(task_of(source, PYTHON), settings) as environment,
+        ):
+            seen.append(await bash(environment, look))
+    assert asked == [own_prepared]
+    assert [line.split(" prepares its repository itself: ")[1] for line in lines] == ["no space left on device"]
+    assert seen == ["Change 2\nChange 1\n"] * 2
+
+
+async def test_a_repository_is_prepared_once(acme, opened, own_prepared):
+    """The second trial begins where the first one's preparation ended: no commit but the past, and the same patch.
+
+    What the first agent did afterwards is not in the saved image.
+    """
+    look = "cd /app; git count-objects -v | grep -v size; git log --all --format=%s; ls -A; git status --short"
+    seen, images, patches = [], [], []
+    docker("rmi", "--force", own_prepared)  # what an earlier run of this test has left
+    for _ in range(2):
+        async with opened(PYTHON, acme, work_dir=OWN_DIR) as environment:
+            images.append(docker("inspect", "--format", "{{.Config.Image}}", *own_names()).stdout.strip())
+            seen.append(await bash(environment, look))
+            await bash(environment, "cd /app; echo left > left.txt; git add left.txt")
+            patches.append(artifact(await environment.grade("", None), "patch.diff"))
+    assert [image == own_prepared for image in images] == [False, True]
+    assert seen[0] == seen[1]
+    assert "Change 2" in seen[1]
+    assert "Change 3" not in seen[1]
+    assert "left.txt" not in seen[1]
+    assert patches[0] == patches[1]
+    assert b"left.txt" in patches[1]
