@@ -62,7 +62,7 @@ _SECTIONS = {
     "make tasks and variants": ("tasks", "new-task", "generate", "variants", "select"),
     "change what a store counts": ("import", "judge", "grade", "discard"),
     "share a daemon": ("serve", "submit", "status", "pause", "resume", "cancel", "requeue", "retune", "attach"),
-    "benchmarks and agents of others": ("harbor", "mcp-atlas", "new-benchmark", "wrap", "ask-user"),
+    "benchmarks and agents of others": ("harbor", "mcp-atlas", "new-benchmark", "wrap"),
     "maintenance": ("log", "completion"),
 }
 """The sections of the help and the commands in each, most used first."""

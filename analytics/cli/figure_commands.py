@@ -57,19 +57,17 @@ def report_command(options: argparse.Namespace) -> int:
 def paper_command(options: argparse.Namespace) -> int:
     """Write the files and print their paths. Return 1 if a claim about the store fails or everything is left out."""
     from lhaw_record.analytics.paper import make, spec_and_text
-    from lhaw_record.analytics.paper.paper import write_notebooks
+    from lhaw_record.analytics.paper.paper import write_spec
     from lhaw_record.analytics.tables.filters import Filter
     from lhaw_record.analytics.views.parameters import parse_settings
 
     spec, text = spec_and_text(options.spec)
     only = Filter(wanted(options))
-    settings = parse_settings(options.set)
-    paper = make(options.store, spec, settings=settings, only=only)
-    written = paper.write(options.out)
-    more, kept = write_notebooks(options.store, text, options.out, paper, only, settings)
-    sys.stdout.writelines(f"{path}\n" for path in (*written, *more))
-    for path in kept:
-        say(_left_alone(path, options.out / "paper.toml", kept))
+    paper = make(options.store, spec, settings=parse_settings(options.set), only=only)
+    written, spec_path = paper.write(options.out), write_spec(text, options.out)
+    sys.stdout.writelines(f"{path}\n" for path in (*written, spec_path) if path)
+    if spec_path is None:
+        say(f"{options.out / 'paper.toml'} is another one and is left alone; give it as SPEC, or delete it")
     for note in paper.notes:
         say(note)
     for name, reason in paper.left_out.items():
@@ -77,16 +75,6 @@ def paper_command(options: argparse.Namespace) -> int:
     for finding in paper.broken_claims:
         say(f"claim {finding.claim} does not hold, e.g. {finding.rows[0]}")
     return 1 if paper.broken_claims or not (paper.tables or paper.figures) else 0
-
-
-def _left_alone(path: Path, spec: Path, kept: list[Path]) -> str:
-    if path == spec:
-        return (
-            f"{path} was changed since it was written and is left alone; give it as SPEC, or delete it to get a new one"
-        )
-    if spec in kept:
-        return f"{path} is left alone with the paper.toml that it reads"
-    return f"{path} was changed since it was written and is left alone; delete it to get a new one"
 
 
 COMMANDS = (
@@ -129,10 +117,10 @@ COMMANDS = (
     ),
     Command(
         name="paper",
-        help="write the tables and figures of a paper: LaTeX, PDF, SVG, Markdown and a notebook",
+        help="write the tables and figures of a paper: LaTeX, PDF, SVG and Markdown",
         description="Write the tables and figures that a small TOML file names: pivoted tables as LaTeX floats "
-        "(booktabs), figures as PDF and SVG with their fonts, paper.tex, which shows all of them and compiles, "
-        "paper.md with the same numbers, and notebooks for Jupyter and marimo that make them again. The preset "
+        "(booktabs), figures as PDF and SVG with their fonts, paper.tex, which shows all of them and compiles, and "
+        "paper.md with the same numbers. The preset "
         "conditions is one table with agents in rows and all conditions in columns; lhaw and ask-early have the main "
         "tables and figures of the two papers. paper.toml in the folder is the file to change.",
         example="paper stores/demo conditions --out paper",

@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lhaw_record.recorder.cli.arguments import FORMAT, new_file
+from lhaw_record.recorder.cli.arguments import FORMAT
 from lhaw_record.recorder.cli.command import Command, argument
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.sharing.address import store_address
@@ -94,9 +94,6 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
     if agents and options.gain is None:
         say("  the gain of a pilot is uncertain, and so is this power: --gain sets the smallest gain worth seeing")
     say("\n".join(f"  {line}" for line in _advice(rows, simulated, options.wanted)))
-    if options.figure is not None:
-        _draw(options.figure, rows, options.wanted, f"{source}: {shown}")
-        say(f"  {options.figure}")
     return 0 if any(row["is_enough"] for row in rows) else 1
 
 
@@ -137,14 +134,6 @@ def _named(row: Row) -> str:
     return f"{size}, {row['total_trials']:,} trials{price}"
 
 
-def _draw(path: Path, rows: Sequence[Row], wanted: float, assumed: str) -> None:
-    from lhaw_record.analytics.figures.drawing import to_bytes
-    from lhaw_record.analytics.figures.power import power_curve
-
-    data = to_bytes(power_curve(rows, wanted=wanted, assumed=assumed), path.suffix.removeprefix("."))
-    path.write_bytes(data)
-
-
 def _pilot(store: Path, agent: str | None) -> tuple[list["PilotUnit"], float | None]:
     from lhaw_record.analytics.statistics.power import PilotUnit
     from lhaw_record.analytics.views.store import open as open_store
@@ -153,12 +142,6 @@ def _pilot(store: Path, agent: str | None) -> tuple[list["PilotUnit"], float | N
         units = [PilotUnit(*row) for row in connection.execute(_PILOT, {"agent": agent}).fetchall()]
         ((cost,),) = connection.execute(_COST, {"agent": agent}).fetchall()
     return units, cost
-
-
-def _figure(text: str) -> Path:
-    if Path(text).suffix not in (".svg", ".png"):
-        raise argparse.ArgumentTypeError(f"{text!r} must end in .svg or .png")
-    return new_file(text)
 
 
 def _share(name: str, text: str) -> Any:
@@ -209,7 +192,6 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
                 argument(
                     "--studies", type=_count, default=300, metavar="N", help="simulated per design (default: 300)"
                 ),
-                argument("--figure", type=_figure, metavar="FILE", help="also draw the curve (.svg or .png)"),
                 FORMAT,
             ),
             function=partial(power_command, planned_by=planned_by),

@@ -66,13 +66,17 @@ def findings_command(options: argparse.Namespace) -> int:
 
 
 def sql_command(options: argparse.Namespace) -> int:
-    """Run one query, or start the interactive prompt if no query is given."""
-    from lhaw_record.analytics.cli.sql_prompt import SqlPrompt, run_query
+    """Run the statements of an option, or else of standard input."""
+    from lhaw_record.analytics.cli.table_output import run_queries
+    from lhaw_record.analytics.errors import BadParameter
 
-    if options.command is not None:
-        run_query(options.store, options.command, options.format, sys.stdout)
-        return 0
-    return SqlPrompt(options.store, options.format).run()
+    if options.command is None and sys.stdin.isatty():
+        raise BadParameter(
+            "give a query with -c, or statements on standard input; for a prompt: 'lhaw-record export duckdb'"
+        )
+    text = sys.stdin.read() if options.command is None else options.command
+    run_queries(options.store, text, options.format, sys.stdout)
+    return 0
 
 
 def compare_command(options: argparse.Namespace) -> int:
@@ -195,7 +199,7 @@ COMMANDS = (
     Command(
         name="sql",
         help="query the views of a store",
-        description="Query the views of a store with SQL; without -c an interactive prompt.",
+        description="Query the views of a store with SQL; without -c the statements on standard input.",
         example="sql stores/demo -c 'select condition, count(*) from trials group by all'",
         arguments=(
             STORE,
@@ -203,7 +207,7 @@ COMMANDS = (
                 "-c",
                 "--command",
                 metavar="QUERY",
-                help="run one query and print its rows; '.views' lists the views and their columns",
+                help="print the rows of a query; '.views [NAME]' lists the views and their columns",
             ),
             FORMAT,
         ),

@@ -1,4 +1,4 @@
-"""``lhaw-record tables`` and ``findings``: compute the tables of a store, and print them or the findings."""
+"""``lhaw-record tables``, ``findings`` and ``sql``: compute what a store says, and print it."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +9,8 @@ from textwrap import wrap
 from threading import Thread
 from typing import TextIO
 
+import duckdb
+
 from lhaw_record.analytics.comparison.published import comparison
 from lhaw_record.analytics.errors import AnalyticsError, BadParameter, UnknownName
 from lhaw_record.analytics.findings.findings import NEEDED, Finding, by_question, findings
@@ -16,9 +18,10 @@ from lhaw_record.analytics.tables.catalogue import GROUPS, SPECS
 from lhaw_record.analytics.tables.filters import known_filter
 from lhaw_record.analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_terminal, to_text
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, Table, tables
-from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
-from lhaw_record.analytics.views.headers import headers
+from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of, named_in
+from lhaw_record.analytics.views.headers import headers, print_views
 from lhaw_record.analytics.views.parameters import PARAMETERS, READINGS, Setting, parse_settings, values_of
+from lhaw_record.analytics.views.rows import distinct
 from lhaw_record.analytics.views.store import BrokenClaim, checks, claims
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
@@ -27,6 +30,8 @@ from lhaw_record.recorder.transfer.export import export_file
 from lhaw_record.recorder.wording import did_you_mean
 
 MAIN_TABLES = ("overall", "by_class", "voi")
+_MOST_ROWS = 100
+"""How many rows of a query a terminal shows. Files and pipes get all rows."""
 FORMS = (*FORMATS, "markdown", "latex")
 
 _FILES: Mapping[str, Callable[[Table], str]] = {
@@ -199,3 +204,37 @@ def _text(found: Sequence[Finding], notes: Sequence[str], width: int) -> str:
         lines.append("")
     lines += [part for note in notes for part in wrap(note, width, initial_indent="  ", subsequent_indent="    ")]
     return "\n".join([*lines, "", "+ shown   = measured   ? not shown or not known", ""])
+
+
+def run_queries(store: Path, text: str, form: str, out: TextIO) -> None:
+    """Print the rows of each statement of a text, or the views there are for ``.views [NAME]``.
+
+    On a terminal, a table shows only the first rows.
+    """
+    word, _, rest = text.strip().partition(" ")
+    most = _MOST_ROWS if form == "table" and out.isatty() else None
+    with open_store(store, only=named_in(text) if word != ".views" else set()) as connection:
+        if word == ".views":
+            print_views(connection, rest.strip(), form, out)
+            return
+        try:
+            for statement in connection.extract_statements(text):
+                _print_rows(connection, statement.query, form, out, most)
+        except duckdb.Error as error:
+            raise AnalyticsError(f"the query failed: {error}") from error
+
+
+def _print_rows(
+    connection: duckdb.DuckDBPyConnection, query: str, form: str, out: TextIO, most_rows: int | None
+) -> None:
+    """Run a statement and print its rows, or only the first ones. A statement without a result prints nothing."""
+    result = connection.execute(query)
+    columns = [column[0] for column in result.description or ()]
+    rows = result.fetchall() if most_rows is None else result.fetchmany(most_rows + 1)
+    if not columns:
+        return
+    names = distinct(columns)
+    print_rows([dict(zip(names, row, strict=True)) for row in rows[:most_rows]], names, form, out)
+    if most_rows is not None and len(rows) > most_rows:
+        connection.interrupt()
+        say(f"the first {most_rows} rows; a pipe or --format csv has all")

@@ -1,9 +1,6 @@
 """Make the tables and figures of a paper from a store, show them in a notebook, and write them to a folder."""
 
-import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,71 +21,9 @@ from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
 from lhaw_record.analytics.views.parameters import Setting, values_of
 from lhaw_record.analytics.views.store import BrokenClaim, checks, claims
 from lhaw_record.analytics.views.store import open as open_store
-from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.recorder.transfer.export import export_file
 from lhaw_record.recorder.wording import did_you_mean
 
-_INTRODUCTION = (
-    "# Tables and figures\n\nThis notebook makes every table and figure of the folder again from the store. What is in "
-    "them is in `paper.toml`; change it and run all cells."
-)
-_WRITE = 'paper.write(".")'
-
-
-def notebook(
-    store: str, tables: Iterable[str], figures: Iterable[str], only: Filter, settings: Mapping[str, Setting]
-) -> str:
-    """Return a Jupyter notebook for the paper's folder."""
-    cells = [("markdown", _INTRODUCTION), ("code", _opening(store, only, settings))]
-    cells += [("code", f"paper.tables[{name!r}]") for name in tables]
-    cells += [("code", f"paper.figures[{name!r}]") for name in figures]
-    cells += [("markdown", "Write the files of this folder again."), ("code", _WRITE)]
-    return (
-        json.dumps(
-            {
-                "cells": [_cell(place, kind, text) for place, (kind, text) in enumerate(cells)],
-                "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
-                "nbformat": 4,
-                "nbformat_minor": 5,
-            },
-            indent=1,
-        )
-        + "\n"
-    )
-
-
-def marimo_app(
-    store: str, tables: Iterable[str], figures: Iterable[str], only: Filter, settings: Mapping[str, Setting]
-) -> str:
-    """Return the same as a marimo notebook, which is a Python program."""
-    cells = [("", _opening(store, only, settings), "paper")]
-    cells += [("paper", f"paper.tables[{name!r}]", "") for name in tables]
-    cells += [("paper", f"paper.figures[{name!r}]", "") for name in figures]
-    cells += [("paper", _WRITE, "")]
-    parts = [f'"""{_INTRODUCTION.splitlines()[-1]}"""\n\nimport marimo\n\napp = marimo.App()\n']
-    for needs, code, gives in cells:
-        body = "\n".join(f"    {line}" for line in code.splitlines())
-        parts.append(f"\n@app.cell\ndef _({needs}):\n{body}\n    return{f' ({gives},)' if gives else ''}\n")
-    return "\n".join([*parts, '\nif __name__ == "__main__":\n    app.run()\n'])
-
-
-def _opening(store: str, only: Filter, settings: Mapping[str, Setting]) -> str:
-    filters = "".join(f", {key}={list(values)!r}" for key, values in only.wanted.items() if values)
-    opened = ", ".join([repr(store), *([repr(dict(settings))] if settings else [])])
-    return f'import lhaw_record\n\npaper = lhaw_record.open({opened}).paper("paper.toml"{filters})'
-
-
-def _cell(place: int, kind: str, text: str) -> dict[str, object]:
-    cell: dict[str, object] = {
-        "cell_type": kind,
-        "id": f"cell-{place}",
-        "metadata": {},
-        "source": text.splitlines(keepends=True),
-    }
-    return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})
-
-
-_DIGESTS = ".written.json"
 _RENAMED = ("agent", "other_agent", "benchmark")
 
 
@@ -261,49 +196,13 @@ class _Shown(msgspec.Struct, frozen=True):
         return self.names.get(value) or (BENCHMARKS.get(value, value) if key == "benchmark" else value)
 
 
-def write_notebooks(
-    store: Path, spec_text: str, folder: Path, paper: Paper, only: Filter, settings: Mapping[str, Setting]
-) -> tuple[list[Path], list[Path]]:
-    """Write a Jupyter notebook and a marimo notebook that reproduce the whole paper, and the specification.
-
-    A file that was edited since it was last written is kept; ``.written.json`` holds the digests to detect this. The
-    notebooks read ``paper.toml``, so they are also kept if it was edited.
-    """
-    place = store_name(store)
-    source = place if ":" in place.partition("/")[0] else os.path.relpath(store, folder)
-    made = {
-        "paper.toml": spec_text,
-        "paper.ipynb": notebook(source, paper.tables, paper.figures, only, settings),
-        "paper_notebook.py": marimo_app(source, paper.tables, paper.figures, only, settings),
-    }
-    digests = _digests(folder / _DIGESTS)
-    written: list[Path] = []
-    kept: list[Path] = []
-    for name, text in made.items():
-        path, content = folder / name, text.encode()
-        there = path.read_bytes() if path.exists() else None
-        if there == content:  # keep its digest: an edited paper.toml still counts as edited
-            written.append(path)
-        elif folder / "paper.toml" in kept or (there is not None and digests.get(name) != _digest(there)):
-            kept.append(path)
-        else:
-            _write(path, content)
-            digests[name] = _digest(content)
-            written.append(path)
-    _write(folder / _DIGESTS, msgspec.json.format(msgspec.json.encode(digests)) + b"\n")
-    return written, kept
-
-
-def _digests(path: Path) -> dict[str, str]:
-    """Return the digests of the files as they were written, or none if they cannot be read."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return {}
-
-
-def _digest(content: bytes) -> str:
-    return sha256(content).hexdigest()
+def write_spec(text: str, folder: Path) -> Path | None:
+    """Write the specification beside what it made, unless another one is there. Return its path."""
+    path = folder / "paper.toml"
+    if path.exists() and path.read_bytes() != text.encode():
+        return None
+    _write(path, text.encode())
+    return path
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lhaw_record.analytics.tables.labels import label
-from lhaw_record.analytics.tables.notes import ARM_KINDS, lines_of_arms
+from lhaw_record.analytics.tables.notes import ARM_KINDS, COUNTED, lines_of_arms
 from lhaw_record.analytics.tables.tables import Table
 from lhaw_record.analytics.views.store import BrokenClaim
 
@@ -22,99 +22,27 @@ class Caution(msgspec.Struct, frozen=True, kw_only=True):
     found: tuple[str, ...]
 
 
-# kind in the view exclusions: title, what is counted (one, several), meaning
 _COUNTED = {
-    "cells_with_too_few_trials": (
-        "Too few trials",
-        ("cell", "cells"),
-        "pass@k needs k valid trials of a cell; without them its value is undefined and leaves the means.",
-    ),
-    "arms_by_version": (
-        "Several versions",
-        ("version more than agents", "versions more than agents"),
-        "Each NAME#DIGEST has another program, model, parameters or prompts; discard one that was a mistake.",
-    ),
-    "arms_by_settings": (
-        "Several settings",
-        ("arm more than agents", "arms more than agents"),
-        "An agent ran under several limits, prompts, graders or user simulators. Each is an arm, named NAME#DIGEST.",
-    ),
-    "collapsed_units": (
-        "Collapsed injection times",
-        ("unit of variant and agent", "units of variant and agent"),
-        "The action budget is so small that several percentages give the same action.",
-    ),
-    "not_injected_trials": (
-        "Ended before the injection",
-        ("trial", "trials"),
-        "They never got the message. They count under the planned condition, unless intention_to_treat is off.",
-    ),
-    "unclassified_variants": (
-        "Variants without a class",
-        ("variant", "variants"),
-        "They are missing from all tables by class.",
-    ),
-    "several_classifiers": (
-        "Classifier not chosen",
-        ("variant", "variants"),
-        "Several agents, or one under several settings, classified them; classifier_agent or settings chooses.",
-    ),
-    "unjudged_variants": (
-        "new_task without a verdict",
-        ("variant", "variants"),
-        "Every trial failed alike and no judge said whether it is another task; they count as outcome-critical.",
-    ),
-    "baseline_reused_cells": (
-        "Baseline reused",
-        ("cell", "cells"),
-        "The trials that gave the class are the baseline too: gains contain regression to the mean.",
-    ),
-    "injection_lost": (
-        "Injected message lost",
-        ("trial", "trials"),
-        "The program worked on without the message, so the treatment did not reach it: left out, unless keep_flagged.",
-    ),
-    "flagged_actions_uncounted": (
-        "Actions not counted",
-        ("trial", "trials"),
-        "The program acted in conversations that were not recognised as its own; its numbers of actions are too small.",
-    ),
-    "flagged_no_main_thread": (
-        "Main thread not recognised",
-        ("trial", "trials"),
-        "No conversation of the program was continued; declare its threads in its entry.",
-    ),
-    "late_recorder": (
-        "The recorder was late",
-        ("trial", "trials"),
-        "The recording process had too much to do, for over 5 % of the agent's part. That is nobody's time.",
-    ),
-    "unstarted_trials": (
-        "Unfinished plan",
-        ("trial", "trials"),
-        "Planned and not started yet: the numbers are of what has ended, and cells may have unequal numbers of trials.",
-    ),
-    "tasks_left_out": (
-        "Tasks left out",
-        ("task", "tasks"),
-        "They could not run here, or have no variant; the file allows it (allow_left_out), and numbers lack them.",
-    ),
-    "running_trials": (
-        "Running now",
-        ("trial", "trials"),
-        "They are in no number yet.",
-    ),
-    "excluded_ending": (
-        "Excluded endings",
-        ("trial", "trials"),
-        "They ended by one of exclude_endings; they are left out and count as missing.",
-    ),
-    "superseded": (
-        "Superseded trials",
-        ("trial", "trials"),
-        "Their task or variant has changed since; they are left out.",
-    ),
+    "cells_with_too_few_trials": "Too few trials",
+    "arms_by_version": "Several versions",
+    "arms_by_settings": "Several settings",
+    "collapsed_units": "Collapsed injection times",
+    "not_injected_trials": "Ended before the injection",
+    "unclassified_variants": "Variants without a class",
+    "several_classifiers": "Classifier not chosen",
+    "unjudged_variants": "new_task without a verdict",
+    "baseline_reused_cells": "Baseline reused",
+    "injection_lost": "Injected message lost",
+    "flagged_actions_uncounted": "Actions not counted",
+    "flagged_no_main_thread": "Main thread not recognised",
+    "late_recorder": "The recorder was late",
+    "unstarted_trials": "Unfinished plan",
+    "tasks_left_out": "Tasks left out",
+    "running_trials": "Running now",
+    "excluded_ending": "Excluded endings",
+    "superseded": "Superseded trials",
 }
+"""The titles of what the view exclusions counts, by its kind there; the notes of tables say what it means."""
 
 
 def cautions(
@@ -125,10 +53,12 @@ def cautions(
     counted = [
         Caution(
             title=title,
-            meaning=meaning,
-            found=tuple(f"{benchmark}: {n} {units[n != 1]}" for kind, benchmark, n in rows if kind == wanted),
+            meaning="",
+            found=tuple(
+                COUNTED[kind].format(benchmark=benchmark, n=n) for kind, benchmark, n in rows if kind == wanted
+            ),
         )
-        for wanted, (title, units, meaning) in _COUNTED.items()
+        for wanted, title in _COUNTED.items()
     ]
     lines = lines_of_arms(connection)
     of_arms = [

@@ -125,6 +125,16 @@ _OF_TIMING = {
     "collapsed_units": "collapsed: in {n} (variant, agent) units of {benchmark} the budget is so small that "
     "several percentages give the same action",
 }
+COUNTED = {
+    **_EVERYWHERE,
+    **_UNCLASSIFIED,
+    **_NOT_CHOSEN,
+    **_OF_TIMING,
+    "cells_with_too_few_trials": "cells of {benchmark} with fewer than k valid trials: {n}; their pass@k is undefined "
+    "and leaves the means",
+    "unjudged_variants": "new_task candidates of {benchmark} without a verdict: {n}; they count as outcome-critical",
+}
+"""Templates by the kind in the view exclusions, those of all tables and those that only the report says."""
 _TIMED = ("voi", "point_of_no_return", "optimal_window", "commitment", "timing_hypotheses")
 _BY_DIMENSION = ("by_dimension_pass", "by_dimension_progress", "by_segments_removed")
 _MEANS = ("overall", "losses", "by_class", *_BY_DIMENSION, "fidelity", "generality")

@@ -99,7 +99,7 @@ def _glossary() -> dict[str, tuple[str, str]]:
 
 
 def _others(connection: "duckdb.DuckDBPyConnection") -> list[ViewHeader]:
-    """Describe the views and tables without an SQL file: the events, and what a user created at the prompt."""
+    """Describe the views and tables without an SQL file: the events, and what a user created."""
     ours = {each.view for each in headers()}
     columns: dict[str, list[Column]] = {}
     for view, column, sql_type in connection.execute(

@@ -144,7 +144,7 @@ def _write(selection: "BenchmarkSelection", options: argparse.Namespace, name: s
 
 
 def _dataset_path(options: argparse.Namespace, name: str) -> Path:
-    """Return the path of the dataset file; its card and figures go into the same folder."""
+    """Return the path of the dataset file; its card goes into the same folder."""
     out: Path | None = options.out
     if out is None:  # the directory of a shared store is a hidden working copy
         out = options.store / FOLDER if Store(options.store).address is None else Path(name)
@@ -183,7 +183,7 @@ COMMANDS = (
                 "--out",
                 type=Path,
                 metavar="DIR",
-                help="the folder of the benchmark's files, NAME.json, its card and figures, or the path of the .json "
+                help="the folder of the benchmark's files, NAME.json and its card, or the path of the .json "
                 "(default: benchmark in the store's directory; of a shared store: NAME here)",
             ),
         ),

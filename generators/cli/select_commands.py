@@ -73,8 +73,8 @@ def _write(selection: "BenchmarkSelection", options: argparse.Namespace) -> None
         say("; ".join([f"{options.out}: {exported.count} rows", *left_out]))
     if options.card:
         name = options.out.name if options.out else f"{selection.event.selection}.json"
-        written = write_card(options.store, selection.event, options.card, name)
-        say(f"{options.card}: the card, with {' and '.join(path.name for path in written[1:])}")
+        write_card(options.store, selection.event, options.card, name)
+        say(f"{options.card}: the card")
 
 
 def _percents(text: str) -> dict[str, int]:
@@ -132,9 +132,7 @@ COMMANDS = (
                 "--experiment", metavar="NAME", help="the experiment of the event (default: the selection's name)"
             ),
             argument("--out", type=Path, metavar="FILE", help="also write the dataset, in the published JSON format"),
-            argument(
-                "--card", type=Path, metavar="FILE", help="also write its card, in Markdown, with a figure beside it"
-            ),
+            argument("--card", type=Path, metavar="FILE", help="also write its card, in Markdown"),
             flag("--dry-run", "only print what would be chosen"),
             FORMAT,
         ),

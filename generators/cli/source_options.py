@@ -15,7 +15,7 @@ SOURCES = ("desk", "harbor", "mcp_atlas", "tac", "swebench_pro", "own", "experim
 _TAKES = {
     "desk": (),
     "harbor": ("--from",),
-    "mcp_atlas": ("--from", "--data", "--stand-in", "--own-servers"),
+    "mcp_atlas": ("--from", "--data", "--own-servers"),
     "tac": ("--from",),
     "swebench_pro": ("--from",),
     "own": ("--from", "--benchmark"),
@@ -49,9 +49,6 @@ SOURCE_ARGUMENTS = (
                 type=Path,
                 metavar="DIR",
                 help="mcp_atlas: the folder that servers see as /data",
-            ),
-            repeatable(
-                "--stand-in", "SERVER", "mcp_atlas: a server to replace with a stand-in", dest="source_stand_ins"
             ),
             argument(
                 "--own-servers",
@@ -88,7 +85,7 @@ def source_of(options: argparse.Namespace) -> "CheckedSource":
     if name == "mcp_atlas":
         from lhaw_record.generators.sources.mcp_atlas import McpAtlasSource
 
-        return McpAtlasSource(paths, options.source_data, options.source_stand_ins, options.source_own_servers)
+        return McpAtlasSource(paths, options.source_data, options.source_own_servers)
     if name == "tac":
         from lhaw_record.generators.sources.published import TacSource
 
@@ -119,7 +116,6 @@ def _check_arguments(options: argparse.Namespace) -> None:
     given = {
         "--from": options.source_paths,
         "--data": options.source_data,
-        "--stand-in": options.source_stand_ins,
         "--own-servers": options.source_own_servers,
         "--benchmark": options.source_benchmark,
     }

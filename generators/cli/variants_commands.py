@@ -1,4 +1,4 @@
-"""The commands ``variants``: they list, print and preview variants, and measure the gate and simulated users."""
+"""The commands ``variants``: they print and preview variants, and measure the gate and simulated users."""
 
 import argparse
 import sys
@@ -41,14 +41,6 @@ if TYPE_CHECKING:
     from lhaw_record.runners.users.simulated_user.protocol import AskModel, UserSimulator
 
 SEVERITIES: tuple[Severity, ...] = ("delete", "vaguify", "genericize")
-COLUMNS = (
-    *("benchmark", "task_id", "variant_id", "origin", "severity", "segments", "dimensions", "ambiguity_class"),
-    "judged_by",
-)
-METHOD_COLUMNS = (
-    *("step", "method", "method_digest", "n_tasks", "n_accepted", "n_refused", "acceptance_rate", "n_judged"),
-    *("attempts", "agreement", "cost_usd"),
-)
 CALIBRATION = "gate-calibration"
 """The experiment that a judge's replies about the kept set belong to."""
 USER_CALIBRATION = "user-calibration"
@@ -62,42 +54,6 @@ _Values = tuple[tuple[str, str], ...]
 """The dimensions and values of the segments that are removed together."""
 
 _STYLES = {"same": "", "removed": "red strike", "added": "bold green"}
-
-
-def list_command(options: argparse.Namespace) -> int:
-    """Print a row for each variant of a store."""
-    from lhaw_record.generators.generation.generation_index import load_generation_index
-    from lhaw_record.recorder.reading.reader import read_snapshot
-
-    index = load_generation_index(read_snapshot(options.store))
-    rows = [
-        {
-            "benchmark": variant.benchmark,
-            "task_id": variant.task_id,
-            "variant_id": variant.variant_id,
-            "origin": variant.origin,
-            "severity": variant.severity,
-            "segments": len(variant.segments),
-            "dimensions": "+".join(dict.fromkeys(segment.dimension for segment in variant.segments)),
-            "ambiguity_class": variant.ambiguity_class,
-            "judged_by": made.judgement.judge if made.judgement else None,
-        }
-        for made in sorted(index.variants.values(), key=lambda each: each.variant.variant_id)
-        for variant in (made.variant,)
-    ]
-    print_rows(rows, COLUMNS, options.format)
-    return 0
-
-
-def compare_command(options: argparse.Namespace) -> int:
-    """Print a row for each extractor and rewriter of a store."""
-    from lhaw_record.analytics.views.rows import rows_of
-    from lhaw_record.analytics.views.store import open as open_store
-
-    with open_store(options.store, only={"generation_methods"}) as connection:
-        rows = rows_of(connection, "from generation_methods order by step, method, method_digest")
-    print_rows([{**row, "method_digest": row["method_digest"][:12]} for row in rows], METHOD_COLUMNS, options.format)
-    return 0
 
 
 def show_command(options: argparse.Namespace) -> int:
@@ -356,26 +312,9 @@ COMMANDS = (
     CommandGroup(
         name="variants",
         help="print tasks and their variants, with the changes marked",
-        description="List the variants of a store, print a task with its variants, preview those of any task, review "
-        "them, or measure the gate that every variant passes, and the simulated user.",
+        description="Print a task of a store with its variants, preview those of any task, or measure the gate that "
+        "every variant passes, and the simulated user.",
         commands=(
-            Command(
-                name="list",
-                help="list the variants of a store",
-                example="variants list DIR",
-                arguments=(STORE, FORMAT),
-                function=list_command,
-            ),
-            Command(
-                name="compare",
-                help="compare the extractors and the rewriters of a store",
-                description="Print for each extractor how many of its segments were kept, how far the others agree and "
-                "what it cost; for each rewriter how many of its variants the gate accepted, in how many attempts, and "
-                "how many of these a model judged, too.",
-                example="variants compare stores/mine",
-                arguments=(STORE, FORMAT),
-                function=compare_command,
-            ),
             Command(
                 name="show",
                 help="print a task of a store with its variants under each severity",

@@ -23,8 +23,7 @@ class McpAtlasSource(CheckedSource):
     Args:
         rows: The files, in order.
         data: The folder that servers see as ``/data``. Without it, the tasks do not match those of recorded trials.
-        stand_ins: The servers to replace with a stand-in; name the same ones as in the experiment that ran the tasks.
-        own_servers: A file of servers of one's own; name the same one as in that experiment.
+        own_servers: A file of servers of one's own; name the same one as in the experiment that ran the tasks.
     """
 
     benchmark = BENCHMARK
@@ -33,12 +32,10 @@ class McpAtlasSource(CheckedSource):
         self,
         rows: Sequence[Path],
         data: Path | None = None,
-        stand_ins: Sequence[str] = (),
         own_servers: Path | None = None,
     ) -> None:
         self._paths = rows
         self._data = data.resolve() if data else None
-        self._stand_ins = tuple(stand_ins)
         self._own_servers = own_servers
 
     def found(self) -> Iterator[LocatedTask | SourceFinding]:
@@ -74,7 +71,7 @@ class McpAtlasSource(CheckedSource):
             return [task_of(row, environment_digest="") for row in rows], []
         own = read_own_servers(self._own_servers) if self._own_servers else ()
         known, servers = with_own(catalog(), own), servers_directory()
-        place = AtlasInstallation(data=self._data, servers=servers, stand_ins=self._stand_ins, catalog=known)
+        place = AtlasInstallation(data=self._data, servers=servers, catalog=known)
         benchmark = McpAtlasBenchmark(rows, place)
         return list(benchmark.every_task()), list(_not_runnable(benchmark, rows))
 

@@ -2,7 +2,6 @@
 
 import argparse
 import math
-import os
 from pathlib import Path
 
 from lhaw_record.recorder.cli.command import Argument, argument
@@ -72,20 +71,6 @@ def percentage_points(text: str) -> float:
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a number of percentage points of at least 0")
     return value
-
-
-def new_file(text: str) -> Path:
-    """Parse the path of an output file and create its folder, so that long work does not fail when it writes."""
-    path = Path(text)
-    if path.is_dir():
-        raise argparse.ArgumentTypeError(f"{path} is a folder; name a file in it")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"{path.parent}: {error.strerror}; name another folder") from error
-    if not os.access(path.parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"no file can be written in {path.parent}; name another folder")
-    return path
 
 
 def port(text: str) -> int:

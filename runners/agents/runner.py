@@ -16,7 +16,7 @@ from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.program_attempts import ToolCallNotes, program_sandbox
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.agents.toolbox import TrialToolbox
-from lhaw_record.runners.agents.trial_record import BehaviourCounter, TrialOutcome, trial_started
+from lhaw_record.runners.agents.trial_record import TrialOutcome, trial_started
 from lhaw_record.runners.base.budget import RunBudget, TrialSpending
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.injection import PlannedInjection, injection_action
@@ -97,10 +97,8 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
             cost_usd=parts.cost_usd(),
             spent_on=parts.spending.spent_on,
             failure=closing if isinstance(closing, TrialFailed) else None,
-            behaviour=parts.behaviour.behaviour(
-                closing.ended_by if isinstance(closing, TrialFinished) else None,
-                parts.program.crash if parts.program else None,
-            ),
+            unknown_cost_calls=parts.spending.unknown_cost_calls,
+            crash=parts.program.crash if parts.program else None,
             is_flagged=parts.program is not None and bool(parts.program.flags),
         )
 
@@ -134,10 +132,9 @@ class _Parts:
         # A clock of its own, which stands still while a judge's request is held at the door of its endpoint.
         self.grading_clock: AgentClock = TrialClock(GRADING_SECONDS)
         self._clock = TrialClock(runner.experiment.limits.max_seconds, runner.experiment.retry.patience_s)
-        self.spending, self.behaviour = TrialSpending(runner.budget), BehaviourCounter()
+        self.spending = TrialSpending(runner.budget)
         self._observed = ObservedRecording(stream, partial(self._clock.waiting, "recorder", "the recorder"))
         self._observed.before.append(self.spending.observe)
-        self._observed.after.append(self.behaviour.observe)
         self.recording: Recording = self._observed
 
     def keep(self, content: bytes) -> tuple[str, int]:

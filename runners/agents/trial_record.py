@@ -1,113 +1,29 @@
-"""Builds an attempt's first event and its outcome: how it ended, and what it showed of its model and its user.
+"""Builds an attempt's first event and its outcome."""
 
-What it showed is counted from its events for the summary of a run, without a database. The tables count the same from
-the store.
-"""
-
-import hashlib
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from lhaw_record.recorder.events import (
-    ActionStarted,
-    AnyEvent,
-    ModelCalled,
-    ModelFailed,
-    ModelResponded,
-    QuestionAnswered,
-    QuestionAsked,
-    TrialFailed,
-    TrialStarted,
-)
+from lhaw_record.recorder.events import TrialFailed, TrialStarted
 from lhaw_record.recorder.events.canonical_json import canonical_json
-from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.recorder.reading.trial_index import FailedTrial
 from lhaw_record.runners.agents.attempt import trial_failed
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
-from lhaw_record.runners.base.conversation.ending import CUT
 from lhaw_record.runners.base.conversation.injection import injection_action
 from lhaw_record.runners.models.endings import endings_version
 
 _SIMULATOR_AND_JUDGE = "simulator 1, judge 1"
 """Their versions. Each is raised when an equal conversation would get another answer or score although the files, of
 which a trial's key has digests, are equal. The table of endings has its own version in its file."""
-_NO_WORD = re.compile(r"[\W_]+")
-
-
-class Behaviour(msgspec.Struct, kw_only=True):
-    """Counts of one attempt. ``actions_digest`` is equal for attempts that made the same tool calls in the same order.
-
-    ``calls_in_text`` has the notations of tool calls that replies left in their text, and how many did.
-    ``unknown_cost_calls`` counts failed calls that were perhaps paid for. ``crash`` is the exit code other than 0 with
-    which a program gave up, and the last line of its stderr, which may hold secrets.
-    """
-
-    ended_by: EndedBy | None = None
-    reply_count: int = 0
-    cut_count: int = 0
-    calls_in_text: dict[str, int] = {}
-    tool_call_count: int = 0
-    actions_digest: str = ""
-    question_count: int = 0
-    revealed_count: int = 0
-    echo_count: int = 0
-    unknown_cost_calls: int = 0
-    crash: tuple[int, str] | None = None
-
-
-class BehaviourCounter:
-    """Counts what one attempt's events show, once they are durable."""
-
-    def __init__(self) -> None:
-        self._seen = Behaviour()
-        self._side_calls: set[str] = set()
-        self._actions = hashlib.sha256()
-        self._questions: dict[str, str] = {}
-
-    def behaviour(self, ended_by: EndedBy | None, crash: tuple[int, str] | None = None) -> Behaviour:
-        """Return the counts so far."""
-        digest = self._actions.hexdigest()
-        return msgspec.structs.replace(self._seen, ended_by=ended_by, crash=crash, actions_digest=digest)
-
-    def observe(self, event: AnyEvent) -> None:
-        """Count one event."""
-        seen = self._seen
-        if isinstance(event, ModelCalled):
-            if event.call_kind in ("side", "sub_agent"):
-                self._side_calls.add(event.call_id)
-        elif isinstance(event, ModelResponded):
-            if event.role == "agent" and event.call_id not in self._side_calls:
-                seen.reply_count += 1
-                seen.cut_count += event.finish_reason == CUT
-                if event.wire and (notation := event.wire.call_in_text):
-                    seen.calls_in_text[notation] = seen.calls_in_text.get(notation, 0) + 1
-        elif isinstance(event, ModelFailed):
-            seen.unknown_cost_calls += event.has_unknown_cost
-        elif isinstance(event, ActionStarted):
-            seen.tool_call_count += event.kind != "text"
-            self._actions.update(f"{event.kind}\n{event.name}\n{event.arguments_json}\n".encode())
-        elif isinstance(event, QuestionAsked):
-            self._questions[event.question_id] = event.question
-        elif isinstance(event, QuestionAnswered) and event.answer is not None:
-            seen.question_count += 1
-            seen.revealed_count += len(event.revealed or ())
-            seen.echo_count += is_echo(self._questions.get(event.question_id, ""), event.answer)
-
-
-def is_echo(question: str, answer: str) -> bool:
-    """Return whether an answer is the question again, apart from signs and up to a fifth of its length."""
-    asked, said = (_NO_WORD.sub("", text.lower()) for text in (question, answer))
-    is_as_long = 0.8 * len(asked) <= len(said) <= 1.2 * len(asked)
-    return bool(asked) and is_as_long and (asked in said or said in asked)
 
 
 class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How an attempt ended, as the scheduler needs it. Everything else is in the events.
 
-    ``spent_on`` is the known cost of its calls in USD, by the name of the model.
+    ``spent_on`` is the known cost of its calls in USD, by the name of the model; ``unknown_cost_calls`` counts failed
+    calls that were perhaps paid for. ``crash`` is the exit code other than 0 with which a program gave up, and the last
+    line of its stderr, which may hold secrets.
     """
 
     trial: PlannedTrial
@@ -117,7 +33,8 @@ class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None
     spent_on: Mapping[str, float] = {}
     failure: TrialFailed | None = None
-    behaviour: Behaviour | None = None
+    unknown_cost_calls: int = 0
+    crash: tuple[int, str] | None = None
     is_flagged: bool = False
 
 

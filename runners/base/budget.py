@@ -91,6 +91,7 @@ class TrialSpending:
         self._budget = budget
         self._models: dict[str, str] = {}
         self.spent_on: Counter[str] = Counter()
+        self.unknown_cost_calls = 0
 
     def observe(self, event: AnyEvent) -> None:
         """Check the budget before a call, and add the cost after it."""
@@ -103,3 +104,4 @@ class TrialSpending:
             _add(paid, self._models.get(event.call_id, ""), event)
             self._budget.pay(paid)
             self.spent_on.update(paid)
+            self.unknown_cost_calls += isinstance(event, ModelFailed) and event.has_unknown_cost

@@ -1,4 +1,4 @@
-"""The commands for one kind of benchmark or task: ``ask-user``, ``harbor``, ``mcp-atlas``, ``new-…``."""
+"""The commands for one kind of benchmark or task: ``harbor``, ``mcp-atlas``, ``new-…``."""
 
 import argparse
 import shlex
@@ -9,34 +9,12 @@ from typing import Any
 
 import anyio
 
-from lhaw_record.recorder.cli.arguments import FORMAT, port
-from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
+from lhaw_record.recorder.cli.arguments import FORMAT
+from lhaw_record.recorder.cli.command import Command, argument, flag
 from lhaw_record.recorder.cli.output import print_rows, say
-from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.base.text.fields import listed
-from lhaw_record.runners.cli.model_options import json_values
 
 _MOST_NAMED = 5
-
-
-def ask_user_command(options: argparse.Namespace) -> int:
-    """Serve the simulated user of one variant until the client leaves or the process is interrupted."""
-    from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-    from lhaw_record.runners.users.ask_user.serving import serve
-    from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator
-
-    benchmark = DeskBenchmark()
-    variants = {variant.variant_id: variant for variant in benchmark.variants()}
-    if options.variant == "list":
-        print_rows([{"variant_id": name} for name in variants], ("variant_id",), "csv")
-        return 0
-    if options.variant not in variants:
-        raise ExperimentError(f"unknown variant {options.variant!r}; 'lhaw-record ask-user list' prints them")
-    variant = variants[options.variant]
-    prompt = next(task.prompt for task in benchmark.tasks() if task.task_id == variant.task_id)
-    simulator = ExactSimulator() if options.simulator == "exact" else DumpSimulator()
-    anyio.run(serve, variant, prompt, simulator, options.transport, options.port)
-    return 0
 
 
 def mcp_atlas_command(options: argparse.Namespace) -> int:
@@ -58,12 +36,9 @@ def harbor_command(options: argparse.Namespace) -> int:
     keys = {"folder": str(options.folder), "network": options.network, "build_network": options.build_network}
     keys |= {"without_docker": options.without_docker, "without_services": options.without_services}
     benchmark = open_harbor(keys, Path(), GraderSpec())
-    driver_options = json_values("--environment-option", options.environment_option)
-    if driver_options and options.environment is None:
-        raise ExperimentError("--environment-option is for an environment of the harbor package; add --environment")
 
     async def checked() -> list[dict[str, Any]]:
-        return [row async for row in check(benchmark, say, options.environment, driver_options)]
+        return [row async for row in check(benchmark, say)]
 
     rows = anyio.run(checked)
     print_rows(rows, CHECK_COLUMNS, options.format)
@@ -108,19 +83,6 @@ def new_task_command(options: argparse.Namespace) -> int:
 
 COMMANDS = (
     Command(
-        name="ask-user",
-        help="serve the simulated user of one variant over MCP",
-        description="Serve ask_user for one desk variant as an MCP server, for an agent of your own.",
-        example="ask-user expense-audit/receipt-minimum --transport stdio",
-        arguments=(
-            argument("variant", help="a variant's id; 'list' prints them"),
-            argument("--simulator", choices=("exact", "dump"), default="exact", help="default: %(default)s"),
-            argument("--transport", choices=("stdio", "http"), default="stdio", help="default: %(default)s"),
-            argument("--port", type=port, default=0, help="with http: the port on loopback (default: a free one)"),
-        ),
-        function=ask_user_command,
-    ),
-    Command(
         name="harbor",
         help="list the Harbor tasks that can run on this machine",
         description="Run the reference solution of each Harbor task, and an agent that does nothing, without any "
@@ -141,10 +103,6 @@ COMMANDS = (
                 help="services of tasks that are not opened",
             ),
             flag("--without-docker", "in sandboxes on this machine's own system, without the tasks' images"),
-            argument("--environment", metavar="NAME", help="in an environment of the harbor package, such as modal"),
-            repeatable(
-                "--environment-option", "NAME=VALUE", "as in sandbox.options, the value as JSON; may be repeated"
-            ),
             FORMAT,
         ),
         function=harbor_command,

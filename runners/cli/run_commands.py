@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lhaw_record.runners.runs.run import Executor
     from lhaw_record.runners.runs.scheduler import RunSummary
 
-_CAUTION_CHARACTERS = 500  # of a line that may end with what a program printed; cut after secrets are replaced
+_CRASH_CHARACTERS = 500  # of a line that may end with what a program printed; cut after secrets are replaced
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -145,8 +145,8 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
         has_limit = budget.max_cost_usd is not None or budget.max_cost_usd_per_trial is not None
         limits = "; the cost limit does not cover them" if has_limit else ""
         say(f"  not in this sum: {summary.unknown_cost_calls} failed requests of unknown cost{limits}")
-    for caution in summary.cautions:
-        say(f"  {redactor.clean_text(caution)[:_CAUTION_CHARACTERS]}")
+    for crash in summary.crashes:
+        say(f"  {redactor.clean_text(crash)[:_CRASH_CHARACTERS]}")
     if summary.flagged:
         say(f"  {summary.flagged} of them are flagged: what the program did was not followed; see which and why:")
         say(f"  lhaw-record tables {store} agent_health")

@@ -229,15 +229,12 @@ class SandboxSpec(_Table, frozen=True):
     """The sandbox in which agents work.
 
     ``process`` isolates nothing, so only scripted models may use it unless ``allow_unisolated`` is set. ``image`` and
-    ``cpus`` (processors of each container, None for all) apply only to ``docker``, ``environment`` (its name in the
-    harbor package) and ``options`` (what it takes besides) only to ``harbor``.
+    ``cpus`` (processors of each container, None for all) apply only to ``docker``.
     """
 
-    kind: Literal["auto", "bubblewrap", "namespaces", "docker", "process", "harbor"] = "auto"
+    kind: Literal["auto", "bubblewrap", "namespaces", "docker", "process"] = "auto"
     image: str | None = None
     cpus: float | None = None
-    environment: str | None = None
-    options: dict[str, Any] = msgspec.field(default_factory=dict)
     allow_unisolated: bool = False
 
 

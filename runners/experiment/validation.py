@@ -127,11 +127,9 @@ def _session_problems(experiment: Experiment) -> Iterator[str]:
 
 
 def _sandbox_problems(sandbox: SandboxSpec) -> Iterator[str]:
-    for key, kind in {"image": "docker", "cpus": "docker", "environment": "harbor", "options": "harbor"}.items():
-        if sandbox.kind != kind and getattr(sandbox, key):
-            yield f"key 'sandbox.{key}': it is for {kind} only; remove it, or set sandbox.kind = \"{kind}\""
-    if sandbox.kind == "harbor" and not sandbox.environment:
-        yield 'key \'sandbox.environment\': name one of the harbor package, such as "docker" or "modal"'
+    for key in ("image", "cpus"):
+        if sandbox.kind != "docker" and getattr(sandbox, key):
+            yield f"key 'sandbox.{key}': it is for docker only; remove it, or set sandbox.kind = \"docker\""
     if sandbox.cpus is not None and not 0.01 <= sandbox.cpus <= 1024:
         yield f"key 'sandbox.cpus': {sandbox.cpus:g} is not a number of processors from 0.01 to 1024"
 

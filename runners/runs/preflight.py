@@ -14,8 +14,6 @@ from lhaw_record.runners.base.errors import BoundaryError, ExperimentError
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
-from lhaw_record.runners.environments.sandboxes.harbor_machine import KIND as HARBOR
-from lhaw_record.runners.environments.sandboxes.harbor_machine import harbor_provider
 from lhaw_record.runners.environments.sandboxes.kinds import install_command, isolation_problem, provider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxProvider
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSpec
@@ -106,16 +104,8 @@ def check_prices(experiment: Experiment) -> None:
 
 
 def check_sandbox(experiment: Experiment, benchmark: Benchmark) -> None:
-    kind = experiment.sandbox.kind
     needed = benchmark.needs_sandbox
-    if kind == HARBOR and not benchmark.runs_in_harbor:
-        raise ExperimentError(f"key 'sandbox.kind': tasks of {benchmark.name} cannot run in {HARBOR!r}")
-    if kind == HARBOR and any(agent.external for agent in experiment.agents):
-        raise ExperimentError(
-            "key 'sandbox.kind': a program cannot reach this machine's gateway from there; take native agents, or "
-            f"{needed or 'another sandbox'!r}"
-        )
-    if kind != HARBOR and needed not in (None, kind):
+    if needed not in (None, experiment.sandbox.kind):
         raise ExperimentError(f"key 'sandbox.kind': {benchmark.name} runs in {needed} only; set it to {needed!r}")
 
 
@@ -145,8 +135,6 @@ async def choose_sandbox(experiment: Experiment, report: Callable[[str], None]) 
     If no isolating sandbox is available here, ``auto`` means a plain process, where that is allowed.
     """
     kind = experiment.sandbox.kind
-    if kind == HARBOR:
-        return harbor_provider(experiment.sandbox.environment or "", experiment.sandbox.options, report)
     real = [
         f"program {agent.external.title}" if agent.external else agent.model
         for agent in experiment.agents

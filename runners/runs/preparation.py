@@ -97,10 +97,8 @@ def redactor_of(prepared: PreparedExperiment) -> Redactor:
 
 
 def keys_of(experiment: Experiment) -> frozenset[str]:
-    """Return an experiment's secrets: its API keys, and those given to its programs and its sandbox."""
+    """Return an experiment's secrets: its API keys, and those given to its programs."""
     named = [spec.api_key_env for _, spec in experiment.models() if spec.api_key_env]
     programs = [agent.program for agent in experiment.agents if isinstance(agent.program, ProgramSpec)]
     given = [given_secrets({**each.environment, **each.asking.environment}) for each in programs]
-    options = {key: value for key, value in experiment.sandbox.options.items() if isinstance(value, str)}
-    given.append(given_secrets(options))
     return frozenset(value for name in named if (value := os.environ.get(name))).union(*given)

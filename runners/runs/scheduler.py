@@ -26,7 +26,7 @@ from lhaw_record.runners.base.budget import cost_of
 from lhaw_record.runners.base.errors import EndpointDown, LeaseReturned, RunBudgetSpent
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
 from lhaw_record.runners.models.call_outcomes import REFUSED_KINDS
-from lhaw_record.runners.runs.outcome_warnings import RepeatedFailures, run_cautions
+from lhaw_record.runners.runs.outcome_warnings import RepeatedFailures, crashes
 from lhaw_record.runners.runs.planning.plan import Plan, budgets_of, settle_budget
 from lhaw_record.runners.runs.planning.plan_table import expected_costs_usd
 
@@ -58,7 +58,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     ``outcome`` is completed, interrupted, cost_limit, cost_unknown (a limit that cannot be enforced), paused (a model's
     endpoint is down) or failed (some trials could not be finished). ``unpriced`` counts attempts of unknown cost, which
     are not in ``spent_usd``. Neither are ``unknown_cost_calls``: failed calls that were perhaps paid for. ``flagged``
-    counts trials whose recording is doubtful. ``cautions`` are doubts that the finished trials raise. ``pauses`` are
+    counts trials whose recording is doubtful. ``crashes`` say which programs ended with which exit code. ``pauses`` are
     the reasons of a pause. ``repeated`` are the reasons why agents were stopped that failed repeatedly.
     ``spent_limits`` are the keys of cost limits without room, for ``cost_limit``.
     """
@@ -72,7 +72,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[TrialOutcome, ...]
     unpriced: int = 0
     unknown_cost_calls: int = 0
-    cautions: tuple[str, ...] = ()
+    crashes: tuple[str, ...] = ()
     flagged: int = 0
     pauses: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
@@ -423,8 +423,7 @@ class Scheduler:
         else:
             self._guessed_cost_usd = max(self._guessed_cost_usd, cost)
         self.unpriced += outcome.cost_usd is None
-        if outcome.behaviour is not None:
-            self.unknown_cost_calls += outcome.behaviour.unknown_cost_calls
+        self.unknown_cost_calls += outcome.unknown_cost_calls
         was_lost = outcome.failure is not None and outcome.failure.boundary == "recorder"
         if outcome.cost_usd is None and self._has_limit and not was_lost:
             self.stop("cost_unknown")
@@ -479,7 +478,7 @@ class Scheduler:
             failures=tuple(self._given_up.values()),
             unpriced=self.unpriced,
             unknown_cost_calls=self.unknown_cost_calls,
-            cautions=run_cautions(self._outcomes),
+            crashes=crashes(self._outcomes),
             flagged=self._flagged,
             pauses=tuple(dict.fromkeys(self._pauses.values())),
             repeated=tuple(self._stuck.values()),

@@ -206,16 +206,15 @@ def test_a_limit_of_the_model_is_graded_and_not_paid_again(tmp_path):
         ("refusing", "valid", "refused", False),
         ("toolless", "valid", "gave_up", False),
     ]
-    for caution in (
-        "cut: 100 % of the replies were cut at their length limit",
-        "full: 1 of 1 trials ended by context_limit",
-        "toolless: no tool was ever called in 1 of 1 trials",
-        "toolless: 3 replies have a tool call in their text (tool_call tag), which the server does not recognise",
-    ):
-        assert caution in done.stderr
     shown = called("tables", store, "endings").stdout
-    assert "no tool was ever called: " in shown
-    assert "desk, toolless: 1 of 1 trials (100 %)" in shown
+    for caution in (
+        "replies were cut at their length limit",
+        "the conversation became too long for the model",
+        "no tool was ever called: ",
+        "tool calls were left in the text, so the server recognises none",
+        "desk, toolless: 1 of 1 trials (100 %)",
+    ):
+        assert caution in shown
     assert sent == [(1 + 1 + 1 + 3 + 3,)] == query(store, "select count(*) from stg_models_called")
     verify(store)
 

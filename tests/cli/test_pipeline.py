@@ -46,7 +46,7 @@ def whole(tmp_path_factory):
 
 
 def test_the_pipeline_ends_with_a_benchmark_and_its_tables(whole):
-    """One command gives a dataset file, its card with a figure, and the tables that say what the variants do."""
+    """One command gives a dataset file, its card, and the tables that say what the variants do."""
     folder, done = whole
     rows = json.loads((folder / MADE).read_text())
     assert rows
@@ -125,7 +125,7 @@ def test_the_files_lie_in_a_named_folder(whole, tmp_path, monkeypatch):
 
 def _check_files(folder, done, named=None):
     endings = {path.name.removeprefix("desk-benchmark") for path in folder.iterdir()}
-    assert endings == {".json", ".md", "-distribution.png", "-distribution.svg"}
+    assert endings == {".json", ".md"}
     assert f"variants in {named or folder}/desk-benchmark.json, its card in" in done.stderr
 
 
@@ -140,7 +140,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_runs(tmp_path):
 
 @pytest.mark.thorough
 def test_the_judge_also_says_which_variants_are_new_tasks(tmp_path):
-    """After the classifier's trials and before the selection, once; the card has the verdicts."""
+    """After the classifier's trials and before the selection, once."""
 
     def judge(body):
         if "same_answer" in body["messages"][0]["content"]:
@@ -157,7 +157,6 @@ def test_the_judge_also_says_which_variants_are_new_tasks(tmp_path):
         again = called(*_pipeline(tmp_path / "store", tmp_path / "made.json"), *judged)
         assert (done.returncode, again.returncode, len(server.requests)) == (0, 0, asked), done.stderr + again.stderr
         assert query(tmp_path / "store", verdicts) == [("rejected", "classifier", 1)]
-        assert "`local` judged whether variants are new tasks: 1 of these" in (tmp_path / "made.md").read_text()
         is_new = True
         refused = called(*_pipeline(tmp_path / "other", tmp_path / "other.json"), *judged)
         assert "no variant that can be chosen: 1 new_task" in refused.stderr

@@ -89,7 +89,7 @@ def test_pandas_is_loaded_by_what_needs_it_and_by_nothing_else(reference):
     assert (done.returncode, "log_odds_ratio" in done.stdout) == (0, True), done.stderr
 
 
-@pytest.mark.parametrize("command", ["run", "tables", "sql", "ask-user", "mcp-atlas", "log tail", "log verify"])
+@pytest.mark.parametrize("command", ["run", "tables", "sql", "mcp-atlas", "log tail", "log verify"])
 def test_every_command_has_help_with_an_example(command):
     """Each command's help says what it does and ends with one example that names the command."""
     done = called(*command.split(), "--help")

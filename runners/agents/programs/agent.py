@@ -86,7 +86,7 @@ class ExternalAgent:
         self._replies_before = 0  # the start of the program that is now running
         self._wait_failure: BoundaryError | None = None
         self._is_time_up = False
-        self.crash: tuple[int, str] | None = None  # see Behaviour
+        self.crash: tuple[int, str] | None = None  # see TrialOutcome
         self._given_answer: str | None = None
         self._over = anyio.Event()
         # Hexadecimal, because one in 64 base64 tokens begins with a hyphen, and a program would read it as an option.

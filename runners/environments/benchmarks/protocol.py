@@ -163,9 +163,6 @@ class Benchmark(ABC):
     needs_sandbox: str | None = None
     """The only ``sandbox.kind`` in which the tasks can run, or None if any kind will do."""
 
-    runs_in_harbor: bool = False
-    """Whether the tasks can also run with ``sandbox.kind = "harbor"``: in containers that the harbor package opens."""
-
     has_own_images: bool = False
     """Whether every task has its own Docker image, so that an experiment need not name ``sandbox.image``."""
 

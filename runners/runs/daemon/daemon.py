@@ -24,7 +24,7 @@ from lhaw_record.runners.base.errors import ExperimentError, ModelsOutOfReach, R
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.models.endpoints.door import door_states
 from lhaw_record.runners.runs.daemon.live import LiveRun, Slots, TrialCounts
-from lhaw_record.runners.runs.daemon.live_events import Hub, LastEvents
+from lhaw_record.runners.runs.daemon.live_events import Hub
 from lhaw_record.runners.runs.daemon.messages import DaemonFacts, Detail, Listing, Overview, ShownState, TrialChange
 from lhaw_record.runners.runs.daemon.queue import Queue, QueueEntry
 from lhaw_record.runners.runs.executors.local import LocalExecutor
@@ -64,7 +64,6 @@ class Daemon:
         self.store = store
         self.leases = leases
         self._stream = stream
-        self._last_events = LastEvents(store.root)
         self._facts = facts
         self._counts: dict[str, TrialCounts] = {}
         self._retry_at: dict[str, float] = {}
@@ -229,11 +228,6 @@ class Daemon:
             cells=counts.cells(running) if counts else (),
             live=tuple(live.running.values()) if live and has_live else (),
         )
-
-    async def watched(self, name: str) -> Detail:
-        """Return the state of an experiment, its live trials with their last events."""
-        detail = self.detail(name)
-        return msgspec.structs.replace(detail, live=await self._last_events.of(detail.live))
 
     def counts(self, name: str) -> TrialCounts | None:
         """Return the trial counts of an experiment, or None if this daemon has not planned it yet."""

@@ -106,7 +106,7 @@ async def _list(daemon: Daemon, _: str, __: None) -> ApiMessage:
 
 
 async def _one(daemon: Daemon, name: str, _: None) -> ApiMessage:
-    return await daemon.watched(orders.known(daemon, name).name)
+    return daemon.detail(orders.known(daemon, name).name)
 
 
 def _order(verb: str, summary: str, handler: ApiHandler, **changes: Any) -> ApiEndpoint:

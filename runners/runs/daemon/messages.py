@@ -74,19 +74,8 @@ class CellCounts(ApiMessage, frozen=True):
     running: int
 
 
-class LastEvent(ApiMessage, frozen=True):
-    """An event of a running trial, in the words of ``log tail``. ``at_us`` is UTC, microseconds since the epoch."""
-
-    at_us: int
-    type: str
-    summary: str
-
-
 class LiveTrial(ApiMessage, frozen=True):
-    """A running trial. ``began_at_us`` is the time at which its attempt began, in UTC microseconds since the epoch.
-
-    ``last_events`` are filled in where one experiment is asked for, oldest first.
-    """
+    """A running trial. ``began_at_us`` is the time at which its attempt began, in UTC microseconds since the epoch."""
 
     trial_id: str
     attempt: int
@@ -95,7 +84,6 @@ class LiveTrial(ApiMessage, frozen=True):
     task_id: str
     variant_id: str | None
     began_at_us: int
-    last_events: tuple[LastEvent, ...] = ()
 
 
 class Overview(ApiMessage, frozen=True):

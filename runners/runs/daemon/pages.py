@@ -49,17 +49,6 @@ It is passed in, because this layer cannot import the commands.
 
 _KEPT = 8  # a report may have some megabytes
 
-_VERBS = {
-    "action_started": "does",
-    "action_finished": "gets",
-    "model_failed": "model fails",
-    "question_asked": "asks",
-    "question_answered": "is answered",
-    "clarification_injected": "is told",
-    "checkpoint_scored": "scores",
-}
-"""What a running trial does, by the type of the event."""
-
 _ORDERS = {
     "running": ("pause", "cancel"),
     "waiting": ("pause", "cancel"),
@@ -88,7 +77,7 @@ def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt,
 
     async def experiment(request: Request) -> Response:
         entry = known(daemon, request.path_params["name"])
-        return _experiment_page(daemon.facts(), await daemon.watched(entry.name))
+        return _experiment_page(daemon.facts(), daemon.detail(entry.name))
 
     async def attempt(request: Request) -> Response:
         name, stream_id = request.path_params["name"], request.path_params["stream_id"]
@@ -153,11 +142,9 @@ def _experiment_page(facts: DaemonFacts, detail: Detail) -> Response:
         conditions=conditions,
         trials=detail.live,
         labels=CONDITION_LABELS,
-        verbs=_VERBS,
         cost=_cost,
         duration=_duration,
         moment=_moment,
-        clock=_clock,
     )
 
 
@@ -223,10 +210,6 @@ def _cost(each: Overview) -> str:
 
 def _moment(at_us: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_us / 1e6))
-
-
-def _clock(at_us: int) -> str:
-    return time.strftime("%H:%M:%S", time.gmtime(at_us / 1e6))
 
 
 def _duration(seconds: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Serves ``ask_user`` over HTTP: for the programs of a run, or for one variant without a trial.
+"""Serves ``ask_user`` over HTTP for the programs of a run.
 
 server = AskUserServer()
 async with server:
@@ -10,30 +10,20 @@ async with server:
 """
 
 import hashlib
-import secrets
-import socket
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Self
 
 import anyio
 import anyio.abc
-import uvicorn
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from lhaw_record.recorder.cli.output import say
-from lhaw_record.recorder.events.values import Variant
-from lhaw_record.runners.base.host.serving import LOOPBACK, without_delay
 from lhaw_record.runners.users.ask_user.calls import OfferedTools, PendingCalls, Questions, ToolCalls
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
-from lhaw_record.runners.users.ask_user.server import TOOL_NAME, AskUserCall, ToolOffer, build_server
+from lhaw_record.runners.users.ask_user.server import TOOL_NAME, ToolOffer, build_server
 from lhaw_record.runners.users.ask_user.streamable_http import StreamableHttp, has_token
-from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge, UserSimulator
-
-if TYPE_CHECKING:
-    from mcp.server import Server
 
 
 class AskUserServer:
@@ -157,55 +147,3 @@ class _Trial:
 def key_digest(key: str) -> bytes:
     """Return the digest by which a trial is looked up, so that its key cannot be guessed piece by piece."""
     return hashlib.sha256(key.encode("utf-8", "replace")).digest()
-
-
-async def serve(
-    variant: Variant, full_prompt: str, simulator: UserSimulator, transport: Literal["stdio", "http"], port: int = 0
-) -> None:
-    """Serve the simulated user of one variant until the client leaves or the task is cancelled. Nothing is recorded."""
-    knowledge = UserKnowledge(
-        full_prompt=full_prompt,
-        sent_prompt=variant.prompt,
-        removed=variant.segments,
-        expected=variant.expected_questions,
-    )
-
-    async def handler(question: AskUserCall) -> str:
-        return (await simulator.answer(question.question, question.context, knowledge)).text
-
-    server = build_server(handler)
-    if transport == "http":
-        await _serve_http(server, port, secrets.token_hex(32))
-        return
-    from mcp.server.stdio import stdio_server
-
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
-
-
-async def _serve_http(server: "Server[Any]", port: int, token: str) -> None:
-    """Serve until cancelled or interrupted. Print the address and the token once connections can be queued."""
-    with without_delay(socket.create_server((LOOPBACK, port))) as listener:
-        say(f"ask_user is served at http://{LOOPBACK}:{listener.getsockname()[1]}/mcp")
-        say(f"Authorization: Bearer {token}")
-        async with StreamableHttp(server) as endpoint:
-            config = uvicorn.Config(
-                _guarded(endpoint, token), log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1
-            )
-            await uvicorn.Server(config).serve(sockets=[listener])
-
-
-def _guarded(app: StreamableHttp, token: str) -> ASGIApp:
-    """Return an application that serves ``app`` at ``/mcp`` to requests that carry the bearer token."""
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if not has_token(scope, token):
-            wanted = "send the bearer token that the server printed\n"
-            refusal = PlainTextResponse(wanted, status_code=401, headers={"www-authenticate": "Bearer"})
-            await refusal(scope, receive, send)
-        elif scope["path"].rstrip("/") != "/mcp":
-            await PlainTextResponse("it is served at /mcp\n", status_code=404)(scope, receive, send)
-        else:
-            await app(scope, receive, send)
-
-    return answer

@@ -15,16 +15,16 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lhaw_record.analytics.cli.sql_prompt import MODES, print_query
+from lhaw_record.analytics.cli.table_output import run_queries
 from lhaw_record.analytics.tables.catalogue import GROUPS
 from lhaw_record.analytics.tables.render import to_terminal, to_text
 from lhaw_record.analytics.tables.tables import TABLES, table
 from lhaw_record.command_line import build_parser, main
+from lhaw_record.recorder.cli.output import FORMATS
 from lhaw_record.recorder.cli.terminal import fitting_widths, painted, shortened
 from lhaw_record.runners.base.conversation.messages import ToolCall
 from lhaw_record.runners.cli.attempt_text import _Style
@@ -88,16 +88,15 @@ class _Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_obeys_no_text_of_an_agent():
+def test_a_terminal_obeys_no_text_of_an_agent(stored):
     """Clipboard, cursor and line start are shown as escapes, in every format and in ``show``; a pipe gets them."""
     hostile = "\x1b]52;c;ZXZpbA==\x07 \x9b2J safe\rgone\x7f\ttab\nline"
     control = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[\d;]*m)")
-    connection = duckdb.connect()
     query = f"select '{hostile}' as x"
-    for form in MODES:
+    for form in FORMATS:
         shown, piped = _Terminal(), io.StringIO()
-        print_query(connection, query, form, shown)
-        print_query(connection, query, form, piped)
+        run_queries(stored, query, form, shown)
+        run_queries(stored, query, form, piped)
         assert not control.search(shown.getvalue()), form
         if form != "json":
             assert "\\x1b]52;c;ZXZpbA==\\x07 \\x9b2J" in shown.getvalue()
@@ -156,11 +155,11 @@ def test_the_tab_key_completes(stored, tmp_path, line, completed):
     assert answers.read_text().split() == completed.split()
 
 
-def on_a_terminal(columns, *arguments, typed=""):
+def on_a_terminal(columns, *arguments):
     """The output of the program on a terminal of so many columns, without styles."""
     outer, inner = pty.openpty()
     ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    environment = {**os.environ, "TERM": "xterm", "PAGER": "cat"}
+    environment = {**os.environ, "TERM": "xterm"}
     with subprocess.Popen(
         [sys.executable, "-m", "lhaw_record", *map(str, arguments)],
         cwd=ROOT,
@@ -171,8 +170,6 @@ def on_a_terminal(columns, *arguments, typed=""):
         close_fds=True,
     ) as process:
         os.close(inner)
-        if typed:
-            os.write(outer, typed.encode())
         parts = []
         while True:
             try:
@@ -196,16 +193,11 @@ def test_a_terminal_gets_the_main_tables_and_the_names_of_the_others(stored):
 
 
 @pytest.mark.thorough
-def test_the_prompt_shows_what_fits(stored, tmp_path, monkeypatch):
-    """Rows are capped and lines fit; the tab key completes; modes and the cap can be set; statements are remembered."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    typed = "select * from events;\n.rows 2\nfrom trials;\n.mode lines\nsel\t 7 as seven;\n.vews\n.exit\n"
-    text = on_a_terminal(80, "sql", stored, typed=typed)
-    lines = [line for line in text.splitlines() if not line.startswith(("sql>", "select", "from"))]
+def test_a_query_shows_what_fits(stored):
+    """Rows are capped and lines fit."""
+    lines = on_a_terminal(80, "sql", stored, "-c", "select * from events").splitlines()
     assert max(map(len, lines)) <= 80
     assert len(lines) < 200
-    assert "seven  7" in text
-    assert "select * from events;" in (tmp_path / "lhaw-record" / "sql_history").read_text()
 
 
 @pytest.mark.thorough

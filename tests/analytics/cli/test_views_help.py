@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lhaw_record import analytics
-from lhaw_record.analytics.cli.sql_prompt import run_query
-from lhaw_record.analytics.errors import AnalyticsError, UnknownName
+from lhaw_record.analytics.cli.table_output import run_queries
+from lhaw_record.analytics.errors import UnknownName
 from lhaw_record.analytics.views.build_order import all_views, empty_database
 from lhaw_record.analytics.views.headers import COLUMNS, headers, print_views
 from lhaw_record.analytics.views.store import connect
@@ -76,13 +76,11 @@ def test_what_is_no_view_is_named(connection):
 
 
 def test_a_query_option_takes_it_too(tmp_path):
-    """-c '.views NAME' works as at the prompt; other dot commands belong there."""
+    """-c '.views NAME' prints what a view is."""
     root = create_store(tmp_path / "store").root
     out = io.StringIO()
-    run_query(root, " .views by_class ", "table", out)
+    run_queries(root, " .views by_class ", "table", out)
     assert out.getvalue().startswith("by_class (tables)")
-    with pytest.raises(AnalyticsError, match=r"\.set belongs to the prompt"):
-        run_query(root, ".set k=1", "table", out)
 
 
 def test_a_store_opens_in_python(tmp_path):
@@ -99,7 +97,7 @@ def test_an_instant_with_a_time_zone_is_printed(tmp_path):
     """DuckDB gives Python such a value alone and inside lists and structs."""
     root = create_store(tmp_path / "store").root
     out = io.StringIO()
-    run_query(root, "select '2026-02-10 12:00:00+00'::timestamptz as at, [now()] as nested", "json", out)
+    run_queries(root, "select '2026-02-10 12:00:00+00'::timestamptz as at, [now()] as nested", "json", out)
     (row,) = json.loads(out.getvalue())
     assert "2026-02-10" in str(row["at"])
 

@@ -1,7 +1,6 @@
 """A paper's tables and figures: fair claims, the same numbers in each format, files that compile, clear errors."""
 
 import html
-import json
 import re
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ import pytest
 
 from lhaw_record.analytics.errors import AnalyticsError
 from lhaw_record.analytics.paper import PRESETS, make, read_spec, spec_and_text
-from lhaw_record.analytics.paper.paper import Paper, PaperTable, marimo_app, notebook, write_notebooks
+from lhaw_record.analytics.paper.paper import PaperTable, write_spec
 from lhaw_record.analytics.paper.pivot import Empty, pivot
 from lhaw_record.analytics.paper.render import to_html, to_latex, to_markdown
 from lhaw_record.analytics.paper.spec import TableChoice
@@ -349,72 +348,38 @@ def stored(tmp_path_factory):
 
 
 @pytest.mark.thorough
-def test_the_command_writes_everything_and_a_notebook_that_makes_it_again(stored, tmp_path, capsys, monkeypatch):
-    """Tables, figures with embedded fonts, paper.tex, paper.md; the cells of the notebooks write the same bytes."""
+def test_the_command_writes_everything(stored, tmp_path, capsys):
+    """Tables, figures with embedded fonts, paper.tex, paper.md and paper.toml, which makes the same bytes again."""
     (tmp_path / "s.toml").write_text(SMALL)
     out = tmp_path / "out"
     arguments = ["paper", str(stored), str(tmp_path / "s.toml"), "--out", str(out), "--agent", "a"]
     assert main(arguments) == 1, "the busy store breaks a claim, on purpose"
     written = capsys.readouterr().out.split()
     first = {path: (out / path).read_bytes() for path in ("paper.tex", "paper.md", "tables/overall.tex")}
-    assert {str(out / path) for path in (*first, "figures/value-scatter.pdf", "paper.ipynb")} <= set(written)
+    assert {str(out / path) for path in (*first, "figures/value-scatter.pdf", "paper.toml")} <= set(written)
     assert b"\\input{tables/overall}" in first["paper.tex"]
     assert b"| b |" not in first["paper.md"]
     picture = (out / "figures/value-scatter.pdf").read_bytes()
     assert b"/FontFile2" in picture
     assert b"/Type3" not in picture
     assert b"<text" not in (out / "figures/value-scatter.svg").read_bytes()
-    cells = json.loads((out / "paper.ipynb").read_text())["cells"]
     for path in first:
         (out / path).unlink()
-    monkeypatch.chdir(out)
-    names: dict[str, object] = {}
-    for cell in cells:
-        if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), names)
+    arguments[2] = str(out / "paper.toml")
+    assert main(arguments) == 1
     assert {path: (out / path).read_bytes() for path in first} == first
-    compile((out / "paper_notebook.py").read_text(), "paper_notebook.py", "exec")
-    (out / "paper.ipynb").write_text("mine")
-    main(arguments)
+    (out / "paper.toml").write_text(SMALL + "# mine")
+    main([*arguments[:2], str(tmp_path / "s.toml"), *arguments[3:]])
     assert "is left alone" in capsys.readouterr().err
-    assert (out / "paper.ipynb").read_text() == "mine"
+    assert (out / "paper.toml").read_text() == SMALL + "# mine"
 
 
-def test_notebooks_are_told_what_is_shown():
-    """Filters and settings stand in the first cell of both."""
-    only, settings = Filter({"agent": ("a'b",)}), {"k": 1, "reading": "paper"}
-    for text in (
-        "".join(json.loads(notebook("s", ["t"], [], only, settings))["cells"][1]["source"]),
-        marimo_app("s", ["t"], [], only, settings),
-    ):
-        assert 'agent=["a\'b"]' in text
-        assert "lhaw_record.open('s', {'k': 1, 'reading': 'paper'})" in text
-
-
-def test_files_that_somebody_worked_in_stay(tmp_path):
-    """A new specification replaces what was written before, and nothing that was edited, however often it is given."""
-    one = Paper(title="", tables={}, figures={}, left_out={})
-
-    def write(text):
-        _, kept = write_notebooks(tmp_path / "s", text, tmp_path, one, Filter(), {"k": len(text)})
-        return [path.name for path in kept]
-
-    spec, program = tmp_path / "paper.toml", tmp_path / "paper_notebook.py"
-    assert write("a") == write("bb") == []
-    assert spec.read_text() == "bb"
-    assert "{'k': 2}" in program.read_text()
-    program.write_text("mine")
-    assert write("ccc") == ["paper_notebook.py"]
-    assert program.read_text() == "mine"
-    assert "{'k': 3}" in (tmp_path / "paper.ipynb").read_text()
-    spec.write_text("edited")
-    assert write("dddd") == ["paper.toml", "paper.ipynb", "paper_notebook.py"]
-    assert write("edited") == ["paper_notebook.py"], "the folder's own file is the specification"
-    assert "paper.toml" in write("dddd"), "and it was edited still"
-    assert spec.read_text() == "edited"
-    (tmp_path / ".written.json").unlink()
-    assert "paper.ipynb" in write("edited but unknown")
-    assert spec.read_text() == "edited"
+def test_a_specification_that_somebody_worked_in_stays(tmp_path):
+    """The folder gets the specification of what is in it, unless it has another one."""
+    assert write_spec("a", tmp_path) == write_spec("a", tmp_path) == tmp_path / "paper.toml"
+    (tmp_path / "paper.toml").write_text("edited")
+    assert write_spec("a", tmp_path) is None
+    assert (tmp_path / "paper.toml").read_text() == "edited"
 
 
 @pytest.mark.thorough

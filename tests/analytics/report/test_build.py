@@ -179,7 +179,7 @@ def test_cautions_are_counted_and_missing_trials_explained(busy_page):
     text = re.sub(r"<[^>]+>", " ", busy_page.html)
     for words in (
         "Collapsed injection times",
-        "units of variant and agent",
+        "(variant, agent) units of desk",
         "Looked for and not found",
         "Missing trials",
     ):
@@ -188,9 +188,9 @@ def test_cautions_are_counted_and_missing_trials_explained(busy_page):
 
 
 @pytest.mark.thorough
-def test_one_thing_is_counted_as_one(mixed_page):
-    """A caution about a single cell says so in the singular."""
-    assert "<li>second: 1 cell</li>" in mixed_page.html
+def test_cautions_say_what_the_notes_of_tables_say(mixed_page):
+    """A caution about a benchmark has its name, the number and what follows."""
+    assert "<li>cells of second with fewer than k valid trials: 1; their pass@k is undefined" in mixed_page.html
 
 
 def test_numbers_stand_under_their_heading():

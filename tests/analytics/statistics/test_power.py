@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test
 
-from lhaw_record.analytics.figures.drawing import to_bytes
-from lhaw_record.analytics.figures.power import power_curve
 from lhaw_record.analytics.statistics import power as power_module
 from lhaw_record.analytics.statistics.inference import InferenceSettings, estimate
 from lhaw_record.analytics.statistics.power import PilotUnit, StudyDesign, SuccessRates, power, rates_of
@@ -117,35 +115,6 @@ def test_advice_compares_tasks_with_trials(capsys):
     said = capsys.readouterr().err
     assert "no design here reaches 80%: add tasks" in said
     assert "10 tasks x 1 variant x 9 trials in each arm, 180 trials would: " in said
-
-
-@pytest.mark.thorough
-def test_the_curve_is_that_of_the_rows(tmp_path, capsys):
-    """One line for each number of variants and trials, over tasks and over cost; SVG or PNG, nothing else."""
-    design = ["power", "--tasks", "5", "8", "--variants", "1", "--trials", "1", "2", "--studies", "20"]
-    assert main([*design, "--figure", str(tmp_path / "new" / "curve.svg"), "--gain", "0.3"]) == 1
-    svg = (tmp_path / "new" / "curve.svg").read_text(encoding="utf-8")
-    for text in ("1 variant x 2 trials", "wanted: 80%", "trials of both arms", "gain = 0.3"):
-        assert text in svg
-    with pytest.raises(SystemExit):
-        main([*design, "--figure", str(tmp_path / "curve.pdf")])
-    assert "must end in .svg or .png" in capsys.readouterr().err
-    rows = [
-        {
-            **StudyDesign(tasks, 1, 3)._asdict(),
-            "total_trials": 6 * tasks,
-            "cost_usd": 3.0 * tasks,
-            "power": share,
-            "power_error": 0.01,
-        }
-        for tasks, share in ((20, 0.9), (10, 0.4))
-    ]
-    figure = power_curve(rows, wanted=0.8, assumed="assumed")
-    assert [axes.lines[0].get_xydata().tolist() for axes in figure.axes] == [
-        [[10, 0.4], [20, 0.9]],
-        [[30, 0.4], [60, 0.9]],
-    ]
-    assert to_bytes(figure, "png").startswith(b"\x89PNG")
 
 
 def test_an_experiment_file_is_asked_about_before_its_first_trial(tmp_path, capsys):

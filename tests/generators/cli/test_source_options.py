@@ -56,7 +56,6 @@ def test_the_name_of_an_own_benchmark(tmp_path):
             r"source desk takes no --from, which is for harbor, mcp_atlas, tac, swebench_pro, own",
         ),
         (["tac", "--from", "{here}", "--data", "{here}"], r"source tac takes no --data, which is for mcp_atlas"),
-        (["tac", "--from", "{here}", "--stand-in", "x"], r"source tac takes no --stand-in"),
         (["desk", "--benchmark", "x"], r"source desk takes no --benchmark, which is for own"),
         (["own", "--from", "{here}/no"], r"--from .*/no: nothing is there; name your folder"),
         (["tac", "--from", "{here}/a.jsonl"], r"a\.jsonl is not a folder; name a folder of published"),

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from lhaw_record.generators.gate import UNJUDGED
+from lhaw_record.generators.generation.generation_index import load_generation_index
 from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.reading.registrations import Registrations
 from tests.cli.program import called, query
@@ -134,14 +135,16 @@ def test_a_judge_that_comes_later_judges_what_was_made_without_one(task):
     shown = called("variants", "show", store, "guests").stdout
     assert shown.count("nor does local-model (0 of 1 guesses right)") == 2
     assert "[vaguify] not made: recoverable_by_paraphrase: 1 of 1 readers got S3 back" in shown
-    listed = json.loads(called("variants", "list", store, "--format", "json").stdout)
-    assert [row["judged_by"] for row in listed] == ["local-model"] * 2
     (rewriter,) = query(
         store, "select n_accepted, n_refused, n_judged, attempts from generation_methods where step = 'rewriting'"
     )
     assert rewriter == (2, 1, 2, 3)
+    index = load_generation_index(read_snapshot(store))
+    assert [made.judgement.judge for made in index.variants.values()] == ["local-model"] * 2
     left = Registrations.read(read_snapshot(store)).of_experiment()
-    assert {each.event.variant.variant_id for each in left} == {row["variant_id"] for row in listed}
+    assert {each.event.variant.variant_id for each in left} == {
+        made.variant.variant_id for made in index.variants.values()
+    }
 
 
 @pytest.mark.thorough
@@ -206,7 +209,7 @@ def test_methods_are_compared(task):
         generate(task, server.url)
     with server_beside(HandlerModel(author, "other-model")) as server:
         generate(task, server.url, "--extractor", "other-model", "--rewriter", "other-model")
-    rows = json.loads(called("variants", "compare", task.parent / "store", "--format", "json").stdout)
+    rows = json.loads(called("sql", task.parent / "store", "-c", "from generation_methods", "--format", "json").stdout)
     by_method = {(row["step"], row["method"]): row for row in rows}
     assert {
         name: (row["n_accepted"], row["n_refused"], row["agreement"])

@@ -111,7 +111,7 @@ def test_the_file_is_the_export_of_the_selection(folder, capsys):
     assert len(json.loads((folder / "mine.json").read_bytes())) == 3, "of one trial no variant is divergent"
     assert main(["export", "hf", str(folder / "base"), "--selection", "yours", "-o", str(folder / "no")]) == 1
     assert "no selection 'yours' in this store; there are: mine" in capsys.readouterr().err
-    assert (folder / "mine-distribution.svg").exists()
+    assert (folder / "mine.md").exists()
 
 
 @pytest.mark.thorough

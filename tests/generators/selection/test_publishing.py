@@ -14,8 +14,7 @@ from lhaw_record.analytics.exports import dataset_rows
 from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.generators.selection import SelectionRequest, select_benchmark
 from lhaw_record.generators.selection.publishing import write_card, write_dataset
-from lhaw_record.recorder.events import SegmentsExtracted, SelectedVariant, VariantGenerated
-from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.events import SelectedVariant, VariantGenerated
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Variant
 from tests.analytics.make_store import Store as Written
 from tests.generators.selection.stores import classified, classify, of_every_kind, to_disk
@@ -156,16 +155,6 @@ def card(tmp_path_factory):
     generated(written, "t1", "do", "this", "that")
     classify(written, "t1", [(1, 1)] * 3)
     _register_again(written, "t1")
-    extracted = SegmentsExtracted(
-        benchmark="desk",
-        task_id="t",
-        task_digest=written.tasks["t"].task_digest,
-        extractor="rules/4",
-        extractor_digest=digest("rules"),
-        grounding=("checkpoints", "environment"),
-        segments=(),
-    )
-    written.add(written.run_id, extracted)
     event = selected(folder / "s", written)
     write_dataset(folder / "s", event, folder / "rows.json")
     write_card(folder / "s", event, folder / "README.md", "rows.json")
@@ -203,19 +192,16 @@ def test_the_card_counts_what_is_in_the_file(card):
 
 
 def test_the_card_says_where_it_comes_from(card):
-    """Extractor, rewriter, classifier with its trials, what could not be chosen or was not judged, licence, digest."""
+    """Rewriter, classifier, what could not be chosen or was not judged, licence, digest."""
     text = " ".join((card / "README.md").read_text(encoding="utf-8").split())
     for said in (
-        f"Segments of 1 task by rules/4 (digest {digest('rules')[:12]}, looking at checkpoints, environment).",
         "Prompts of 1 variant: rules/1 (digest ffffffffffff).",
         "Prompts of 5 variants: hand written.",
-        "Classifying agent `c`: model `m`, strategy `none`, persona `none`; 15 valid trials.",
-        "Classes by `c` from 3 trials of each variant without a label",
-        "1 outcome-critical variants always failed in one and the same way and were not judged",
+        "Classes by c: from its trials",
         "at most 10 variants (4 outcome-critical, 3 divergent, 3 benign), seed 0",
+        "Unjudged: `",
         "Not to be chosen: 1 (it became another task, by its label or a judge's verdict).",
         "not recorded: 4 tasks",
-        "The gate's rules, run on the prompts when this card was made: 0 of 6 pass, 6 fail (",
         hashlib.sha256((card / "rows.json").read_bytes()).hexdigest(),
     ):
         assert said in text
@@ -229,33 +215,16 @@ def test_the_head_of_the_card_is_yaml(card):
     assert found["configs"] == [{"config_name": "default", "data_files": [{"split": "test", "path": "rows.json"}]}]
 
 
-def test_the_figure_lies_beside_the_card(card):
-    """Both formats, named after the card, one shown in it; the numbers on it are those of the selection."""
+def test_the_experiment_file_of_the_card_names_the_dataset(card):
+    """It is what an experiment on these variants begins with."""
     text = (card / "README.md").read_text(encoding="utf-8")
-    assert "](README-distribution.png)" in text
-    assert (card / "README-distribution.png").read_bytes().startswith(b"\x89PNG")
-    svg = (card / "README-distribution.svg").read_text(encoding="utf-8")
-    assert "The selection mine" in svg
-    assert "selected variants" in svg
-
-
-def test_the_commands_of_the_card_make_it_again(card):
-    """The command line in the card parses, and its request selects the same; the experiment file names the dataset."""
-    import shlex
-
-    from lhaw_record.command_line import build_parser
-
-    text = (card / "README.md").read_text(encoding="utf-8")
-    (line,) = [each for each in text.splitlines() if each.startswith("lhaw-record select")]
-    options = build_parser().parse_args(shlex.split(line)[1:])
-    assert (options.name, options.max, options.seed, options.quota["benign"]) == ("mine", 10, 0, 30)
     block = text.split("```toml\n")[1].split("```")[0]
     assert tomllib.loads(block) == {"benchmark": {"name": "desk", "variants_from": "rows.json"}}
 
 
 @pytest.mark.thorough
 def test_equal_stores_have_equal_cards(card, tmp_path):
-    """The card, its figure and the dataset follow from the events: written again they are the same."""
+    """The card and the dataset follow from the events: written again they are the same."""
     from lhaw_record.generators.selection import latest_selections
     from lhaw_record.recorder.reading.reader import read_snapshot
 
@@ -266,13 +235,6 @@ def test_equal_stores_have_equal_cards(card, tmp_path):
         assert path.read_bytes() == (card / path.name).read_bytes()
 
 
-@pytest.fixture
-def _no_pictures(monkeypatch):
-    """Cards for their words alone: drawing takes most of the time."""
-    monkeypatch.setattr("lhaw_record.generators.selection.publishing._figure", lambda *_: b"")
-
-
-@pytest.mark.usefixtures("_no_pictures")
 @pytest.mark.thorough
 def test_what_the_format_cannot_hold_is_said(tmp_path):
     """A variant that changes the environment is chosen, stands in no row, and the card says so."""
@@ -303,7 +265,6 @@ def test_two_benchmarks_may_have_one_variant_id(tmp_path):
     assert dataset_rows(tmp_path / "t").to_bytes() == first
 
 
-@pytest.mark.usefixtures("_no_pictures")
 @pytest.mark.thorough
 def test_names_are_no_markup(tmp_path):
     """A name with Markdown in it stays what it is, and breaks no table."""
@@ -315,10 +276,9 @@ def test_names_are_no_markup(tmp_path):
     write_card(tmp_path / "s", event, tmp_path / "card.md", "rows.json")
     text = (tmp_path / "card.md").read_text(encoding="utf-8")
     assert r"| t\|\`\*\_x | 0 | 0 | 1 | 1 |" in text
-    assert r"given by \<b\>authors\</b\>" in text
+    assert r"Classes by \<b\>authors\</b\>" in text
 
 
-@pytest.mark.usefixtures("_no_pictures")
 def test_a_selected_variant_that_is_not_there_is_named(tmp_path):
     """A selection whose store lost a variant has no card."""
     event = selected(tmp_path / "s", classified(a1="benign delete goal"))

@@ -15,7 +15,6 @@ from lhaw_record.generators.selection import (
     latest_selections,
     select_benchmark,
 )
-from lhaw_record.generators.selection.provenance import provenance
 from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.events import BenchmarkSelected, Envelope, RunFinished, RunStarted, TrialStarted
 from lhaw_record.recorder.inspection.verify import verify
@@ -199,7 +198,7 @@ def test_it_must_be_clear_whose_trials_classify(tmp_path):
 
 @pytest.mark.thorough
 def test_several_classifying_agents_vote(tmp_path):
-    """What most of them say is the class, a tie is counted as such, and the card says how often they differ."""
+    """What most of them say is the class, and a tie is counted as such."""
     written = classified(a1="benign delete goal", b1="benign delete input", c1="benign delete context")
     for variant_id, said in {"a1": "outcome-critical benign", "b1": "divergent", "c1": "benign benign"}.items():
         for agent, name in zip("de", said.split(), strict=False):
@@ -210,8 +209,7 @@ def test_several_classifying_agents_vote(tmp_path):
     assert {each.variant_id: each.ambiguity_class for each in offered.candidates} == {"a1": "benign", "c1": "benign"}
     assert (offered.classifier, offered.excluded) == ("vote", {"classifiers_tie": 1})
     chosen = select(root, msgspec.structs.replace(WISH, classifier="vote", percents={"benign": 100}))
-    found = provenance(root, chosen.event)
-    assert ([each.agent for each in found.classifiers], found.disputed) == (["c", "d", "e"], 1)
+    assert chosen.event.classifier == "vote"
     query = "select ambiguity_class, classified_by, n_trials from ambiguity_classes where class_source = 'selection'"
     assert rows(root, query) == [("benign", "vote", 9)] * 2
 

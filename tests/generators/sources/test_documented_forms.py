@@ -6,8 +6,7 @@ from pathlib import Path
 import msgspec
 
 from lhaw_record.command_line import build_parser
-from lhaw_record.generators.sources.own import OwnSource
-from lhaw_record.generators.sources.own_schema import CheckpointsFile, OwnCheckpoint, OwnRecord, OwnStep
+from lhaw_record.generators.sources.own import CheckpointsFile, OwnCheckpoint, OwnRecord, OwnSource, OwnStep
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "own-tasks.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -28,7 +28,7 @@ def said(kind, raw):
             Experiment,
             {**WHOLE, "sandbox": {"kind": "x"}},
             "sandbox.kind",
-            "auto, bubblewrap, namespaces, docker, process, harbor",
+            "auto, bubblewrap, namespaces, docker, process",
         ),
         (Experiment, {**WHOLE, "user_simulator": {"kind": "x"}}, "user_simulator.kind", "exact, dump, llm"),
         (Experiment, {**WHOLE, "grader": {"kind": "x"}}, "grader.kind", "default, matcher, judge"),

@@ -1,6 +1,5 @@
 """The scheduler: order by data, attempts, money, and stopping."""
 
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 from lhaw_record.recorder.events import OracleBudgetSet, TrialFailed
 from lhaw_record.recorder.reading.trial_index import FailedTrial
-from lhaw_record.runners.agents.trial_record import BehaviourCounter
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, BudgetSpec, RetrySpec
 from lhaw_record.runners.experiment.values import Price
@@ -79,29 +77,6 @@ async def test_what_a_budget_releases_runs_however_long_the_budget_takes_to_reco
     scheduler, stream = await run(described, PretendingRunner(), stream=SlowRecording())
     assert (scheduler.summary().outcome, scheduler.summary().left) == ("completed", 0)
     assert any(isinstance(event, OracleBudgetSet) for event in stream.events)
-
-
-class AbusingRunner(PretendingRunner):
-    """Its agents use up their sandboxes under one condition."""
-
-    async def run(self, trial, attempt, budget_actions):
-        """Pretend, and say so."""
-        outcome = await super().run(trial, attempt, budget_actions)
-        ended_by = "resource_abuse" if trial.condition == "full" else "submitted"
-        behaviour = BehaviourCounter().behaviour(ended_by)
-        return msgspec.structs.replace(outcome, behaviour=behaviour)
-
-
-async def test_abuse_is_finished_and_counted():
-    """A trial that ended by resource_abuse is finished: nothing is repeated or left, and the summary says how many."""
-    scheduler, _ = await run(experiment(), runner := AbusingRunner())
-    summary = scheduler.summary()
-    assert (summary.outcome, summary.left) == ("completed", 0)
-    abused = sum(trial.condition == "full" for trial, *_ in runner.attempts)
-    told = [re.search(r": (\d+) of \d+ trials ended by resource_abuse", each) for each in summary.cautions]
-    counted = [int(match[1]) for match in told if match]
-    assert sum(counted) == abused > 0
-    assert len({trial.trial_id for trial, *_ in runner.attempts}) == len(runner.attempts)
 
 
 async def test_concurrency_is_used_and_kept():

@@ -11,7 +11,7 @@ import msgspec
 
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.resources import data_path
-from lhaw_record.runners.base.errors import ExperimentError, SandboxUnfit
+from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.expected_answers import answer_remarks
 from lhaw_record.runners.environments.benchmarks.harbor.compose import MAIN, service_names
 from lhaw_record.runners.environments.benchmarks.harbor.container import NO_NETWORK, agent_phase
@@ -25,7 +25,7 @@ from lhaw_record.runners.environments.benchmarks.harbor.environment import (
     tests_memory_mb,
 )
 from lhaw_record.runners.environments.benchmarks.harbor.host import host_of, refusal_of_host, system_name
-from lhaw_record.runners.environments.benchmarks.harbor.images import definitions, ensure_images
+from lhaw_record.runners.environments.benchmarks.harbor.images import ensure_images
 from lhaw_record.runners.environments.benchmarks.harbor.mcp_servers import SERVER_MB, open_servers
 from lhaw_record.runners.environments.benchmarks.harbor.oracle import Oracle, OracleGate, oracle_of, passes_folder
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
@@ -47,10 +47,8 @@ from lhaw_record.runners.environments.benchmarks.protocol import Artifact, Bench
 from lhaw_record.runners.environments.benchmarks.published import PublishedError
 from lhaw_record.runners.environments.benchmarks.refusals import decoded, docker_of, refuse_changed_environment
 from lhaw_record.runners.environments.benchmarks.variants_file import parameters_of
-from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 from lhaw_record.runners.environments.sandboxes.docker.program_sandbox import open_program_sandbox
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
-from lhaw_record.runners.environments.sandboxes.harbor_machine import HarborSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.tables import GraderSpec
 from lhaw_record.runners.models.replay import Reference, ReferenceCall
@@ -120,7 +118,6 @@ class HarborBenchmark(Benchmark):
         self._options = options
         self.files = (folder,)
         self.needs_sandbox = None if options.without_docker else "docker"
-        self.runs_in_harbor = not options.without_docker
         self._gate = OracleGate(passes_folder())
         self._folders: dict[str, HarborTask] = {}
         self._broken: dict[str, str] = {}
@@ -239,31 +236,20 @@ class HarborBenchmark(Benchmark):
         harbor = self._folders[task.task_id]
         if self._options.without_docker:
             return self._open_on_host(harbor, settings)
-        return self._open(harbor, settings, self._provider(settings))
+        return self._open(harbor, settings, docker_of(settings, self.name))
 
     async def oracle(self, task_id: str, settings: EnvironmentSettings) -> Oracle:
         """Return how the reference solution of a task is tried."""
         if self._options.without_docker:
             return host_of(settings).oracle(self._folders[task_id])
-        setup = await self.setup(task_id, self._provider(settings), settings.limits)
+        setup = await self.setup(task_id, docker_of(settings, self.name), settings.limits)
         return oracle_of(setup, self._options.without_services)
 
-    async def setup(
-        self, task_id: str, provider: DockerSandboxProvider | HarborSandboxProvider, limits: SandboxLimits
-    ) -> ContainerSetup:
+    async def setup(self, task_id: str, provider: DockerSandboxProvider, limits: SandboxLimits) -> ContainerSetup:
         """Return how the containers of a task are opened, with images that the engine has."""
         task, network = self._folders[task_id], self._options.network
         compose = compose_of(task, self._options.without_services)
-        if isinstance(provider, DockerSandboxProvider):
-            images = await ensure_images(provider.images, task, self._options.build_network, compose)
-        elif compose is None:
-            images = definitions(task)
-        else:
-            raise SandboxUnfit(
-                f"{task_id} has services beside its container, which the sandbox {provider.kind} cannot run; set "
-                'sandbox.kind = "docker"',
-                kind="needs_docker",
-            )
+        images = await ensure_images(provider.images, task, self._options.build_network, compose)
         environment = task.config.environment
         tests = [(step.config.verifier, step.config.verifier.environment or environment) for step in task.steps]
         modes = [verifier.network_mode or table.network for verifier, table in tests]
@@ -281,7 +267,7 @@ class HarborBenchmark(Benchmark):
 
     @asynccontextmanager
     async def _open(
-        self, task: HarborTask, settings: EnvironmentSettings, provider: DockerSandboxProvider | HarborSandboxProvider
+        self, task: HarborTask, settings: EnvironmentSettings, provider: DockerSandboxProvider
     ) -> AsyncIterator[Environment]:
         setup = await self.setup(task.task_id, provider, settings.limits)
         images, oracle = setup.images, oracle_of(setup, self._options.without_services)
@@ -291,12 +277,11 @@ class HarborBenchmark(Benchmark):
             setup, keeps_processes=setup.keeps_processes or (passed is not None and passed.keeps_processes)
         )
         check_solution = partial(self._gate.pass_through, oracle) if is_gated and setup.has_network else None
-        is_ours = isinstance(provider, DockerSandboxProvider)
         facts = {
             "sandbox": provider.kind,
-            "image": images.agent if is_ours else Path(images.agent).name,
+            "image": images.agent,
             "image_id": images.ids[images.agent],
-            "verifier_images": [image if is_ours else Path(image).name for image in images.verifiers],
+            "verifier_images": list(images.verifiers),
             "network": setup.network,
             "oracle_passed": is_gated,
             "processes_kept": setup.keeps_processes,
@@ -313,24 +298,17 @@ class HarborBenchmark(Benchmark):
             container = await closing.enter_async_context(open_task(setup, provider, access.mounts if access else ()))
             servers = None
             if setup.servers:
-                assert isinstance(provider, DockerSandboxProvider)  # their services are refused elsewhere
-                assert isinstance(container.machine, DockerMachine)
                 names, room = [tool.name for tool in TOOLS], provider.room
                 opened = open_servers(setup.servers, images.agent, room, container.machine, names, settings)
                 servers = await closing.enter_async_context(opened)
             sandbox = None
-            if access is not None and isinstance(provider, DockerSandboxProvider):
+            if access is not None:
                 own, user = provider.with_image(name=images.agent), agent_phase(task).user
                 sandbox = await closing.enter_async_context(
                     open_program_sandbox(own, container, settings.limits, access, user=user)
                 )
             inner = setup.within(provider)
             yield HarborEnvironment(inner, container, closing, (artifact,), sandbox, check_solution, servers, passed)
-
-    def _provider(self, settings: EnvironmentSettings) -> DockerSandboxProvider | HarborSandboxProvider:
-        if isinstance(settings.sandbox, HarborSandboxProvider):
-            return settings.sandbox
-        return docker_of(settings, self.name)
 
     @asynccontextmanager
     async def _open_on_host(self, task: HarborTask, settings: EnvironmentSettings) -> AsyncIterator[Environment]:

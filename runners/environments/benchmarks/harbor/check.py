@@ -1,6 +1,6 @@
 """Check which tasks of a folder can run on this machine, with their reference solutions and without any model."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from lhaw_record.runners.base.errors import BoundaryError
@@ -12,27 +12,17 @@ from lhaw_record.runners.environments.benchmarks.harbor.task_folder import NO_WO
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
 from lhaw_record.runners.environments.benchmarks.variants_file import parameters_of
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
-from lhaw_record.runners.environments.sandboxes.harbor_machine import harbor_provider
 from lhaw_record.runners.environments.sandboxes.kinds import provider
-from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, SandboxProvider
+from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 CHECK_COLUMNS = ("task_id", "is_fit", "oracle", "empty", "guesses", "reason")
 
 
-async def check(
-    benchmark: HarborBenchmark,
-    report: Callable[[str], None],
-    environment: str | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> AsyncIterator[dict[str, Any]]:
+async def check(benchmark: HarborBenchmark, report: Callable[[str], None]) -> AsyncIterator[dict[str, Any]]:
     """Yield one row for each task: the rewards of its solution and of an agent that does nothing, and why it is
     unfit.
     """
-    sandbox: SandboxProvider
-    if environment is not None:
-        sandbox = harbor_provider(environment, options or {}, report)
-    else:
-        sandbox = await provider(benchmark.needs_sandbox or "auto", DockerImage(name=""), report)
+    sandbox = await provider(benchmark.needs_sandbox or "auto", DockerImage(name=""), report)
     settings = EnvironmentSettings(sandbox=sandbox, limits=SandboxLimits())
     runnable = {task.task_id for task in benchmark.tasks()}
     for task_id in sorted({*runnable, *benchmark.left_out()}):

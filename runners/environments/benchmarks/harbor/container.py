@@ -6,7 +6,7 @@ task's image needs bash and the usual tools of a Linux system, but no Python.
 
 import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -31,7 +31,6 @@ from lhaw_record.runners.environments.sandboxes.docker.files import FileLimits, 
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine, MachineUsage, open_machine
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.docker.shell import MachineShell, Phase, last_line, new_path
-from lhaw_record.runners.environments.sandboxes.harbor_machine import Definition, HarborMachine, HarborSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 NO_NETWORK = "none"
@@ -116,11 +115,7 @@ class TaskContainer(MachineShell):
         beside: The services beside it, or None.
     """
 
-    machine: DockerMachine | HarborMachine
-
-    def __init__(
-        self, machine: DockerMachine | HarborMachine, table: EnvironmentTable, beside: Beside | None = None
-    ) -> None:
+    def __init__(self, machine: DockerMachine, table: EnvironmentTable, beside: Beside | None = None) -> None:
         super().__init__(machine, table.workdir, resolved(table.env))
         self._table = table
         self._beside = beside
@@ -270,8 +265,7 @@ class TaskContainer(MachineShell):
     def _check_limits(self, task: HarborTask, ran: ExecResult, left: MachineUsage, stdout: bytes) -> None:
         """Check that no limit of the experiment stopped a test, unless the agent left less than half of it.
 
-        The memory that a task itself sets is part of the task, as in Harbor. In a container of the harbor package, the
-        limit is not the experiment's, and what the agent left is not known.
+        The memory that a task itself sets is part of the task, as in Harbor.
         """
         taken = left.mostly_taken_since(self._usage_at_start)
         is_out_of_memory = ran.is_out_of_memory and self._table.total_memory_mb is None
@@ -280,12 +274,6 @@ class TaskContainer(MachineShell):
         if name is None:
             return
         what = f"the tests needed more than limits.{'memory_mb' if name == 'memory' else name}"
-        if isinstance(self.machine, HarborMachine):
-            more = "; set environment.memory_mb of the task" if name == "memory" else ""
-            what = (
-                f"the container ran out of {name} during the tests, through them or through what the agent left "
-                f"running, which its environment does not tell{more}"
-            )
         raise grader_error(task, what, f"out_of_{name}", stdout)
 
     async def _stdout(self) -> bytes:
@@ -318,7 +306,7 @@ class TaskContainer(MachineShell):
 
 @asynccontextmanager
 async def open_container(
-    provider: DockerSandboxProvider | HarborSandboxProvider,
+    provider: DockerSandboxProvider,
     image: str,
     table: EnvironmentTable,
     limits: SandboxLimits,
@@ -327,41 +315,23 @@ async def open_container(
     beside: Beside | None = None,
 ) -> AsyncIterator[TaskContainer]:
     """Open a healthy container of a task's image, with its entry point. Closing it leaves nothing behind."""
-    opened: AbstractAsyncContextManager[DockerMachine | HarborMachine]
-    if isinstance(provider, HarborSandboxProvider):
-        opened = provider.open_machine(_definition(Path(image), table, is_online=network != NO_NETWORK))
-    else:
-        inner = beside.network if beside else network
-        chosen = provider.with_image(name=image, network=inner, cpus=table.cpus or provider.image.cpus)
-        own = msgspec.structs.replace(limits, memory_mb=table.total_memory_mb or limits.memory_mb)
-        opened = open_machine(
-            chosen.image,
-            own,
-            provider.room,
-            keeps_entrypoint=True,
-            environment={**(beside.main.environment if beside else {}), **resolved(table.env)},
-            mounts=mounts,
-            aliases=(MAIN,) if beside else (),
-            volumes=beside.mounts if beside else (),
-            outside=network if beside and network != NO_NETWORK else "",
-        )
-    async with opened as machine:
+    inner = beside.network if beside else network
+    chosen = provider.with_image(name=image, network=inner, cpus=table.cpus or provider.image.cpus)
+    own = msgspec.structs.replace(limits, memory_mb=table.total_memory_mb or limits.memory_mb)
+    async with open_machine(
+        chosen.image,
+        own,
+        provider.room,
+        keeps_entrypoint=True,
+        environment={**(beside.main.environment if beside else {}), **resolved(table.env)},
+        mounts=mounts,
+        aliases=(MAIN,) if beside else (),
+        volumes=beside.mounts if beside else (),
+        outside=network if beside and network != NO_NETWORK else "",
+    ) as machine:
         container = TaskContainer(machine, table, beside)
         await container.prepare()
         yield container
-
-
-def _definition(folder: Path, table: EnvironmentTable, *, is_online: bool) -> Definition:
-    return Definition(
-        name=folder.parent.name,
-        folder=folder,
-        docker_image=table.docker_image,
-        build_timeout_s=table.build_timeout_sec,
-        cpus=table.cpus,
-        memory_mb=table.total_memory_mb,
-        variables=table.env,
-        is_online=is_online,
-    )
 
 
 def _sessions(printed: bytes) -> list[str]:

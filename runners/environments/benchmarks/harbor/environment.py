@@ -1,7 +1,7 @@
 """One trial of a Harbor task: the agent's tools in the task's container, and its rewards as the grade."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,6 @@ from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResu
 from lhaw_record.runners.environments.sandboxes.docker.program_sandbox import room_of_trial
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.docker.shell import Phase, new_path
-from lhaw_record.runners.environments.sandboxes.harbor_machine import HarborSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, ProgramSandbox, SandboxLimits
 
 _BASH, _READ, _WRITE = (each for each in WORKSPACE_TOOLS if each.name != "python")
@@ -80,7 +79,7 @@ class ContainerSetup(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     task: HarborTask
-    provider: DockerSandboxProvider | HarborSandboxProvider
+    provider: DockerSandboxProvider
     images: TaskImages
     limits: SandboxLimits
     network: str
@@ -99,7 +98,7 @@ class ContainerSetup(msgspec.Struct, frozen=True, kw_only=True):
         """The total memory of a trial's containers while the agent works, in MiB."""
         return memory_of(self.task, self.compose, self.limits) + SERVER_MB * len(self.servers)
 
-    def within(self, provider: DockerSandboxProvider | HarborSandboxProvider) -> "ContainerSetup":
+    def within(self, provider: DockerSandboxProvider) -> "ContainerSetup":
         """Return the setup of separate tests. Steps test beside the agent's container, within its memory."""
         return msgspec.structs.replace(self, provider=provider) if self.task.config.steps else self
 
@@ -121,23 +120,20 @@ def tests_memory_mb(task: HarborTask, limits: SandboxLimits) -> int:
 
 def room_of(
     setup: ContainerSetup, access: ProgramAccess | None = None
-) -> AbstractAsyncContextManager[DockerSandboxProvider | HarborSandboxProvider]:
+) -> AbstractAsyncContextManager[DockerSandboxProvider]:
     """Return the provider with the memory of all containers of a trial, once this machine has it."""
-    if isinstance(setup.provider, HarborSandboxProvider):
-        return nullcontext(setup.provider)
     return room_of_trial(setup.provider, setup.memory_mb, access)
 
 
 @asynccontextmanager
 async def open_task(
-    setup: ContainerSetup, provider: DockerSandboxProvider | HarborSandboxProvider, mounts: Sequence[str] = ()
+    setup: ContainerSetup, provider: DockerSandboxProvider, mounts: Sequence[str] = ()
 ) -> AsyncIterator[TaskContainer]:
     """Open the agent's container of a task beside its services. Closing it closes them."""
     table, network = setup.task.config.environment, setup.network
     async with AsyncExitStack() as stack:
         beside = None
         if setup.compose is not None:
-            assert isinstance(provider, DockerSandboxProvider)  # others are refused before
             outside = "" if network == NO_NETWORK else network
             images, job_s = setup.images.services, table.build_timeout_sec
             services = open_services(provider, setup.compose, images, setup.limits, outside, job_s)
@@ -236,7 +232,6 @@ class HarborEnvironment(Environment):
         self.program_tools = self.servers.tools if self.servers else ()
         self.tools = (*TOOLS, *self.program_tools)
         self._steps = Steps(self.setup, self.container, self.closing)
-        self._watched = ("command_seconds",) if isinstance(self.setup.provider, HarborSandboxProvider) else _WATCHED
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Execute a workspace tool as the agent's user, or a tool of an MCP server."""
@@ -298,10 +293,10 @@ class HarborEnvironment(Environment):
         text = text + (ran.stderr.decode("utf-8", "replace") if ran.exit_code else "")
         note = _note(ran, limits)
         if not note:
-            return ToolResult(text=text, limits_watched=self._watched)
+            return ToolResult(text=text, limits_watched=_WATCHED)
         separator = "" if not text or text.endswith("\n") else "\n"
         met = _limit_met(ran, text)
-        return ToolResult(text=f"{text}{separator}[{note}]", is_error=True, limit_met=met, limits_watched=self._watched)
+        return ToolResult(text=f"{text}{separator}[{note}]", is_error=True, limit_met=met, limits_watched=_WATCHED)
 
     async def _read(self, path: str) -> ToolResult:
         try:

@@ -70,15 +70,6 @@ async def ensure_images(
     return TaskImages(agent=agent, verifiers=tuple(verifiers), services=services, ids=ids)
 
 
-def definitions(task: HarborTask) -> TaskImages:
-    """Return what the harbor package makes the images of a task from: the folders by role, and their content."""
-    agent = task.folder / "environment"
-    verifiers = [(step.tests_folder or step.tests[-1]) if step.has_tests_image else agent for step in task.steps]
-    names = {each: each.relative_to(task.folder).as_posix() for each in (agent, *verifiers)}
-    ids = {str(each): digest(file_digests(task.folder, (name,))) for each, name in names.items()}
-    return TaskImages(agent=str(agent), verifiers=tuple(map(str, verifiers)), ids=ids)
-
-
 async def _ensure(images: Images, name: str | None, build: Build | None, is_pulled: bool, how: dict[str, Any]) -> str:
     """Return the name of an image that the engine has: a named one, or one that is built."""
     async with connected() as docker:

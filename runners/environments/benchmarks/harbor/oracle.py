@@ -35,7 +35,6 @@ from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
     beside_digests,
     file_digests,
 )
-from lhaw_record.runners.environments.sandboxes.harbor_machine import HarborSandboxProvider
 
 _OVER = -1.0  # the time of a pass that counts no more
 _RULES = 2  # counts up when a pass means something else
@@ -115,8 +114,7 @@ def oracle_of(setup: ContainerSetup, without: Sequence[str] = ()) -> Oracle:
             **(_services_key(setup, without) if setup.compose else {}),
         }
     )
-    is_remembered = not setup.has_network and not isinstance(setup.provider, HarborSandboxProvider)
-    return Oracle(task=setup.task, key=key if is_remembered else None, verdict=partial(_verdict, setup))
+    return Oracle(task=setup.task, key=None if setup.has_network else key, verdict=partial(_verdict, setup))
 
 
 def _services_key(setup: ContainerSetup, without: Sequence[str]) -> dict[str, Any]:

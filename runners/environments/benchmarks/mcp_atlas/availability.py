@@ -50,23 +50,17 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
         """Whether nothing prevents the row from running."""
         return not self.reasons
 
-    @property
-    def stand_ins(self) -> tuple[str, ...]:
-        """The names of the needed servers that are replaced by stand-ins."""
-        return tuple(spec.name for spec in self.servers if spec.kind == "stand_in")
-
 
 class AtlasInstallation(msgspec.Struct, frozen=True, kw_only=True):
     """The installation that rows run on.
 
-    If ``is_container`` is true, ``data``, ``servers`` and ``stand_ins`` are ignored: the container has its own.
+    If ``is_container`` is true, ``data`` and ``servers`` are ignored: the container has its own.
     ``catalog`` includes the user's own servers. If ``is_confined`` is false, servers may read every program.
     """
 
     data: Path
     servers: Path
     is_container: bool = False
-    stand_ins: tuple[str, ...] = ()
     has_network: bool = False
     is_confined: bool = True
     catalog: ServerCatalog = msgspec.field(default_factory=catalog)
@@ -94,7 +88,7 @@ def availability(row: Row, place: AtlasInstallation) -> Availability:
         is_needed = needed is None or name in needed
         if not problems and place.is_container:
             in_container.append(name)
-        elif not problems and spec is not None and (is_needed or spec.kind != "stand_in"):
+        elif not problems and spec is not None:
             servers.append(spec)
         elif is_needed:
             reasons += problems
@@ -129,8 +123,6 @@ def problems_of(name: str, spec: ServerSpec | None, place: AtlasInstallation) ->
         yield f"server {name} is not installed; {how_to_install(spec)}"
     elif spec.kind == "own" and place.is_confined and (hidden := unreadable_program(spec)):
         yield f"server {name} may not read its program {hidden}; add the folder of its installation to 'readable'"
-    elif spec.kind == "stand_in" and name not in place.stand_ins:
-        yield f"server {name} cannot be installed; a stand-in may replace it: stand_ins = [{name!r}]"
     missing = missing_credentials(spec)
     if missing:
         yield f"server {name} needs credentials in the environment: set {', '.join(missing)}"

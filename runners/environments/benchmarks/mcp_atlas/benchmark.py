@@ -66,7 +66,6 @@ def open_mcp_atlas(options: dict[str, Any], base: Path, grader: GraderSpec) -> "
     place = AtlasInstallation(
         data=Path(chosen.data),
         servers=Path(chosen.servers),
-        stand_ins=chosen.stand_ins,
         is_container=chosen.container is not None,
         has_network=chosen.allow_network,
         is_confined=not chosen.allow_unconfined,
@@ -90,7 +89,7 @@ class McpAtlasBenchmark(Benchmark):
 
     Args:
         rows: The rows, in order.
-        place: The data folder, the installed servers, the allowed stand-ins, and whether servers are confined.
+        place: The data folder, the installed servers, and whether servers are confined.
         judge: The model that grades claims, or None to use the deterministic matcher.
         container: The container that replaces data folder and installed servers, or None.
     """
@@ -301,7 +300,7 @@ class McpAtlasBenchmark(Benchmark):
         """Return an artifact that lists the servers a trial used, with their versions and their self-descriptions."""
         described = [
             {
-                "server": spec.recorded_name,
+                "server": spec.name,
                 "package": spec.package,
                 "version": installed_version(spec, self._place.servers),
                 "pinned_version": spec.version,
@@ -332,7 +331,7 @@ class McpAtlasBenchmark(Benchmark):
             }
             return digest({"container": world, "tools": row.enabled_tools})
         servers = {
-            spec.recorded_name: [
+            spec.name: [
                 spec.package,
                 installed_version(spec, self._place.servers),
                 spec.arguments,

@@ -7,7 +7,7 @@ import msgspec
 
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.container import WorldSpec
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import catalog, servers_directory
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import servers_directory
 from lhaw_record.runners.environments.benchmarks.refusals import decoded
 
 
@@ -19,7 +19,6 @@ class McpAtlasOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     container: WorldSpec | None = None
     servers: str = ""
     own_servers: str = ""
-    stand_ins: tuple[str, ...] = ()
     allow_unconfined: bool = False
     allow_network: bool = False
     claim_judge: str = ""
@@ -29,10 +28,6 @@ def read_options(options: dict[str, Any], base: Path) -> McpAtlasOptions:
     """Return the options of an experiment file, with absolute paths and the default servers folder filled in."""
     given = {**options, "rows": [options["rows"]]} if isinstance(options.get("rows"), str) else options
     chosen = decoded(given, McpAtlasOptions, "docs/benchmarks/mcp-atlas.md")
-    for name in chosen.stand_ins:
-        spec = catalog().servers.get(name)
-        if spec is None or spec.kind != "stand_in":
-            raise ExperimentError(f"key 'benchmark.stand_ins': there is no stand-in for {name!r}")
     data = (base / chosen.data).resolve()
     if chosen.container:
         _check_container(chosen)
@@ -53,7 +48,7 @@ def read_options(options: dict[str, Any], base: Path) -> McpAtlasOptions:
 
 def _check_container(chosen: McpAtlasOptions) -> None:
     """Reject keys that belong to installed servers."""
-    for key in ("data", "servers", "own_servers", "stand_ins", "allow_unconfined"):
+    for key in ("data", "servers", "own_servers", "allow_unconfined"):
         if getattr(chosen, key):
             raise ExperimentError(
                 f"key 'benchmark.{key}': it belongs to installed servers, and the container has its own data and "

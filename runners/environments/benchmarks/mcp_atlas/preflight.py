@@ -39,7 +39,7 @@ class ServerCheck(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-PREFLIGHT_COLUMNS = ("kind", "name", "is_runnable", "reference", "variants", "claims", "tools", "stand_ins", "details")
+PREFLIGHT_COLUMNS = ("kind", "name", "is_runnable", "reference", "variants", "claims", "tools", "details")
 
 
 async def preflight(
@@ -63,23 +63,17 @@ async def preflight(
     specs = [spec for name, spec in known.servers.items() if name in enabled]
     async with private_copy(place.data) as copy:
         checks = [await _check_server(spec, place, copy, enabled[spec.name]) for spec in specs]
-    listed = {spec.recorded_name: check for spec, check in zip(specs, checks, strict=True)}
+    listed = {spec.name: check for spec, check in zip(specs, checks, strict=True)}
     return [*(_row_columns(row, place, listed) for row in rows), *(check.columns for check in checks)]
 
 
 def _place(data: Path, servers: Path | None, known: ServerCatalog, *, has_network: bool) -> AtlasInstallation:
-    """Return a place that allows every stand-in, to show which rows the stand-ins make possible.
-
-    Experiments must allow each stand-in by name.
-    """
     if not data.is_dir():
         raise ExperimentError(f"{data} is not a folder; name the folder that servers see as /data")
-    stand_ins = tuple(name for name, spec in known.servers.items() if spec.kind == "stand_in")
     installed = servers or servers_directory()
     return AtlasInstallation(
         data=data.resolve(),
         servers=installed,
-        stand_ins=stand_ins,
         has_network=has_network,
         is_confined=has_bubblewrap(),
         catalog=known,
@@ -119,7 +113,7 @@ def _server_columns(spec: ServerSpec, place: AtlasInstallation, tools: int | Non
     version += "" if version == spec.version else f" (pinned: {spec.version})"
     return {
         "kind": "server",
-        "name": spec.recorded_name,
+        "name": spec.name,
         "is_runnable": None,
         "tools": None if tools is None else str(tools),
         "details": f"{spec.package} {version}: {said}",
@@ -130,7 +124,7 @@ def _row_columns(row: Row, place: AtlasInstallation, checks: dict[str, ServerChe
     found = availability(row, place)
     benchmark = McpAtlasBenchmark([row], place)
     reference = benchmark.reference(row.task_id)
-    started = {spec.name: checks[spec.recorded_name] for spec in found.servers if spec.recorded_name in checks}
+    started = {spec.name: checks[spec.name] for spec in found.servers if spec.name in checks}
     broken = [f"server {each.columns['name']}: {each.problem}" for each in started.values() if each.problem]
     offered = [
         tool
@@ -147,6 +141,5 @@ def _row_columns(row: Row, place: AtlasInstallation, checks: dict[str, ServerChe
         "variants": len(benchmark.variants()),
         "claims": len(row.claims),
         "tools": f"{len(offered)}/{len(row.enabled_tools)}",
-        "stand_ins": ", ".join(found.stand_ins),
         "details": "; ".join((*found.reasons, *broken)) or f"needs {', '.join(found.needed or ())}",
     }

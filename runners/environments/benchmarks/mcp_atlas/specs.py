@@ -17,7 +17,6 @@ from lhaw_record.runners.base.errors import ExperimentError
 
 SERVERS_VARIABLE = "LHAW_RECORD_MCP_SERVERS"
 COMPLETE_MARK = "complete"
-STAND_IN_SUFFIX = " (stand-in)"
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 """The folders of this machine that every confined server can read."""
 _LANGUAGE = re.compile(r"/bin/(python[0-9.]*t?|node(js)?)$")
@@ -33,7 +32,7 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ``readable`` are only set for the user's own servers (:mod:`mcp_atlas.own_servers`).
     """
 
-    kind: Literal["pip", "npm", "stand_in", "own"]
+    kind: Literal["pip", "npm", "own"]
     package: str
     version: str
     program: str = ""
@@ -50,11 +49,6 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def words(self) -> tuple[str, ...]:
         """The command line of a user's own server, as written."""
         return (self.program, *self.arguments)
-
-    @property
-    def recorded_name(self) -> str:
-        """The name in events and digests. The name of a stand-in always says that it is one."""
-        return self.name + STAND_IN_SUFFIX if self.kind == "stand_in" else self.name
 
 
 class PythonEnvironment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,7 +119,7 @@ def installed_version(spec: ServerSpec, directory: Path) -> str | None:
     python = environment_python(spec, directory)
     if not (python.parent.parent / COMPLETE_MARK).is_file():  # an interrupted installation counts as none
         return None
-    return spec.version if spec.kind == "stand_in" else distribution_version(python, spec.package)
+    return distribution_version(python, spec.package)
 
 
 def distribution_version(python: Path, package: str) -> str | None:
@@ -150,8 +144,6 @@ def command_of(spec: ServerSpec, directory: Path) -> list[str]:
     if spec.kind == "npm":
         return [_node(), str(_npm_program(spec, directory)), *spec.arguments]
     python = environment_python(spec, directory)
-    if spec.kind == "stand_in":
-        return [str(python), str(Path(__file__).resolve().with_name(spec.program)), *spec.arguments]
     return [str(python), str(python.parent / spec.program), *spec.arguments]
 
 
@@ -186,8 +178,6 @@ def runtime_roots(spec: ServerSpec, directory: Path) -> list[Path]:
         roots.append(Path(_node()).resolve().parent.parent)
     else:
         roots.append(environment_python(spec, directory).resolve().parent.parent)
-    if spec.kind == "stand_in":
-        roots.append(Path(__file__).resolve().parent)
     return roots
 
 

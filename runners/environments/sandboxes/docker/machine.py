@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _MOST = 0.5  # share of a limit: above this, one user has more than all others together
 _KEEPER = ("/bin/sh", "-c", "exec 3<&0; while :; do cat <&3 >/dev/null & wait $! && exit; done")
 # How often the control groups' limits (version 2 or 1) were hit, for limit_counts.
-LIMIT_EVENTS = (
+_LIMIT_EVENTS = (
     f"cat {' '.join(MEMORY_EVENTS)} 2>/dev/null; "
     "cat /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events 2>/dev/null | "
     "while read -r words; do echo processes $words; done; exit 0"
@@ -268,7 +268,7 @@ class DockerMachine:
 
     async def _look(self) -> None:
         """Read how often a memory or process limit has stopped something in the container so far."""
-        looked = await run_shell(self._container, LIMIT_EVENTS, _LOOK_S)
+        looked = await run_shell(self._container, _LIMIT_EVENTS, _LOOK_S)
         self._stopped = limit_counts(looked.stdout.decode())
 
 

@@ -1,14 +1,14 @@
 """Commands and files in a container of any image, as one of its users; the image needs only bash and coreutils."""
 
 import secrets
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
 
 import anyio
 import msgspec
 
 from lhaw_record.runners.environments.sandboxes.command_output import cut_text, decode_output
 from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult
+from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine
 
 _ROOT = "0"
 _MARGIN = 100
@@ -27,18 +27,6 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float
 
 
-class Machine(Protocol):
-    """A running container; see ``machine.DockerMachine`` for the methods."""
-
-    async def run(self, argv: Sequence[str], *, timeout_s: float, **options: Any) -> ExecResult:
-        """Run a program to its end."""
-        ...
-
-    async def put(self, folder: str, files: Mapping[str, bytes]) -> None:
-        """Write files below an existing folder."""
-        ...
-
-
 class MachineShell:
     """Runs commands in a container, each with a new shell.
 
@@ -47,7 +35,7 @@ class MachineShell:
         variables: Environment variables that every command has in addition to the image's.
     """
 
-    def __init__(self, machine: Machine, work_dir: str | None, variables: Mapping[str, str]) -> None:
+    def __init__(self, machine: DockerMachine, work_dir: str | None, variables: Mapping[str, str]) -> None:
         self.machine = machine
         self._work_dir = work_dir
         self._variables = variables

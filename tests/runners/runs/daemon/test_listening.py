@@ -10,11 +10,10 @@ from tests.cli.program import called
 
 
 @pytest.mark.parametrize("port", ["99999", "-1", "65536", "http"])
-@pytest.mark.parametrize("command", [("serve", "--store", "store"), ("ask-user", "log-triage/window")])
-def test_what_is_not_a_port_is_refused_as_usage(tmp_path, monkeypatch, command, port):
+def test_what_is_not_a_port_is_refused_as_usage(tmp_path, monkeypatch, port):
     """A number outside of TCP's ends with exit code 2, the option's name and the numbers that there are."""
     monkeypatch.chdir(tmp_path)
-    done = called(*command, "--port", port)
+    done = called("serve", "--store", "store", "--port", port)
     assert (done.returncode, done.stdout) == (2, "")
     assert "argument --port: " in done.stderr
     assert ("they go from 1 to 65535" in done.stderr) == (port != "http")

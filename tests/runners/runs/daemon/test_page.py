@@ -125,7 +125,7 @@ def test_a_file_is_submitted_on_the_page(view, served, tmp_path):  # noqa: F811
     view.value(fill.format({"text": body["config_toml"]}))
     view.value("document.querySelector('#submit button').click()")
     view.wait("location.pathname === '/experiments/small' && document.querySelector('#live')")
-    view.wait(f"{TEXT.format('#live .last')}.includes(' does ')")
+    view.wait("document.querySelector('#live a')")
     view.value("document.querySelector('#live a').click()")
     view.wait("location.pathname.includes('/attempts/') && document.querySelector('[data-grows]')")
     view.wait(f"{TEXT.format('#attempt')}.includes('Ended.')")

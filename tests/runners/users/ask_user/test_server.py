@@ -1,13 +1,8 @@
-"""The ask_user server: one tool, plain text, real clients in memory, over stdio and HTTP, in both eras."""
-
-import os
-import sys
+"""The ask_user server: one tool, plain text, real clients in memory, in both eras."""
 
 import anyio
-import httpx2
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
+from mcp import Client
 
 from lhaw_record.recorder.errors import RecordingFailed
 from lhaw_record.recorder.events import QuestionAsked
@@ -19,13 +14,6 @@ from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
 from tests.runners.users.simulated_user.people import NAME, NAME_QUESTION, MemoryStream, ToldModel, knowing
 
 MODES = ["auto", "legacy"]
-SERVE = (
-    "import sys, anyio\n"
-    "from lhaw_record.runners.users.simulated_user.answers import ExactSimulator\n"
-    "from lhaw_record.runners.users.ask_user.serving import serve\n"
-    "from tests.runners.users.simulated_user.people import FULL_PROMPT, VARIANT\n"
-    "anyio.run(serve, VARIANT, FULL_PROMPT, ExactSimulator(), sys.argv[1], 0)\n"
-)
 
 
 def texts(result):
@@ -216,47 +204,3 @@ async def test_the_native_client_raises_a_failing_recorder():
     user = AskUserTool(recorded(ExactSimulator(), MemoryStream(fail)), lambda: 1)
     with pytest.raises(RecordingFailed):
         await user.ask({"question": NAME_QUESTION}, "call-1")
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("mode", MODES)
-async def test_the_same_server_over_stdio(mode, pytestconfig):
-    """A child process serves the variant to a client of either era."""
-    child = StdioServerParameters(
-        command=sys.executable, args=["-c", SERVE, "stdio"], cwd=str(pytestconfig.rootpath), env=dict(os.environ)
-    )
-    with anyio.fail_after(600):
-        async with Client(child, mode=mode) as client:
-            result = await client.call_tool("ask_user", {"question": NAME_QUESTION})
-    assert texts(result) == [answer_with([NAME])]
-
-
-@pytest.mark.thorough
-async def test_the_same_server_over_http(pytestconfig):
-    """A loopback socket serves clients of both eras that send the printed token, and refuses the others."""
-    command = [sys.executable, "-c", SERVE, "http"]
-    with anyio.fail_after(600):
-        async with await anyio.open_process(command, cwd=pytestconfig.rootpath, stdin=None) as server:
-            try:
-                lines = await _first_lines(server.stderr, 2)
-                address, header = lines[0].split()[-1], lines[1].split(": ", 1)[1]
-                for mode in MODES:
-                    async with (
-                        httpx2.AsyncClient(headers={"Authorization": header}, timeout=None) as http,
-                        Client(streamable_http_client(address, http_client=http), mode=mode) as client,
-                    ):
-                        result = await client.call_tool("ask_user", {"question": NAME_QUESTION})
-                        assert texts(result) == [answer_with([NAME])]
-                async with httpx2.AsyncClient(timeout=None) as http:
-                    for wrong in ({}, {"Authorization": "Bearer wrong"}):
-                        assert (await http.post(address, headers=wrong, json={})).status_code == 401
-            finally:
-                server.terminate()
-    assert address.startswith("http://127.0.0.1:")
-
-
-async def _first_lines(stream, count):
-    text = b""
-    while text.count(b"\n") < count:
-        text += await stream.receive()
-    return text.decode().splitlines()

@@ -15,7 +15,6 @@ REAL = Path(__file__).resolve().parents[6] / "shared" / "real" / "mcpatlas"
 ROWS_FILES = ("rows_v1_format.csv", "rows_v2_format.csv", "offline_prompts.jsonl")
 LIVE_TASKS = (
     "6888e207a34beb25cfedda3b",
-    "689af4e653c3905e7b5b25b8",
     "6896416f7b30e5d8ccd7c8c6",
     "6897a6002b64a8c831efa2fb",
 )
@@ -37,8 +36,8 @@ def core_servers():
 
 @pytest.fixture
 def real_benchmark(real_rows):
-    """The benchmark on every published row that is here; the code executor's stand-in allowed."""
-    options = {"rows": list(ROWS_FILES), "data": "data", "stand_ins": ["mcp-code-executor"]}
+    """The benchmark on every published row that is here."""
+    options = {"rows": list(ROWS_FILES), "data": "data"}
     return open_mcp_atlas(options, real_rows, GraderSpec())
 
 

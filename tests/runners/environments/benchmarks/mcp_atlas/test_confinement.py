@@ -41,6 +41,24 @@ print(json.dumps({
     "packages": os.listdir(PACKAGES) if os.path.isdir(PACKAGES) else [],
 }))
 """
+_VIEW = """
+import json, os, socket
+report = {"root": sorted(os.listdir("/")), "data": sorted(os.listdir("/data")),
+    "etc": sorted(os.listdir("/etc")), "status": open("/proc/self/status").read()}
+try:
+    socket.create_connection(("192.0.2.1", 80), 2)
+    report["network"] = "open"
+except OSError as error:
+    report["network"] = error.strerror
+for path in ("/usr/probe", "/probe"):
+    try:
+        open(path, "w")
+        report[path] = "written"
+    except OSError as error:
+        report[path] = error.strerror
+open("/data/probe", "w").write("mine")
+print(json.dumps(report))
+"""
 _NUMBERS = {"x86_64": (250, 41, 272), "aarch64": (219, 198, 97)}
 
 
@@ -64,6 +82,20 @@ def test_a_server_has_what_holds_an_agents_sandbox(tmp_path):
         "NoNewPrivs": "1",
         "packages": [],
     }
+
+
+@needs("bubblewrap")
+def test_a_server_sees_its_data_and_nothing_else(tmp_path):
+    """No network, nothing of the host's homes, a read-only root; what it writes is in its copy of the data."""
+    (tmp_path / "given.csv").write_text("a")
+    report = json.loads(said_by(confined([str(PYTHON), "-I", "-S", "-c", _VIEW], {}, tmp_path, [PYTHON.parents[1]], 1)))
+    assert (tmp_path / "probe").read_text() == "mine"
+    assert report["network"] != "open"
+    assert report["/usr/probe"] == report["/probe"] == "Read-only file system"
+    assert "CapEff:\t0000000000000000" in report["status"]
+    assert set(report["etc"]) <= {"alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime"}
+    assert not {"mnt", "var", "srv"} & set(report["root"])
+    assert report["data"] == ["given.csv"]
 
 
 @needs("bubblewrap")

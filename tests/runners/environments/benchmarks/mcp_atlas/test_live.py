@@ -18,7 +18,7 @@ from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas import confinement
-from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import confined, private_copy
+from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import confined
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.preflight import preflight
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import RunningServer, ServerPlan, running_servers
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
@@ -35,25 +35,6 @@ from lhaw_record.runners.runs.preparation import prepare
 from lhaw_record.runners.runs.run import run_experiment
 from tests.runners.environments.benchmarks.mcp_atlas.conftest import LIVE_TASKS, ROWS_FILES
 from tests.runners.environments.benchmarks.mcp_atlas.test_servers_with_faults import is_running
-
-PROBE = """
-import json, os, socket
-report = {"root": sorted(os.listdir("/")), "data": sorted(os.listdir("/data")),
-    "etc": sorted(os.listdir("/etc")), "status": open("/proc/self/status").read()}
-try:
-    socket.create_connection(("192.0.2.1", 80), 2)
-    report["network"] = "open"
-except OSError as error:
-    report["network"] = error.strerror
-for path in ("/usr/probe", "/probe"):
-    try:
-        open(path, "w")
-        report[path] = "written"
-    except OSError as error:
-        report[path] = error.strerror
-open("/data/probe", "w").write("mine")
-print(json.dumps(report))
-"""
 
 
 async def play(benchmark, task_id, settings, variant=None):
@@ -102,13 +83,6 @@ async def test_results_that_differ_from_the_reference_are_marked(core_servers, r
     assert all(len(result.reference_result_sha256) == 64 for _, result in results)
 
 
-async def test_the_stand_in_says_that_it_is_one(core_servers, real_benchmark, settings):
-    """The recorded server name of the code executor carries the word; the tools keep the row's names."""
-    results, _ = await play(real_benchmark, "689af4e653c3905e7b5b25b8", settings)
-    name, result = results[-1]
-    assert (name, result.server) == ("mcp-code-executor_execute_code", "mcp-code-executor (stand-in)")
-
-
 async def test_only_enabled_tools_that_exist_are_offered(core_servers, real_benchmark, settings):
     """Neither a server's other tools nor the row's tools of absent servers are there; an unknown name is a result."""
     (task,) = [task for task in real_benchmark.tasks() if task.task_id == "6896416f7b30e5d8ccd7c8c6"]
@@ -141,25 +115,6 @@ async def _list_until_it_fails(environment):
         await anyio.sleep(0.02)
 
 
-async def test_a_confined_server_sees_its_data_and_nothing_else(core_servers, real_rows):
-    """No network, nothing of the host's homes, a read-only root, and writes that stay in the private copy."""
-    async with private_copy(real_rows / "data") as copy:
-        async with running_servers([plan("mcp-code-executor", copy)]) as (server,):
-            answer = await server.call("execute_code", {"code": PROBE})
-        assert (copy / "probe").read_text() == "mine"
-        printed = json.loads(answer.text)
-        assert printed["status"] == "success", printed
-        report = json.loads(printed["output"])
-    assert not copy.exists()
-    assert report["network"] != "open"
-    assert report["/usr/probe"] == "Read-only file system"
-    assert report["/probe"] == "Read-only file system"
-    assert "CapEff:\t0000000000000000" in report["status"]
-    assert set(report["etc"]) <= {"alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime"}
-    assert not {"mnt", "var", "srv"} & set(report["root"])
-    assert {"Barber Shop.csv", "repos"} <= set(report["data"])
-
-
 async def test_a_server_that_really_prints_noise(core_servers, tmp_path):
     """The published code runner writes plain lines into its protocol stream; calls work all the same."""
     (tmp_path / "data").mkdir()
@@ -173,17 +128,16 @@ def plan(name, copy):
     """Return the plan of an installed server on a copy of the data."""
     spec, folder = catalog().servers[name], servers_directory()
     process = confined(command_of(spec, folder), spec.variables, copy, runtime_roots(spec, folder), 64)
-    return ServerPlan(name=spec.recorded_name, process=process)
+    return ServerPlan(name=spec.name, process=process)
 
 
 async def test_preflight_of_the_published_rows(core_servers, real_rows):
-    """Four of the 21 tasks run here with what the core installs; every other one has its reason."""
+    """Three of the 21 tasks run here with what the core installs; every other one has its reason."""
     report = await preflight([real_rows / name for name in ROWS_FILES], real_rows / "data")
     rows = [line for line in report if line["kind"] == "row"]
     assert len(rows) == 21
     runnable = {line["name"]: line for line in rows if line["is_runnable"]}
     assert set(LIVE_TASKS) <= set(runnable)
-    assert runnable["689af4e653c3905e7b5b25b8"]["stand_ins"] == "mcp-code-executor"
     assert runnable["6897a6002b64a8c831efa2fb"]["reference"] == "own"
     assert all(line["details"] for line in rows)
     servers = {line["name"]: line for line in report if line["kind"] == "server"}
@@ -276,7 +230,7 @@ def test_a_server_killed_in_a_trial_is_a_failed_attempt_at_tool(core_servers, re
 
 
 def test_the_bundled_experiment_plans_every_condition(core_servers, real_rows, monkeypatch):
-    """Four live tasks with their variants, under all nine conditions, three trials each."""
+    """Three live tasks with their variants, under all nine conditions, three trials each."""
     monkeypatch.setenv("LHAW_RECORD_MCP_ATLAS", str(real_rows))
     plan = prepare(Path(__file__).parents[5] / "experiments" / "mcp-atlas-real.toml").plan
     assert {trial.task.task_id for trial in plan.trials} == set(LIVE_TASKS)

@@ -74,10 +74,7 @@ def test_a_task_from_a_row(world):
         ({"claims": []}, "no claims"),
         ({"required_servers": ["filesystem", "fetch"]}, "server fetch needs the network"),
         ({"required_servers": ["filesystem", "git"]}, "server git is not installed; run `python -m"),
-        (
-            {"required_servers": ["mcp-code-executor"]},
-            "server mcp-code-executor is not installed; run `make mcp-servers`",
-        ),
+        ({"required_servers": ["mcp-code-executor"]}, "server mcp-code-executor is in no package registry"),
         ({"trajectory": None}, "server fetch needs the network"),
         ({"required_servers": ["filesystem"], "data_file": 1}, None),
     ],
@@ -122,7 +119,6 @@ def test_missing_data_is_named(world):
         ),
         ({"rows": "rows.jsonl", "data": "nowhere"}, r"key 'benchmark\.data': .*nowhere is not a folder"),
         ({"rows": "no.csv", "data": "data"}, "key 'benchmark.rows': cannot read .*no.csv"),
-        ({"rows": "rows.jsonl", "data": "data", "stand_ins": ["git"]}, "no stand-in for 'git'"),
         ({"rows": "rows.jsonl", "data": 3}, r"key 'benchmark\.data': 3, where a text is expected"),
         ({"rows": ["rows.jsonl", 3], "data": "data"}, r"key 'benchmark\.rows\[1\]': 3, where a text is expected"),
         ({"rows": [], "data": "data"}, r"key 'benchmark\.rows': \[\], where a list of length >= 1"),
@@ -161,7 +157,6 @@ def test_live_tasks_have_variants_of_two_dimensions_or_more(real_rows, core_serv
     options = {
         "rows": ["rows_v1_format.csv", "offline_prompts.jsonl"],
         "data": "data",
-        "stand_ins": ["mcp-code-executor"],
     }
     benchmark = open_mcp_atlas(options, real_rows, GraderSpec())
     prompts = {task.task_id: task.prompt for task in benchmark.tasks()}
@@ -180,7 +175,7 @@ def test_live_tasks_have_variants_of_two_dimensions_or_more(real_rows, core_serv
             assert segment.value in prompts[variant.task_id]
             assert segment.value not in variant.prompt
     origins = {task_id: benchmark.reference(task_id).origin for task_id in prompts}
-    assert sorted(origins.values()) == ["own", "own", "published", "published"]
+    assert sorted(origins.values()) == ["own", "own", "published"]
 
 
 def test_no_text_of_the_published_rows_is_kept(real_rows):
