@@ -189,7 +189,7 @@ def unjudged_by(record: GateJudgement | None, severity: Severity | None, prompt:
     An editor judges all its points, and more of them need one in a prompt that is not English. Whether the files tell
     a value is unjudged, too, if no file was there to look at: the environment may have more.
     """
-    asked = (NATURAL,) if severity == "decoy" else UNJUDGED
+    asked: tuple[str, ...] = (NATURAL,) if severity == "decoy" else UNJUDGED
     asked += () if language_of(prompt) == ENGLISH or severity == "decoy" else _ONLY_IN_ENGLISH
     judged = record.judged if record else ()
     return tuple(each for each in asked if each not in (*judged, *(_POINTS if NATURAL in judged else ())))
