@@ -29,6 +29,8 @@ FEATURES = {
     "expected_questions": [{"questions": ["string"], "segment_id": "string"}],
     "terminal_states": "string",
 }
+UNCLASSIFIED = "unclassified"
+"""In the place of a class, where no variant has one."""
 _CLASSES = "select variant_digest, ambiguity_class, classified_by from ambiguity_classes"
 _STATES = """
     select variant_digest, role, agent, terminal_state
@@ -54,7 +56,7 @@ class _Candidate(msgspec.Struct, frozen=True):
 def dataset_rows(
     store: Path, experiment: str | None = None, *, selection: str | None = None, benchmark: str | None = None
 ) -> ExportDocument:
-    """Return one dataset row for each variant that has a class, in the order of registration."""
+    """Return one dataset row for each variant with a class, or for all if none has one, in order of registration."""
     views = {"selections", "ambiguity_classes", "trials"}
     with open_store(store, only=views) as connection:
         classes = rows_of(connection, _CLASSES)
@@ -117,10 +119,12 @@ def _exported(
     *,
     lost: int = 0,
 ) -> ExportDocument:
+    variants = list(variants)
+    has_classes = any(label for each in variants for label, _ in [labels.get(each.digest, (None, None))])
     reached = _states(states, {digest: giver for digest, (_, giver) in labels.items()})
     rows, unclassified, without_task, changed = [], 0, 0, 0
     for each in variants:
-        label, _ = labels.get(each.digest, (None, None))
+        label = labels.get(each.digest, (None, None))[0] or (None if has_classes else UNCLASSIFIED)
         if each.variant.severity == "environment":
             changed += 1
         elif each.variant.origin == "control" or label in (None, "new_task"):

@@ -71,8 +71,8 @@ class Own(ApiMessage, frozen=True):
 class Comparison(ApiMessage, frozen=True):
     """What a reviewer sees of a variant.
 
-    ``pieces`` are both prompts in one, ``unjudged`` says why the gate's rules cannot judge the variant, and ``own`` is
-    the reviewer's own decision.
+    ``pieces`` are both prompts in one, ``unjudged`` says why the gate's rules cannot judge the variant, ``judged`` who
+    judged it and what nobody did (empty for a prompt in its place), and ``own`` is the reviewer's own decision.
     """
 
     variant_digest: str
@@ -85,6 +85,7 @@ class Comparison(ApiMessage, frozen=True):
     questions: tuple[str, ...]
     findings: tuple[FailedCheck, ...]
     unjudged: str
+    judged: str
     outcomes: tuple[VariantOutcome, ...]
     own: Own | None
 

@@ -8,7 +8,7 @@ import msgspec
 from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.generators.gate.decision import findings_against, why_unjudged
 from lhaw_record.generators.sources.written import WRITTEN
-from lhaw_record.recorder.events import FailedCheck, VariantReviewed
+from lhaw_record.recorder.events import FailedCheck, GateJudgement, VariantReviewed
 from lhaw_record.recorder.events.canonical_json import short_digest
 from lhaw_record.recorder.events.values import Task, Variant
 from lhaw_record.recorder.reading.reader import Snapshot
@@ -55,6 +55,7 @@ class Reviewable(msgspec.Struct, frozen=True, kw_only=True):
         task: The version of the task that it was made from.
         others: The other variants of the store.
         is_written: Whether a person wrote it with the task.
+        judgement: What a model said of it, or None if none was asked.
     """
 
     variant: Variant
@@ -62,6 +63,7 @@ class Reviewable(msgspec.Struct, frozen=True, kw_only=True):
     task: Task
     others: tuple[Variant, ...] = ()
     is_written: bool = False
+    judgement: GateJudgement | None = None
 
     def findings(self, prompt: str | None = None) -> tuple[tuple[FailedCheck, ...], str]:
         """Return what the gate's rules find against the variant, or against another prompt in its place.
@@ -113,15 +115,15 @@ def reviewable(snapshot: Snapshot, benchmark: str | None = None, experiment_id: 
         variant, task = event.variant, registrations.task_of(event.variant_digest, experiment_id)
         if task is None or variant.is_control or variant.fault or benchmark not in (None, variant.benchmark):
             continue
+        made = [each.event for each in registrations.of_variant(event.variant_digest)]
         found.append(
             Reviewable(
                 variant=variant,
                 variant_digest=event.variant_digest,
                 task=task,
                 others=variants,
-                is_written=any(
-                    each.event.rewriter == WRITTEN for each in registrations.of_variant(event.variant_digest)
-                ),
+                is_written=any(each.rewriter == WRITTEN for each in made),
+                judgement=next((each.judgement for each in reversed(made) if each.judgement), None),
             )
         )
     return sorted(found, key=lambda each: short_digest(each.variant_digest))

@@ -10,6 +10,7 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
 from lhaw_record.generators.errors import GeneratorError
+from lhaw_record.generators.gate import judged_words
 from lhaw_record.generators.prompts.diff import marked
 from lhaw_record.generators.prompts.occurrences import SearchablePrompt
 from lhaw_record.generators.reviewing.messages import (
@@ -110,6 +111,7 @@ def comparison(
     """Return what a reviewer sees of a variant."""
     variant = item.variant
     findings, unjudged = item.findings(prompt)
+    is_unread = prompt is not None or not variant.segments or variant.environment_change is not None
     return Comparison(
         variant_digest=item.variant_digest,
         task_id=variant.task_id,
@@ -124,6 +126,7 @@ def comparison(
         questions=tuple(question for group in variant.expected_questions for question in group.questions),
         findings=findings,
         unjudged=unjudged,
+        judged="" if is_unread else judged_words(item.judgement, variant.severity, variant.prompt),
         outcomes=tuple(outcomes),
         own=None if own is None else _own(own),
     )

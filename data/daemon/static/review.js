@@ -168,7 +168,7 @@ function marked(piece, place, line) {
   return element(piece.kind === "removed" ? "del" : "ins", {}, inner);
 }
 
-function showFacts({ segments, changes_environment, findings, unjudged, questions, outcomes }) {
+function showFacts({ segments, changes_environment, findings, unjudged, judged, questions, outcomes }) {
   const section = (title, ...content) => element("section", { "data-about": title }, element("h3", {}, title), ...content);
   const list = (items, attributes) => element("ul", attributes, items.map((each) => element("li", {}, each)));
   const removed = segments.map((each) => [
@@ -176,7 +176,7 @@ function showFacts({ segments, changes_environment, findings, unjudged, question
   ]);
   part("facts").replaceChildren(
     section("Removed", element("ol", {}, removed.map((each) => element("li", {}, each))), changes_environment ? element("p", {}, "The environment is changed, not the prompt.") : null),
-    section("The gate", findings.length ? found(findings) : element("p", {}, passing({ unjudged }))),
+    section("The gate", findings.length ? found(findings) : element("p", {}, passing({ unjudged, judged }))),
     section("Expected questions", questions.length ? list(questions) : element("p", {}, "None.")),
     section("Trials that succeeded", outcomes.length
       ? list(Object.entries(Object.groupBy(outcomes, (each) => each.agent)).map(succeeded))
@@ -184,7 +184,10 @@ function showFacts({ segments, changes_environment, findings, unjudged, question
   );
 }
 
-const passing = ({ unjudged }) => unjudged ? `The gate cannot judge this: ${unjudged}.` : "The gate finds nothing. It does not judge how it reads.";
+const passing = ({ unjudged, judged }) => {
+  if (unjudged) return `The gate cannot judge this: ${unjudged}.`;
+  return judged ? `Of the gate ${judged}.` : "The gate finds nothing. It does not judge how it reads.";
+};
 
 const succeeded = ([agent, rows]) => `${agent}: ${rows.map((each) => `${each.condition} ${each.successes} of ${each.trials}`).join(", ")}`;
 

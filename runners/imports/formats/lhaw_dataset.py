@@ -27,6 +27,8 @@ BENCHMARKS = {"MCP-Atlas": "mcp_atlas", "TheAgentCompany": "tac", "SWE-Bench Pro
 _SHORTEST = 5  # a prefix of a released name with at least this many letters counts as a mistake
 _OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 CLASSES = ("outcome-critical", "divergent", "benign")
+UNCLASSIFIED = "unclassified"
+"""In the column of a variant that nobody classified; not in the published dataset."""
 _RELEASED = {
     "rows by class": {"outcome-critical": 121, "divergent": 94, "benign": 70},
     "rows by removed segments": {"1": 123, "2": 162},
@@ -116,8 +118,10 @@ def _row(row: Any) -> tuple[Task, Variant, list[str]]:
     missing = [name for name in _COLUMNS if name not in row]
     if missing:
         raise ValueError(f"column {missing[0]!r} is missing; found: {', '.join(map(str, row))}")
-    if row["ambiguity_class"] not in CLASSES:
-        raise ValueError(f"ambiguity_class is {shown(row['ambiguity_class'])}; known: {', '.join(CLASSES)}")
+    ambiguity_class = row["ambiguity_class"]
+    if ambiguity_class not in (*CLASSES, UNCLASSIFIED):
+        raise ValueError(f"ambiguity_class is {shown(ambiguity_class)}; known: {', '.join((*CLASSES, UNCLASSIFIED))}")
+    has_class = ambiguity_class != UNCLASSIFIED
     segments = tuple(map(_segment, as_list(row["removed_segments"], "removed_segments")))
     dimensions = _dimensions(row["information_dimension"])
     terminal_states(row["terminal_states"])
@@ -132,8 +136,8 @@ def _row(row: Any) -> tuple[Task, Variant, list[str]]:
         segments=segments,
         origin="imported",
         expected_questions=_expected_questions(row["expected_questions"]),
-        ambiguity_class=row["ambiguity_class"],
-        classified_by="lhaw-dataset",
+        ambiguity_class=ambiguity_class if has_class else None,
+        classified_by="lhaw-dataset" if has_class else None,
     )
     notes = [f"column {name}: not part of the format" for name in row if name not in _COLUMNS]
     if set(dimensions) != {segment.dimension for segment in segments}:

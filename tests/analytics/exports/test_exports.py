@@ -92,10 +92,15 @@ def test_terminal_states_are_those_of_the_stored_trials(dataset_store):
     assert terminal_states(states[0]) == [(0, 0), (1, 0)]
 
 
-def test_variants_without_a_class_are_named(trial_store):
-    """A variant that nobody classified is no row, and the export says so."""
-    exported = dataset_rows(trial_store)
-    assert (exported.document, exported.left_out) == ([], ("1 variants without an ambiguity class",))
+def test_where_no_variant_has_a_class_the_column_says_so(trial_store):
+    """An author may publish what people read before paying for trials."""
+    (row,) = dataset_rows(trial_store).document
+    assert row["ambiguity_class"] == "unclassified"
+
+
+def test_variants_without_a_class_are_named_beside_those_with_one(dataset_store):
+    """They are no rows, and the export says so."""
+    assert all(row["ambiguity_class"] != "unclassified" for row in dataset_rows(dataset_store).document)
 
 
 def test_trials_come_back(trials, trial_store):

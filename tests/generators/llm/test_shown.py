@@ -123,8 +123,8 @@ def test_a_folder_of_ones_own_replaces_files(tmp_path):
         ("extract.md", "no parts", "extract.md: this prompt has"),
         ("rewrite.md", "s\n---\n{task} {segments} {severity}\n---\n{problem}", "rewrite.md: this prompt has"),
         ("severity_delete.md", " \n", "severity_delete.md: the wording is empty"),
-        ("extraction.md", "x", "extraction.md is no prompt of generation; the files are assess.md, extract.md"),
-        ("notes.txt", "x", "no prompt is there; the files are assess.md"),
+        ("extraction.md", "x", "extraction.md is no prompt of generation; the files are ask.md, assess.md, extract.md"),
+        ("notes.txt", "x", "no prompt is there; the files are ask.md"),
     ],
 )
 def test_a_folder_that_lacks_something_is_refused(tmp_path, name, text, problem):

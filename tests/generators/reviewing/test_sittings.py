@@ -71,6 +71,7 @@ async def test_a_sitting_on_the_page_is_one_at_a_terminal(store):
         digests = [each.variant_digest for each in listed]
         shown = [await ask(client, "anna/comparison", Comparison, variant_digest=each) for each in digests]
         assert sorted(each.task_id for each in shown) == sorted(name[0] for name in expected)
+        assert all(each.judged.startswith("the rules find nothing; unjudged: ") for each in shown if not each.findings)
         assert {outcome.successes for each in shown for outcome in each.outcomes} == {3}
         first = {"variant_digest": digests[0], "decision": "accepted", "note": "good", "shown_s": 2.5}
         assert await ask(client, "anna/decisions", Own, **first) == Own(decision="accepted", reason=None, note="good")

@@ -34,6 +34,12 @@ def test_a_row_becomes_a_task_and_a_labelled_variant():
     assert variant.expected_questions[0].questions == ("Since when?",)
 
 
+def test_an_unclassified_row_has_no_class():
+    """No class is invented, nor somebody who gave it."""
+    (variant,) = variants(dataset_row(ambiguity_class="unclassified"))
+    assert (variant.ambiguity_class, variant.classified_by) == (None, None)
+
+
 @pytest.mark.parametrize("variant_id", ["0123456789abcdef01234567::V_S3_delete", "hr_job_V10_goal", "finance_pay_V_S3"])
 def test_ids_are_opaque(variant_id):
     """Each of the three forms of variant_id is kept as it is."""
