@@ -153,7 +153,7 @@ def _shared(left: str, right: str) -> int:
 
 
 def _tagged(text: str) -> Iterator[str]:
-    """Yield what stands in tags, one after another. A tag that is never closed is looked for once."""
+    """Yield the texts in tags, one after another. A tag that is never closed is looked for once."""
     at, unclosed = 0, set()
     while opened := _TAG.search(text, at):
         name, at = opened[1], opened.end()
