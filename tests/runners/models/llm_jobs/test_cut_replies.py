@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded
-from lhaw_record.runners.agents.services import _asking
+from lhaw_record.runners.agents.services import asking as asking_of_a_trial
 from lhaw_record.runners.base.errors import GraderError, NothingUsable
 from lhaw_record.runners.cli.model_options import model_parameters
 from lhaw_record.runners.experiment.tables import ModelSpec
@@ -104,9 +104,9 @@ async def test_the_limit_of_a_model_is_not_raised():
 async def test_a_judge_and_a_simulated_user_say_no_half_sentences():
     """Inside a trial too: twice cut is missing data, which no other attempt would mend."""
     caller, _, model = asking(cut("Take the second fi"), text_reply("Take the second file."))
-    assert await _asking(caller, GraderError)("Be brief.", "Which?") == "Take the second file."
+    assert await asking_of_a_trial(caller, GraderError)("Be brief.", "Which?") == "Take the second file."
     assert len(model.requests) == 2
     caller, _, _ = asking(cut("Take the"))
     with pytest.raises(GraderError, match="was cut at max_tokens = 8192") as caught:
-        await _asking(caller, GraderError)("Be brief.", "Which?")
+        await asking_of_a_trial(caller, GraderError)("Be brief.", "Which?")
     assert (caught.value.kind, caught.value.is_retry_owed) == ("cut_reply", False)
