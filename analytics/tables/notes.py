@@ -89,6 +89,11 @@ ARM_KINDS = {
         "answers",
         "The simulated user's model is too weak for its role.",
     ),
+    "failed_asking": (
+        "failures are unanswered questions: the agent ended by asking its user in prose",
+        "failures, in the conditions where most are",
+        "Nobody answers there, so they are no failures to do the task; endings counts them in every condition.",
+    ),
     "hung_up": (
         "the program left its model call before the reply",
         "attempts",
