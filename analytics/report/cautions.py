@@ -84,6 +84,11 @@ _COUNTED = {
         ("trial", "trials"),
         "No conversation of the program was continued; declare its threads in its entry.",
     ),
+    "flagged_asking_unanswered": (
+        "A way to ask that nobody answers",
+        ("trial", "trials"),
+        "The program offered its own tool to ask a user; switch it off in its entry, or asking is measured wrongly.",
+    ),
     "unstarted_trials": (
         "Unfinished plan",
         ("trial", "trials"),

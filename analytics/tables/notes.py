@@ -30,6 +30,8 @@ _EVERYWHERE = {
     "numbers of actions are too small (agent_health says whose)",
     "flagged_no_main_thread": "flagged in {benchmark}: {n} trials whose main thread was not recognised; numbers of "
     "actions are guesses (agent_health says whose)",
+    "flagged_asking_unanswered": "flagged in {benchmark}: {n} trials whose program offered its own way to ask, which "
+    "nobody answers (agent_health says whose)",
     "classifying_trial": "left out of {benchmark}, because they gave the variants their class: {n} trials",
     "baseline_reused_cells": "baseline_reused: in {benchmark} the trials that gave the class are the baseline too, in "
     "{n} cells; gains contain regression to the mean",
