@@ -16,8 +16,8 @@
 --     cells of at least two trials that all did the same tool calls; nothing_revealed:
 --     questions, where no answer revealed anything; echoed_questions: answers that are
 --     the question again, letters and digits only; failed_asking: failed trials whose
---     last words ask the user, over the conditions where most do; hung_up: attempts whose program left
---     its last model call before the reply
+--     last words ask the user, over the conditions where most do; hung_up: attempts
+--     whose program left its last model call before the reply
 -- source: docs/metrics.md 1, endings and hang-ups, and 3, question quality
 -- notes: only kinds that occur, over the valid trials that the tables use. An answer
 --     that has up to a fifth more or fewer characters than the question it contains, or

@@ -34,7 +34,7 @@ replies as (
         responded.stream_id,
         arg_max(responded.finish_reason, responded.sequence) as finish_reason,
         arg_max(
-            {'said': responded.reply_text, 'calls': responded.tool_calls},
+            { 'said': responded.reply_text, 'calls': responded.tool_calls },
             responded.sequence
         ) as last_reply,
         count(*) as n_replies,
@@ -56,7 +56,7 @@ replies as (
 last_words as (
     select
         stream_id,
-        last_reply.said as said,
+        last_reply.said,
         last_reply.calls[-1].name as called,
         case
             when json_valid(last_reply.calls[-1].arguments_json)

@@ -10,7 +10,8 @@
 --   revealed struct[]: segments given away; null if unknown
 --   withheld varchar[]: segments asked for and not given; null if unknown
 --   rejected struct[]: replies that did not pass the simulator's checks
---   response_state varchar: answered, declined, dismissed, timed_out, late or unavailable
+--   response_state varchar: answered, declined, dismissed, timed_out, late or
+--       unavailable
 -- equation: none; renames the fields of one event type; older events mean answered
 -- source: recorder/events, event question_answered
 -- notes: one row is one answer of the simulated user.
