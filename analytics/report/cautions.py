@@ -35,6 +35,7 @@ _COUNTED = {
     "injection_lost": "Injected message lost",
     "flagged_actions_uncounted": "Actions not counted",
     "flagged_no_main_thread": "Main thread not recognised",
+    "flagged_asking_unanswered": "A way to ask that nobody answers",
     "late_recorder": "The recorder was late",
     "unstarted_trials": "Unfinished plan",
     "tasks_left_out": "Tasks left out",

@@ -32,6 +32,8 @@ _EVERYWHERE = {
     "actions are guesses (agent_health says whose)",
     "late_recorder": "of {benchmark}, trials during which the recording process was late for over 5 % of the agent's "
     "part: {n}; that is nobody's time, but run fewer trials at once, or in more workers",
+    "flagged_asking_unanswered": "flagged in {benchmark}: {n} trials whose program offered its own way to ask, which "
+    "nobody answers (agent_health says whose)",
     "classifying_trial": "left out of {benchmark}, because they gave the variants their class: {n} trials",
     "baseline_reused_cells": "baseline_reused: in {benchmark} the trials that gave the class are the baseline too, in "
     "{n} cells; gains contain regression to the mean",
@@ -90,6 +92,11 @@ ARM_KINDS = {
         "questions were echoed: the answer is the question again",
         "answers",
         "The simulated user's model is too weak for its role.",
+    ),
+    "failed_asking": (
+        "failures are unanswered questions: the agent ended by asking its user in prose",
+        "failures, in the conditions where most are",
+        "Nobody answers there, so they are no failures to do the task; endings counts them in every condition.",
     ),
     "hung_up": (
         "the program left its model call before the reply",

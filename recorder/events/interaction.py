@@ -9,6 +9,8 @@ from typing import Literal
 from lhaw_record.recorder.events.values import Event, Value
 
 ActionKind = Literal["tool", "text", "malformed"]
+Medium = Literal["mcp", "built_in", "elicitation", "prose"]
+ResponseState = Literal["answered", "declined", "dismissed", "timed_out", "late", "unavailable"]
 SandboxLimit = Literal["command_seconds", "memory_mb", "processes", "file_mb"]
 
 
@@ -69,21 +71,27 @@ class RejectedAnswer(Value, frozen=True):
 
 
 class QuestionAsked(Event, frozen=True, tag="question_asked"):
-    """The agent called the ask_user tool. The question is recorded before it is answered."""
+    """The agent asked its user. The question is recorded before it is answered.
+
+    ``medium`` is how it asked: by calling our ``ask_user`` (``mcp``) or its own asking tool (``built_in``), through an
+    ``elicitation`` of a tool server, or by ending its turn with the question (``prose``).
+    """
 
     question_id: str
     question: str
     context: str = ""
     call_id: str | None = None
     action_index: int | None = None
+    medium: Medium = "mcp"
 
 
 class QuestionAnswered(Event, frozen=True, tag="question_answered"):
-    """The simulated user answered a question. ``revealed`` is ``()`` if nothing was revealed, None if unknown.
+    """The simulated user answered a question, or ``response_state`` says why there is no prompt answer.
 
-    ``answer`` and ``latency_ms`` are None if the source of an imported trial lacks them. ``withheld`` holds the ids of
-    the removed segments that the question asks for and the answer omits, None if unknown. ``rejected`` holds the
-    replies that failed the checks of the ``llm`` simulator.
+    ``revealed`` is ``()`` if nothing was revealed, None if unknown. ``answer`` and ``latency_ms`` are None if the
+    source of an imported trial lacks them. ``withheld`` holds the ids of the removed segments that the question asks
+    for and the answer omits, None if unknown. ``rejected`` holds the replies that failed the checks of the
+    ``llm`` simulator.
     """
 
     question_id: str
@@ -93,6 +101,7 @@ class QuestionAnswered(Event, frozen=True, tag="question_answered"):
     revealed: tuple[RevealedSegment, ...] | None = ()
     withheld: tuple[str, ...] | None = None
     rejected: tuple[RejectedAnswer, ...] = ()
+    response_state: ResponseState = "answered"
 
 
 class ClarificationInjected(Event, frozen=True, tag="clarification_injected"):

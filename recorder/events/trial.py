@@ -141,7 +141,7 @@ class ArtifactStored(Event, frozen=True, tag="artifact_stored"):
     name: str
 
 
-Flag = Literal["no_main_thread", "actions_uncounted", "injection_lost"]
+Flag = Literal["no_main_thread", "actions_uncounted", "injection_lost", "asking_unanswered"]
 
 
 class TrialFlagged(Event, frozen=True, tag="trial_flagged"):
@@ -149,7 +149,8 @@ class TrialFlagged(Event, frozen=True, tag="trial_flagged"):
 
     ``no_main_thread`` means that no conversation was recognised as the agent's own. ``actions_uncounted`` means that
     the agent took further actions that were not counted. ``injection_lost`` means that the message was due, or had been
-    inserted, but the agent continued without it. ``detail`` says how this was detected. Each flag is recorded once,
+    inserted, but the agent continued without it. ``asking_unanswered`` means that the model was offered a tool of the
+    program that asks a user, and nobody answers it. ``detail`` says how this was detected. Each flag is recorded once,
     after the program has ended.
     """
 

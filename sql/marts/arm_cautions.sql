@@ -7,15 +7,17 @@
 --   benchmark
 --   agent varchar: name of the agent, with part of its digest where names repeat
 --   kind varchar: no_tool_called, calls_in_text, split_replies, cut_replies, refused,
---       overflowed, identical_trials, nothing_revealed, echoed_questions or hung_up
+--       overflowed, identical_trials, nothing_revealed, echoed_questions, failed_asking
+--       or hung_up
 --   n bigint: how many
 --   n_all bigint: of how many
 -- equation: no_tool_called and calls_in_text: trials; cut_replies and split_replies:
 --     replies; refused and overflowed: trials that ended so; identical_trials:
 --     cells of at least two trials that all did the same tool calls; nothing_revealed:
 --     questions, where no answer revealed anything; echoed_questions: answers that are
---     the question again, letters and digits only; hung_up: attempts whose program left
---     its last model call before the reply
+--     the question again, letters and digits only; failed_asking: failed trials whose
+--     last words ask the user, over the conditions where most do; hung_up: attempts
+--     whose program left its last model call before the reply
 -- source: docs/metrics.md 1, endings and hang-ups, and 3, question quality
 -- notes: only kinds that occur, over the valid trials that the tables use. An answer
 --     that has up to a fifth more or fewer characters than the question it contains, or
@@ -29,6 +31,8 @@ with trials as (
         used.benchmark,
         used.agent,
         used.action_count is not null as has_known_actions,
+        used.condition,
+        used.is_success,
         concat_ws(
             '|', used.condition, used.task_id, used.variant_id, used.settings_digest
         ) as cell_id,
@@ -66,6 +70,18 @@ answers as (
         on
             placed.stream_id = answered.stream_id
             and placed.question_id = answered.question_id
+),
+
+failures as (
+    select
+        benchmark,
+        agent,
+        count(*) filter (where asks in ('question', 'permission')) as n_asking,
+        count(*) as n_failed
+    from trials
+    where not is_success
+    group by benchmark, agent, condition
+    having n_asking > 0.5 * n_failed
 ),
 
 calls as (
@@ -190,6 +206,17 @@ counted as (
             ]
         ) as counted
     from answers
+    group by benchmark, agent
+    union all
+    select
+        benchmark,
+        agent,
+        {
+            'kind': 'failed_asking',
+            'n': sum(n_asking)::bigint,
+            'n_all': sum(n_failed)::bigint
+        } as counted
+    from failures
     group by benchmark, agent
     union all
     select

@@ -19,6 +19,9 @@
 --   withheld_segment_ids varchar[]: asked for and not given; null if unknown
 --   rejected_problems varchar[]: why replies were not given: empty, echo, withheld or
 --       volunteered
+--   medium varchar: mcp, built_in, elicitation or prose
+--   response_state varchar: answered, or why there is no prompt answer: declined,
+--       dismissed, timed_out, late or unavailable; null if the trial broke off
 -- equation: timing_pct = 100 * action_index / action_count
 -- source: docs/metrics.md 1, questions, and 3, question quality
 -- notes: every attempt; `is_counted` marks the attempt that counts. An answer is null
@@ -51,7 +54,9 @@ select
     answered.withheld as withheld_segment_ids,
     list_transform(
         answered.rejected, lambda reply: reply.problem
-    ) as rejected_problems
+    ) as rejected_problems,
+    asked.medium,
+    answered.response_state
 from int_questions_placed as placed
 inner join stg_questions_asked as asked
     on

@@ -6,6 +6,8 @@
 --   trial_id, stream_id
 --   ended_by varchar: how the agent's part ended, docs/metrics.md 1; null if unknown
 --   finish_reason varchar: why its last reply ended; null if unknown
+--   asks varchar: what its last words ask the user for: question, permission, offer or
+--       none; null if unknown
 --   n_replies bigint: replies of the agent's model in its main thread
 --   n_cut_replies bigint: those that reached their length limit
 --   n_refused_replies bigint: those that the model or a filter refused
@@ -13,8 +15,9 @@
 --   n_split_replies bigint: those whose tool calls have no index of their own
 --   n_tool_calls bigint: actions that are tool calls, malformed ones too
 --   actions_digest hugeint: checksum of the sequence of actions; null without actions
--- equation: cut = finish reason length; refused = refusal or content_filter
--- source: docs/metrics.md 1, endings; docs/models.md
+-- equation: cut = finish reason length; refused = refusal or content_filter; asks is
+--     decided by the judge rules/1 on the last text or the answer handed in
+-- source: docs/metrics.md 1, endings and prose; docs/models.md
 -- notes: valid trials. Replies to side threads and sub-agents are not counted. A trial
 --     whose source does not show its replies has 0 of them. Two trials with the same
 --     digest did the same actions, up to a chance of about 2^-64.
@@ -30,6 +33,10 @@ replies as (
     select
         responded.stream_id,
         arg_max(responded.finish_reason, responded.sequence) as finish_reason,
+        arg_max(
+            { 'said': responded.reply_text, 'calls': responded.tool_calls },
+            responded.sequence
+        ) as last_reply,
         count(*) as n_replies,
         count(*) filter (where responded.finish_reason = 'length') as n_cut_replies,
         count(*) filter (
@@ -46,6 +53,18 @@ replies as (
     group by responded.stream_id
 ),
 
+last_words as (
+    select
+        stream_id,
+        last_reply.said,
+        last_reply.calls[-1].name as called,
+        case
+            when json_valid(last_reply.calls[-1].arguments_json)
+                then last_reply.calls[-1].arguments_json ->> '$.answer'
+        end as answer
+    from replies
+),
+
 actions as (
     select
         stream_id,
@@ -60,6 +79,12 @@ select
     trials.stream_id,
     trials.ended_by,
     replies.finish_reason,
+    case
+        when last_words.called <> 'submit' then 'none'
+        else asking_of(
+            nullif(concat_ws(chr(10), last_words.said, last_words.answer), '')
+        )
+    end as asks,
     coalesce(replies.n_replies, 0) as n_replies,
     coalesce(replies.n_cut_replies, 0) as n_cut_replies,
     coalesce(replies.n_refused_replies, 0) as n_refused_replies,
@@ -69,5 +94,6 @@ select
     actions.actions_digest
 from int_trials as trials
 left join replies on trials.stream_id = replies.stream_id
+left join last_words on trials.stream_id = last_words.stream_id
 left join actions on trials.stream_id = actions.stream_id
 where trials.trial_state = 'valid'

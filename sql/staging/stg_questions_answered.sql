@@ -10,7 +10,9 @@
 --   revealed struct[]: segments given away; null if unknown
 --   withheld varchar[]: segments asked for and not given; null if unknown
 --   rejected struct[]: replies that did not pass the simulator's checks
--- equation: none; renames the fields of one event type
+--   response_state varchar: answered, declined, dismissed, timed_out, late or
+--       unavailable
+-- equation: none; renames the fields of one event type; older events mean answered
 -- source: recorder/events, event question_answered
 -- notes: one row is one answer of the simulated user.
 select
@@ -24,6 +26,7 @@ select
     question_answered.latency_ms,
     question_answered.revealed,
     question_answered.withheld,
-    question_answered.rejected
+    question_answered.rejected,
+    coalesce(question_answered.response_state, 'answered') as response_state
 from events
 where type = 'question_answered'

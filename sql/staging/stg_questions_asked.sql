@@ -8,9 +8,10 @@
 --   context varchar: context given with the question
 --   call_id varchar: id of the call in its stream
 --   action_index
--- equation: none; renames the fields of one event type
+--   medium varchar: mcp, built_in, elicitation or prose
+-- equation: none; renames the fields of one event type; older events mean mcp
 -- source: recorder/events, event question_asked
--- notes: one row is one call of the ask_user tool.
+-- notes: one row is one question, through whatever medium.
 select
     stream_id,
     sequence,
@@ -20,6 +21,7 @@ select
     question_asked.question,
     question_asked.context,
     question_asked.call_id,
-    question_asked.action_index
+    question_asked.action_index,
+    coalesce(question_asked.medium, 'mcp') as medium
 from events
 where type = 'question_asked'

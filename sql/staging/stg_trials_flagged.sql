@@ -3,7 +3,8 @@
 -- inputs: events
 -- outputs:
 --   stream_id, sequence, trial_id, attempt
---   flag varchar: no_main_thread, actions_uncounted or injection_lost
+--   flag varchar: no_main_thread, actions_uncounted, injection_lost or
+--       asking_unanswered
 --   detail varchar: how it was noticed
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_flagged

@@ -82,7 +82,8 @@ flags as (
         stream_id,
         bool_or(flag = 'no_main_thread') as is_without_main,
         bool_or(flag = 'actions_uncounted') as is_uncounted,
-        bool_or(flag = 'injection_lost') as is_lost
+        bool_or(flag = 'injection_lost') as is_lost,
+        bool_or(flag = 'asking_unanswered') as is_unanswered
     from stg_trials_flagged
     group by stream_id
 ),
@@ -100,6 +101,7 @@ summed as (
         count(*) filter (where flags.is_without_main) as n_without_main,
         count(*) filter (where flags.is_uncounted) as n_uncounted,
         count(*) filter (where flags.is_lost) as n_injections_lost,
+        count(*) filter (where flags.is_unanswered) as n_unanswered,
         count(*) filter (where trials.is_skipped) as n_skipped,
         coalesce(sum(calls.n_calls), 0) as n_calls,
         sum(calls.n_side) as n_side,
@@ -128,6 +130,7 @@ measured as (
                 { 'measure': 'no_main_thread', 'value': n_without_main },
                 { 'measure': 'actions_uncounted', 'value': n_uncounted },
                 { 'measure': 'injection_lost', 'value': n_injections_lost },
+                { 'measure': 'asking_unanswered', 'value': n_unanswered },
                 { 'measure': 'skipped_injections', 'value': n_skipped },
                 { 'measure': 'calls', 'value': n_calls },
                 {

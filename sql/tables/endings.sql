@@ -8,13 +8,15 @@
 --   finish_reason varchar: why its last reply ended, unknown, or all
 --   measure, value, low, high, n_units, n_dropped, n_clusters
 --   n_trials bigint: valid trials that ended so
+--   n_asking bigint: of those, trials whose last words ask the user a question or for
+--       permission, which nobody answers; null if unknown of all
 --   n_all_trials bigint: valid trials of the arm
 --   n_missing bigint: started trials of the arm that are neither valid nor running
 --   progress double: mean checkpoint progress of the trials that ended so, 0 to 1
 --   is_excluded boolean: left out of the other tables by `exclude_endings`
 --   method, reason
 -- equation: ending_pct = 100 * trials that ended so / valid trials of the arm
--- source: docs/metrics.md 1, endings; parameter `exclude_endings`
+-- source: docs/metrics.md 1, endings and prose; parameter `exclude_endings`
 -- notes: the trials that the tables use, and those that only `exclude_endings` leaves
 --     out. Units are the tasks of the arm. all sums the finish reasons of an ending; it
 --     is left out where there is only one.
@@ -28,6 +30,7 @@ with trials as (
         measured.checkpoint_progress,
         coalesce(measured.ended_by, 'unknown') as ended_by,
         coalesce(endings.finish_reason, 'unknown') as finish_reason,
+        endings.asks in ('question', 'permission') as is_asking,
         measured.is_ending_excluded
     from int_trials as measured
     inner join int_trials_screened as screened
@@ -62,6 +65,7 @@ ended as (
         unnest([finish_reason, 'all']) as finish_reason,
         task_id,
         checkpoint_progress,
+        is_asking,
         is_ending_excluded
     from trials
     where trial_state = 'valid'
@@ -76,6 +80,7 @@ kinds as (
         finish_reason,
         count(*) as n_trials,
         avg(checkpoint_progress) as progress,
+        sum(is_asking::int)::bigint as n_asking,
         bool_or(is_ending_excluded) as is_excluded,
         count(distinct finish_reason) over (
             partition by benchmark, agent, condition, ended_by
@@ -105,6 +110,7 @@ estimated as (
         kinds.ended_by,
         kinds.finish_reason,
         any_value(kinds.n_trials) as n_trials,
+        any_value(kinds.n_asking) as n_asking,
         any_value(kinds.progress) as progress,
         any_value(kinds.is_excluded) as is_excluded,
         sum(arm_tasks.n_all)::bigint as n_all_trials,
@@ -158,6 +164,7 @@ select
     estimate.n_dropped,
     estimate.n_clusters,
     n_trials,
+    n_asking,
     n_all_trials,
     n_missing,
     round(progress, 6) as progress,

@@ -73,6 +73,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     injected_after: int | None
     target: int | None
     kinds: tuple[str, ...]
+    flags: tuple[str, ...]
 
     def comparable(self):
         """What does not depend on the agent, as long as its model is the same."""
@@ -141,6 +142,7 @@ def _read(store):
         kinds = database.execute(
             "select distinct call_kind from stg_models_called where stream_id = ? order by all", [stream_id]
         ).fetchall()
+        flags = database.execute("select flag from stg_trials_flagged where stream_id = ?", [stream_id]).fetchall()
         told[task, agent, condition] = Told(
             is_success=is_success,
             ended_by=ended_by,
@@ -151,6 +153,7 @@ def _read(store):
             injected_after=after,
             target=target,
             kinds=tuple(kind for (kind,) in kinds),
+            flags=tuple(flag for (flag,) in flags),
         )
     return told
 
@@ -185,6 +188,13 @@ def test_the_question_is_asked_and_answered(entry, trials, variant):
     assert [question for question, _ in theirs.questions] == [QUESTIONS[variant]]
     assert theirs.is_success
     assert theirs.comparable() == ours.comparable()
+
+
+def test_no_arm_offers_a_way_to_ask_that_nobody_answers(entry, trials):
+    """The program's own tools to ask are off, also where it may not ask."""
+    assert {condition: told.flags for (agent, condition), told in trials.items() if agent == entry[0]} == dict.fromkeys(
+        (condition for agent, condition in trials if agent == entry[0]), ()
+    )
 
 
 def test_no_call_is_of_a_sub_agent(entry, trials):

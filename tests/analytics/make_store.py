@@ -370,7 +370,7 @@ class Store:
         responded = ModelResponded(
             call_id=call_id,
             role="agent",
-            text="",
+            text=batch[0].partition("say ")[2] if batch[0].startswith("say ") else "",
             latency_ms=100.0,
             **said,
         )

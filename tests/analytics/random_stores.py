@@ -12,7 +12,7 @@ from tests.analytics.make_store import Store
 PLANNED = 2
 CONDITIONS = ("full", "underspecified", "ask_user", "inject_10", "inject_50")
 TIMING_CONDITIONS = ("full", "underspecified", *(f"inject_{percentage}" for percentage in INJECT_PERCENTAGES))
-ACTIONS = ("read a", "read  a", "read b", "write a", "ask_user S1", "say x", "broken read", "read a + read b")
+ACTIONS = ("read a", "read  a", "read b", "write a", "ask_user S1", "say which x?", "broken read", "read a + read b")
 _IMPORTED = 0.1
 ENDS = ("finished",) * 16 + ("failed", "running", "interrupted", "ungraded")
 

@@ -1,9 +1,11 @@
 """The marts for people again, slowly and in plain Python: actions, questions, injections, budgets, costs, classes."""
 
+import json
 from collections import Counter, defaultdict
 from fractions import Fraction
 from math import floor
 
+from lhaw_record.analytics.views.prose import asking_of
 from tests.analytics import reference
 
 PERCENTAGES = (10, 30, 50, 70, 90)
@@ -65,8 +67,18 @@ def trial_endings_of(envelopes, trials):
             sum(each.wire is not None and each.wire.call_in_text is not None for each in replies),
             sum(each.wire is not None and each.wire.calls_split_by is not None for each in replies),
             sum(each.kind != "text" for each in _of(events, "ActionStarted")),
+            _asks(replies[-1]) if replies else None,
         )
     return rows
+
+
+def _asks(last):
+    *_, call = last.tool_calls or (None,)
+    if call is not None and call.name != "submit":
+        return "none"
+    answer = json.loads(call.arguments_json).get("answer") if call is not None else None
+    words = "\n".join(each for each in (last.text, answer) if each is not None)
+    return asking_of(words) if words else None
 
 
 def arm_cautions_of(envelopes, used):
@@ -87,6 +99,7 @@ def arm_cautions_of(envelopes, used):
             "refused": (sum(ending[0] == "refused" for *_, ending in found), len(found)),
             "overflowed": (sum(ending[0] == "context_limit" for *_, ending in found), len(found)),
             "identical_trials": _identical(known),
+            "failed_asking": _failed_asking(found),
             **_answer_cautions([events for _, events, _ in found]),
         }
         rows.update({(agent, kind): pair for kind, pair in counts.items() if pair[0]})
@@ -110,6 +123,15 @@ def _hang_ups(streams, used):
             ended[agent] += 1
             left[agent] += kinds[0] == "hung_up" or failed == ["client_gone"]
     return {(agent, "hung_up"): (left[agent], count) for agent, count in ended.items() if left[agent]}
+
+
+def _failed_asking(found):
+    failures = defaultdict(list)
+    for trial, _, ending in found:
+        if trial.is_success is False:
+            failures[trial.keys.condition].append(ending[8] in ("question", "permission"))
+    mostly = [each for each in failures.values() if 2 * sum(each) > len(each)]
+    return sum(map(sum, mostly)), sum(map(len, mostly))
 
 
 def _identical(found):

@@ -50,6 +50,8 @@ def test_every_table_computes(frozen):
     try:
         found = {name: table(connection, name) for name in TABLES}
         assert connection.execute("select count(*) from trials where trial_state = 'valid'").fetchall()[0][0] > 3
+        asked = connection.execute("select distinct medium, response_state from questions where answer is not null")
+        assert asked.fetchall() == [("mcp", "answered")]
     finally:
         connection.close()
     assert found["trial_counts_and_cost"].rows

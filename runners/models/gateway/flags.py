@@ -1,8 +1,11 @@
 """Flags finished trials whose numbers may reflect recording problems rather than the agent."""
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
+from functools import cache
 
 from lhaw_record.recorder.events.trial import TrialFlagged
+from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.conversation.actions import action_count_of
 from lhaw_record.runners.models.gateway.served_replies import ServedReply
 from lhaw_record.runners.models.gateway.threads import Thread
@@ -12,9 +15,9 @@ UNCOUNTED_REPLIES = 3
 """Number of uncounted replies with actions that flags a trial; the agent may have discarded one or two."""
 
 
-def flags_of(state: TrialState, *, has_ended_itself: bool) -> tuple[TrialFlagged, ...]:
+def flags_of(state: TrialState, *, has_ended_itself: bool, ask_user_tool: str = "") -> tuple[TrialFlagged, ...]:
     """Return the flags of a trial that has ended and whose last actions have been counted."""
-    found = []
+    found = list(_unanswered_tools(state, ask_user_tool))
     if state.is_main_guessed:
         found.append(
             TrialFlagged(
@@ -37,6 +40,21 @@ def flags_of(state: TrialState, *, has_ended_itself: bool) -> tuple[TrialFlagged
         )
     lost = _lost_injection(state, uncounted if is_uncounted else ())
     return (*found, lost) if lost is not None else tuple(found)
+
+
+@cache
+def asking_tools() -> frozenset[str]:
+    """Return the names of the tools by which programs ask their own user."""
+    return frozenset(tomllib.loads(data_path("user", "asking_tools.toml").read_text(encoding="utf-8"))["names"])
+
+
+def _unanswered_tools(state: TrialState, ask_user_tool: str) -> Iterator[TrialFlagged]:
+    """Yield a flag if the model was offered a way to ask that is not the trial's, so that nobody answers it."""
+    offered = {name for thread in state.threads.all for name in thread.offered} & asking_tools() - {ask_user_tool}
+    called = [call.name for reply in state.threads.replies.all for call in reply.message.tool_calls]
+    if offered:
+        detail = ", ".join(f"{name} was offered, and called {called.count(name)} times" for name in sorted(offered))
+        yield TrialFlagged(flag="asking_unanswered", detail=detail)
 
 
 def uncounted_replies(state: TrialState, *, has_ended_itself: bool) -> list[ServedReply]:

@@ -192,7 +192,8 @@ class TrialSession:
         await self._end_requests()
         async with self._lock:
             await self._count_what_is_left()
-            self.flags = flags_of(self._state, has_ended_itself=reason in _OWN_ENDINGS)
+            has_ended_itself = reason in _OWN_ENDINGS
+            self.flags = flags_of(self._state, has_ended_itself=has_ended_itself, ask_user_tool=self._ask_user_tool)
             await self._recording.append(*self.flags)
             injection, self._state.injection = self._state.injection, None
             if injection is not None and injection.anchor is None:

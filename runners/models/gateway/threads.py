@@ -24,10 +24,10 @@ CallState = Literal["waiting", "served", "failed"]
 class Thread:
     """One conversation with the model, in its state after the last call.
 
-    ``held`` are the calls whose replies its last request contained; ``summaries`` are the calls whose replies were
-    summaries. ``is_folded`` is true if its whole history is in one message. ``name`` is its declared name, and
-    ``is_named`` says whether a header or declaration identifies it. ``forked_from`` is the thread whose history its
-    first request contained.
+    ``offered`` are the names of the tools of all its calls. ``held`` are the calls whose replies its last request
+    contained; ``summaries`` are the calls whose replies were summaries. ``is_folded`` is true if its whole history is
+    in one message. ``name`` is its declared name, and ``is_named`` says whether a header or declaration identifies it.
+    ``forked_from`` is the thread whose history its first request contained.
     """
 
     def __init__(self, thread_id: str, kind: ThreadKind) -> None:
@@ -38,6 +38,7 @@ class Thread:
         self.is_named = False
         self.client_ids = ClientIds()
         self.tools: tuple[ToolDefinition, ...] | None = None
+        self.offered: set[str] = set()
         self.opening: tuple[Message, ...] = ()
         self.states_task = False
         self.call_count = 0

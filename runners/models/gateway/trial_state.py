@@ -88,6 +88,7 @@ class TrialState:
             self.threads[summary.thread_id].summaries |= {summary.call_id}
         thread.last_step = decision.declared.step
         thread.tools = tuple(tool.definition for tool in request.tools)
+        thread.offered |= thread.tool_names
         thread.sent, thread.history = decision.sent, history
         thread.last_call_id, thread.last_state = decision.call_id, "waiting"
         latest = max(decision.found.values(), key=lambda found: found.reply.number, default=None)

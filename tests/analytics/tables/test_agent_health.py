@@ -92,6 +92,7 @@ def test_the_health_of_an_agent(connection):
         "no_main_thread": 0,
         "actions_uncounted": 2,
         "injection_lost": 1,
+        "asking_unanswered": 0,
         "skipped_injections": 1,
         "calls": 10,
         "side_pct": 10.0,

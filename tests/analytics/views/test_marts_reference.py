@@ -182,7 +182,7 @@ QUERIES = {  # how many columns are the key, and the query
     "trial_endings": (
         1,
         """select trial_id, ended_by, finish_reason, n_replies, n_cut_replies, n_refused_replies, n_calls_in_text,
-        n_split_replies, n_tool_calls from trial_endings""",
+        n_split_replies, n_tool_calls, asks from trial_endings""",
     ),
     "arm_cautions": (2, "select split_part(agent, '#', 1) as agent, kind, n, n_all from arm_cautions"),
     "questions": (

@@ -152,6 +152,26 @@ async def test_conversations_that_are_never_continued_are_flagged():
     assert flags(rig) == ["no_main_thread", "actions_uncounted", "injection_lost"]
 
 
+@pytest.mark.parametrize("ours", [None, "ask_user"])
+async def test_a_way_to_ask_that_nobody_answers_is_flagged(ours):
+    """A program's own tool to ask is no question of the trial, in no arm; the trial's own tool is none of it."""
+    bodies = [chat(RULES, user(TASK), tools=("run", "ask_user", "request_user_input"))]
+    bodies.append(
+        chat(
+            *bodies[0]["messages"],
+            calls(("c1", "request_user_input", "{}")),
+            result("c1", "unavailable"),
+            tools=("run",),
+        )
+    )
+    asked = tool_reply(("c1", "request_user_input", "{}"))
+    rig = await driven([asked, text_reply("Done.")], bodies, injection=None, ask_user_tool=ours)
+    assert flags(rig) == ["asking_unanswered"]
+    detail = rig.of(TrialFlagged)[0].detail
+    assert "request_user_input was offered, and called 1 times" in detail
+    assert ("ask_user was offered" in detail) == (ours is None)
+
+
 async def test_a_main_thread_that_never_comes_back_is_flagged():
     """A conversation beside the main thread goes on to the end of the program: nothing of it was counted."""
     bodies = [

@@ -1,0 +1,142 @@
+"""Decides by rules whether a turn ends by asking the user something: the judge ``rules/1``.
+
+A question mark is not a question. Most endings that have one offer more work, and some endings without one wait for an
+answer. So the rules read only how a text closes, without code, quotations and headings, and sort what it asks for.
+Source: docs/metrics.md 1, prose. Precision and recall on endings of public sessions: docs/asking.md.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+Asking = Literal["question", "permission", "offer", "none"]
+"""What a closing asks for: a decision or a fact, leave to do the work, or nothing but whether to do more than that."""
+
+PROSE_JUDGE = "rules/1"
+_READ_CHARACTERS = 6000
+_LIST_CHARACTERS = 1500
+_PROSE_CHARACTERS = 240
+"""How much may follow a question that still closes its text: options in a list, and prose, such as a recommendation."""
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+_NOT_SAID = re.compile(
+    r"^[ \t]*```.*?^[ \t]*```[ \t]*$|<think(?:ing)?>.*?</think(?:ing)?>|^[ \t]*[>|#][^\n]*$|^[ \t]*[-*_]{3,}[ \t]*$",
+    re.DOTALL | re.MULTILINE,
+)
+_MENTION = re.compile(r"`[^`\n]*`|https?://\S+|\"[^\"\n]*\"|“[^”\n]*”|「[^」\n]*」")
+_EMPHASIS = re.compile(r"\*\*|__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
+_ITEM = re.compile(r"^\s*(?:[-*+•]|\(?\w{1,2}[.)])\s")
+_SENTENCE = re.compile(r".+?(?:[.!?…:][\"')\]]*(?=\s|$)|[\u3002\uff01\uff1f\uff1b]|$)")
+_MARK = re.compile(r"[?\uff1f][\"')\]\s]*$|^(?:which|should i|do you|would you|shall i)\b[^.!]*:$", re.IGNORECASE)
+
+_COURTESY = _any(
+    r"\b(?:how|what) (?:can|may) i (?:help|assist|do)\b",
+    r"\b(?:any|some)(?:thing)? (?:else|(?:other |further |more )?questions)\b",
+    r"\b(?:what|where) (?:\w+ ){1,4}(?:next|today|now)\?",
+    r"\b(?:make sense|does (?:that|this) help)\?",
+    r"还有(?:什么|其他)|有什么(?:可以|能)",
+)
+_OFFER = _any(
+    r"\b(?:want|like|need|prefer|wish)(?: for)? (?:me|us)\b",
+    r"\bwould you (?:like|prefer)(?: to| that| if)?\b",
+    r"^(?:want|need|interested in|curious) \w",
+    r"\b(?:should|shall|can|could|may) (?:i|we) (?:also|help)\b",
+    r"\bwould it (?:help|be (?:useful|helpful))\b",
+    r"(?:需要|要不要|想要?|是否要)(?:让)?我",
+    r"\b(?:möchtest du|willst du|möchten sie|soll ich (?:auch|noch)|voulez-vous|souhaitez-vous|quieres que)\b",
+)
+_PERMISSION = _any(
+    r"^(?:so |ok(?:ay)?,? |and |now )?(?:should|shall|may|can|could) (?:i|we)\b",
+    r"\b(?:ok(?:ay)?|alright|fine|good|safe|ready|clear) (?:for me |with you )?(?:to|if i) \w",
+    r"\b(?:proceed|go ahead|ship it|approved?|continue|ready)\?",
+    r"\b(?:look|sound)s? (?:\w+ ){0,2}(?:good|right|okay|ok|fine|complete|correct|reasonable)\b",
+    r"\b(?:do|can|will|would) you (?:approve|confirm|agree|allow)\b",
+    r"(?:继续|开始|执行)吗|是否(?:继续|可以|同意)",
+    r"\b(?:soll ich|darf ich|dois-je|puis-je|debo|puedo|procedo)\b",
+)
+_OPEN = _any(
+    r"^(?:and |so |but )?(?:which|what|where|when|who|how)\b",
+    r"^¿?(?:welche[rns]?|was|wann|quel(?:le)?s?|qué|cuál(?:es)?)\b",
+    r"哪",
+)
+_CHOICE = _any(
+    r"\bor\b(?! (?:something|anything|would you|do you|is|are|if|any|similar|not)\b)(?=.*\?)",
+    r"^or\b",
+    r"还是",
+    r"\b(?:oder|ou bien)\b",
+)
+_SATISFIED = _any(
+    r"\bor (?:is|are|do|would|should)\b.*\b(?:as[- ]is|good to go|enough|sufficient|fine|acceptable|happy|ok)\b"
+)
+_ADDRESSED = _any(
+    r"\b(?:you|your|i|we|me|which|should|prefer)\b", r"[¿你您我哪]", r"\b(?:welche|quel|cuál|soll|du|sie|vous|usted)\b"
+)
+_ANSWER = re.compile(r"(?:yes|no|not|because)\b", re.IGNORECASE)
+_REQUEST = _any(
+    r"(?:^|\b(?:please|can you|could you|once you|just|so|and) )"
+    r"(?:tell me|let me know|specify|clarify|choose|indicate|say) "
+    r"(?:\w+ ){0,2}?(?:which|what|how|where|when|who|whether|your)\b",
+    r"\b(?:please|could you|can you)(?: \w+)? "
+    r"(?:provide|share|specify|clarify|choose|pick|select|paste|answer|give|send|tell)\b",
+    r"\bi (?:\w+ )?need (?:you to|your|to know|(?:more|some) (?:information|details|context|clarification))\b",
+    r"\bneed\b.{1,60} (?:to|before i can) (?:continue|proceed|go on)\b",
+    r"\bwait(?:ing)? for your (?:answer|reply|input|decision|choice|response)\b",
+    r"(?:请|麻烦)你?(?:告诉|提供|说明|选择|指定)",
+    r"\b(?:bitte (?:sag|teile|gib|nenne)|veuillez|por favor,? (?:dime|indica))",
+)
+_CONSENT = _any(
+    r"\b(?:please|once you|until you) (?:confirm|approve)\b",
+    r"\b(?:awaiting|wait(?:ing)? for) your (?:confirmation|approval|go-ahead)\b",
+    r"\blet me know (?:if|when) (?:i|we) (?:should|can|may)\b",
+    r"请确认",
+)
+_SPARE = _any(
+    r"\b(?:let me know )?if (?:you(?:'d| would)? (?:want|like|need|prefer)|useful|helpful|desired)\b",
+    r"如果(?:你)?(?:需要|想)",
+)
+
+
+def asking_of(text: str) -> Asking:
+    """Return what the closing of a text asks its reader for."""
+    kinds = {_kind_of(sentence, next_one) for sentence, next_one in _closing(text)}
+    order: tuple[Asking, ...] = ("question", "permission", "offer")
+    return next((kind for kind in order if kind in kinds), "none")
+
+
+def _closing(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the sentences that close a text, the last first, each with the prose that follows it, if any does."""
+    said = _NOT_SAID.sub("\n", text)[-_READ_CHARACTERS:]
+    prose, listed, after = 0, 0, ""
+    for line in reversed(said.splitlines()):
+        is_item = _ITEM.match(line) is not None
+        plain = _EMPHASIS.sub("", _MENTION.sub("it", _ITEM.sub("", line)))
+        for sentence in (each.strip() for each in reversed(_SENTENCE.findall(plain))):
+            if prose > _PROSE_CHARACTERS or listed > _LIST_CHARACTERS:
+                return
+            yield sentence, after
+            if _kind_of(sentence, "") == "none" and is_item:
+                listed += len(sentence)
+            elif _kind_of(sentence, "") == "none" and sentence.strip("!") == sentence != "":
+                prose, after = prose + len(sentence), sentence
+
+
+def _kind_of(sentence: str, after: str) -> Asking:
+    if _COURTESY.search(sentence):
+        return "none"
+    if not _MARK.search(sentence):
+        found: tuple[tuple[re.Pattern[str], Asking], ...] = (
+            (_SPARE, "offer"),
+            (_REQUEST, "question"),
+            (_CONSENT, "permission"),
+        )
+    elif _ANSWER.match(after) or (after and not _ADDRESSED.search(sentence)):
+        return "none"
+    elif _OPEN.search(sentence) or (_CHOICE.search(sentence) and not _SATISFIED.search(sentence)):
+        return "question"
+    else:
+        found = ((_OFFER, "offer"), (_PERMISSION, "permission"), (_MARK, "question"))
+    return next((kind for pattern, kind in found if pattern.search(sentence)), "none")
