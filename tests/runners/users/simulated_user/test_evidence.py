@@ -13,8 +13,8 @@ from lhaw_record.runners.users.simulated_user.matcher import asked_segments, jud
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
 FULL = (
-    "Please book a venue for the reunion in Lund. Costs over 300 EUR need my consent. The guests arrive by train at noon."
-    " Send the plan to Ida Berg, and print the name tags in blue."
+    "Please book a venue for the reunion in Lund. Costs over 300 EUR need my consent. The guests arrive by train at"
+    " noon. Send the plan to Ida Berg, and print the name tags in blue."
 )
 SENT = (
     "Please book a venue for the reunion in Lund. Larger costs need my consent. The guests arrive by train at noon. "
