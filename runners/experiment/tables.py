@@ -239,9 +239,13 @@ class SandboxSpec(_Table, frozen=True):
 
 
 class UserSimulatorSpec(_Table, frozen=True):
-    """How the simulated user answers questions: by ``exact`` or ``dump``, or by ``llm``, which needs a model."""
+    """How the simulated user answers questions: by ``exact`` or ``dump``, or by ``llm``, which needs a model.
+
+    ``matcher`` says how ``exact`` and ``dump`` find what a question asks for: by words, or also by meaning.
+    """
 
     kind: Literal["exact", "dump", "llm"] = "exact"
+    matcher: Literal["rules", "encoder"] = "rules"
     llm: ModelSpec | None = None
 
 

@@ -55,6 +55,8 @@ def experiment_problems(experiment: Experiment) -> Iterator[str]:
     yield from _limit_problems(experiment)
     if experiment.user_simulator.kind == "llm" and experiment.user_simulator.llm is None:
         yield "key 'user_simulator.llm': the llm simulator needs a model; add [user_simulator.llm] with model = ..."
+    if experiment.user_simulator.kind == "llm" and experiment.user_simulator.matcher != "rules":
+        yield "key 'user_simulator.matcher': the llm simulator reads questions with its model; leave the key out"
     if experiment.grader.kind == "judge" and experiment.grader.judge is None:
         yield "key 'grader.judge': a judge needs a model; add [grader.judge] with model = ..."
 

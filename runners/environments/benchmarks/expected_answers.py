@@ -16,12 +16,16 @@ _QUOTES = ('"', "`")
 
 
 def answer_remarks(variant: Variant) -> Iterator[str]:
-    """Yield the expected questions that the matcher would not find in other words, with the synonym that mends it."""
+    """Yield the first expected question of each segment if the rules find none of its questions in other words, with
+    the synonym that mends it.
+    """
     segments = {segment.segment_id: segment for segment in variant.segments}
     for expected in variant.expected_questions:
         segment = segments.get(expected.segment_id)
-        for question in expected.questions if segment else ():
-            if segment and segment.segment_id not in matching_segments(question, "", variant.segments):
+        if segment and not any(
+            segment.segment_id in matching_segments(question, "", variant.segments) for question in expected.questions
+        ):
+            for question in expected.questions[:1]:
                 name = f"{variant.variant_id}: expected question {question!r} of segment {segment.segment_id}"
                 yield f"{name} would not be found reworded: {_unseen(question, segment)} (docs/matcher.md)"
 

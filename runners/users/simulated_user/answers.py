@@ -16,6 +16,7 @@ from lhaw_record.recorder.events import RevealedSegment
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.text.normalization import normalize
+from lhaw_record.runners.users.simulated_user.encoder import Encoder
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments
 from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKnowledge
 
@@ -23,9 +24,12 @@ _ARTICLE = re.compile(r"^(?:the|an?) ")
 
 
 class ExactSimulator:
-    """A user who answers exactly what is asked."""
+    """A user who answers exactly what is asked. With an encoder, questions are also compared by their meaning."""
 
     name = "exact"
+
+    def __init__(self, encoder: Encoder | None = None) -> None:
+        self._encoder = encoder
 
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
         """Return the values of the segments that the question is about, or defer to the agent's judgment.
@@ -33,7 +37,7 @@ class ExactSimulator:
         A chained segment is withheld until its parent is known, because the agent has not heard of the thing it
         specifies.
         """
-        asked = asked_segments(question, context, knowledge)
+        asked = asked_segments(question, context, knowledge, self._encoder)
         given = [
             segment
             for segment in knowledge.removed
@@ -51,9 +55,12 @@ class DumpSimulator:
 
     name = "dump"
 
+    def __init__(self, encoder: Encoder | None = None) -> None:
+        self._encoder = encoder
+
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
         """Return the values of all removed segments, or defer if nothing was removed."""
-        return _answer_giving(knowledge.removed, asked_segments(question, context, knowledge))
+        return _answer_giving(knowledge.removed, asked_segments(question, context, knowledge, self._encoder))
 
 
 def answer_with(segments: Sequence[Segment]) -> str:

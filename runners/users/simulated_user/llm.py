@@ -6,6 +6,7 @@ from collections.abc import Collection
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -24,8 +25,9 @@ from lhaw_record.runners.users.simulated_user.answers import (
     is_about_authority,
     reveals,
 )
+from lhaw_record.runners.users.simulated_user.encoder import installed_encoder
 from lhaw_record.runners.users.simulated_user.lexicon import sentences
-from lhaw_record.runners.users.simulated_user.matcher import asked_segments
+from lhaw_record.runners.users.simulated_user.matcher import asked_segments, judge_of
 from lhaw_record.runners.users.simulated_user.protocol import AskModel, UserAnswer, UserKnowledge, UserSimulator
 
 _WORD = re.compile(r"\w+")
@@ -230,16 +232,21 @@ def simulator_of(spec: UserSimulatorSpec, ask_model: AskModel | None, template_p
     """Return the simulated user that an experiment names. ``ask_model`` is only used for the kind ``llm``."""
     if ask_model is not None:
         return LlmSimulator(ask_model, template_path=template_path)
-    return ExactSimulator() if spec.kind == "exact" else DumpSimulator()
+    encoder = installed_encoder() if spec.matcher == "encoder" else None
+    return ExactSimulator(encoder) if spec.kind == "exact" else DumpSimulator(encoder)
 
 
 def simulator_identity(experiment: Experiment, prompts: Prompts) -> str:
-    """Return the identity for a trial's key: the simulator's kind, and a digest of all that affects answers."""
+    """Return the identity for a trial's key: the simulator's kind, and a digest of all that affects answers.
+
+    Raises:
+        ExperimentError: The experiment names an encoder that is not installed.
+    """
     spec = experiment.user_simulator
-    files = [data_path("user", name) for name in ("answers.toml", "matcher.toml")]
-    model = None
+    files = [data_path("user", name) for name in ("answers.toml", "matcher.toml", "evidence.toml")]
+    model: list[Any] = [judge_of(installed_encoder() if spec.matcher == "encoder" else None)]
     if spec.kind == "llm" and spec.llm is not None:
         files.append(prompts.user_simulator_path or data_path("prompts", "user_simulator.md"))
         files.append(data_path("user", "checks.toml"))
-        model = [spec.llm.model, spec.llm.given_parameters]
+        model += [spec.llm.model, spec.llm.given_parameters]
     return f"{spec.kind}:{digest([model, *(path.read_text(encoding='utf-8') for path in files)])[:12]}"

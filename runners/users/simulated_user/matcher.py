@@ -11,6 +11,14 @@ from itertools import takewhile
 import msgspec
 
 from lhaw_record.recorder.events.values import Segment
+from lhaw_record.runners.users.simulated_user.encoder import Encoder
+from lhaw_record.runners.users.simulated_user.evidence import (
+    asking_parts,
+    asks,
+    is_fishing,
+    near_segments,
+    without_quotations,
+)
 from lhaw_record.runners.users.simulated_user.lexicon import (
     Clause,
     Lexicon,
@@ -23,6 +31,9 @@ from lhaw_record.runners.users.simulated_user.lexicon import (
     words,
 )
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
+
+RULES = "rules/2"
+"""The name of the rules and their weights in events. They are for English."""
 
 _FEWEST_WORDS = 3
 _POLITE = re.compile(
@@ -69,7 +80,14 @@ class _Profile(msgspec.Struct, frozen=True, kw_only=True):
     role: str | None
 
 
-def asked_segments(question: str, context: str, knowledge: UserKnowledge) -> tuple[str, ...]:
+def judge_of(encoder: Encoder | None) -> str:
+    """Return the name under which events say who decided what a question asks for, and in which languages it can."""
+    return f"{RULES}[en]" if encoder is None else f"encoder/{encoder.digest[:12]}[de,en,es,fr,zh]"
+
+
+def asked_segments(
+    question: str, context: str, knowledge: UserKnowledge, encoder: Encoder | None = None
+) -> tuple[str, ...]:
     """Return the ids of the removed segments that a question asks for, in the order of ``knowledge.removed``."""
     asked = sentences(question)
     normal = [_normal(sentence) for sentence in asked]
@@ -80,11 +98,25 @@ def asked_segments(question: str, context: str, knowledge: UserKnowledge) -> tup
             for found_at in _positions(tuple(_normal(sentence) for sentence in sentences(wanted)), normal):
                 found.add(expected.segment_id)
                 is_known[found_at] = [True] * (found_at.stop - found_at.start)
-    rest = [sentence for sentence, known in zip(asked, is_known, strict=True) if not known]
+    rest = [each for each, known in zip(asked, is_known, strict=True) if not known and (not found or asks(each))]
     if rest:
         around = " ".join((context, *(sentence for sentence, known in zip(asked, is_known, strict=True) if known)))
-        found.update(matching_segments(" ".join(rest) if found else question, around, knowledge.removed))
+        parts, by_rules = parts_of(" ".join(rest) if found else question, around, knowledge)
+        found.update(near_segments(parts, by_rules, knowledge, encoder))
     return tuple(segment.segment_id for segment in knowledge.removed if segment.segment_id in found)
+
+
+def parts_of(question: str, context: str, knowledge: UserKnowledge) -> tuple[list[str], list[frozenset[str]]]:
+    """Return each thing that a question asks for, and the segments that it asks for by the rules.
+
+    A question for everything at once, or about the user's own instructions, has no parts.
+    """
+    own = without_quotations(question, knowledge.sent_prompt)
+    if is_fishing(own):
+        return [], []
+    parts = asking_parts(own, context)
+    around = f"{context}\n{own}"
+    return parts, [frozenset(matching_segments(f"{part}?", around, knowledge.removed)) for part in parts]
 
 
 def _positions(wanted: tuple[tuple[str, ...], ...], asked: list[tuple[str, ...]]) -> list[slice]:

@@ -1,0 +1,311 @@
+"""Weighs how near a question comes to each removed segment: by its words, and by its meaning if there is an encoder.
+
+A question is compared with all that a variant says about a segment: its names, its likely questions, the words that
+stand in its place in the prompt, and the clause around them. What else the question might be about counts against it:
+the other segments, what the prompt still says, and questions that every task gets. ``data/user/evidence.toml`` has the
+weights; docs/matcher.md says where they come from.
+"""
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
+from functools import cache, lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from lhaw_record.recorder.events.values import Segment
+from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.users.simulated_user.encoder import Encoder
+from lhaw_record.runners.users.simulated_user.lexicon import lexicon, stem
+from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
+
+_LONGEST_QUESTION = 4_000
+_MOST_PARTS = 16
+_SHORTEST_QUOTATION = 5
+_SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+|(?<=[。!?;])|\n+")
+_CLAUSE_END = re.compile(r"[,;:]\s+|\s+(?:and|but|so|und|et|y)\s+")
+_TOKEN = re.compile(r"\w+|[^\w\s]|\s+")
+_WORD = re.compile(r"\w+")
+_MARKUP = re.compile(r"</?[A-Za-z][^<>]{0,80}>|[*`#>|]+")
+_HAN = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+
+Similarity = Callable[[Sequence[str], Sequence[str]], Any]
+"""Compares each of some texts with each of others: one row per text, one column per other."""
+
+
+class _Clue(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said about one segment, and where it is missing in the prompt."""
+
+    segment_id: str
+    questions: tuple[str, ...]
+    names: tuple[str, ...]
+    clause: tuple[str, ...]
+    placeholder: tuple[str, ...]
+
+
+class _Patterns(msgspec.Struct, frozen=True, kw_only=True):
+    asking: re.Pattern[str]
+    premise: re.Pattern[str]
+    confirmation: re.Pattern[str]
+    join: re.Pattern[str]
+    fishing: re.Pattern[str]
+
+
+@cache
+def evidence_data() -> dict[str, Any]:
+    """Return the weights, the patterns and the questions of every task, read once."""
+    return tomllib.loads(data_path("user", "evidence.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _patterns() -> _Patterns:
+    return _Patterns(
+        **{
+            name: re.compile("|".join(alternatives), re.IGNORECASE)
+            for name, alternatives in evidence_data()["patterns"].items()
+        }
+    )
+
+
+def without_quotations(question: str, sent_prompt: str) -> str:
+    """Return a question without markup and without the prompt's own sentences, cut to a length that a person reads."""
+    text = unicodedata.normalize("NFKC", question)
+    for sentence in _SENTENCE_END.split(unicodedata.normalize("NFKC", sent_prompt)):
+        if len(sentence.split()) >= _SHORTEST_QUOTATION or len(_HAN.findall(sentence)) >= 2 * _SHORTEST_QUOTATION:
+            text = text.replace(sentence.strip(), "\n")
+    return _MARKUP.sub(" ", text)[:_LONGEST_QUESTION].strip()
+
+
+def is_fishing(question: str) -> bool:
+    """Return whether a question is for everything at once, or about the user's instructions."""
+    return _patterns().fishing.search(unicodedata.normalize("NFKC", question)) is not None
+
+
+def asks(sentence: str) -> bool:
+    """Return whether a sentence asks for something, or proposes it."""
+    patterns = _patterns()
+    return bool(patterns.asking.search(sentence) or patterns.premise.search(sentence))
+
+
+def asking_parts(question: str, context: str) -> list[str]:
+    """Return each thing that a question asks for or proposes, as a text of its own.
+
+    A part that says nothing by itself ("What should I take?") is joined to the last sentence that only tells.
+    """
+    patterns, parts = _patterns(), list[str]()
+    before = context.strip().splitlines()[-1:] if context.strip() else []
+    said = [each.strip() for each in _SENTENCE_END.split(question) if each and each.strip()]
+    for sentence in said:
+        is_asking = len(said) == 1 or asks(sentence)
+        for piece in patterns.join.split(sentence) if is_asking else ():
+            text = patterns.confirmation.sub("", piece).strip(" ,.?!-\u2013")
+            if not _has_content(text) and before:
+                text = f"{before[-1]} {text}".strip()
+            if text and not is_fishing(text):
+                parts.append(text)
+        if not is_asking:
+            before.append(sentence)
+    return list(dict.fromkeys(parts or said))[:_MOST_PARTS]
+
+
+def _has_content(text: str) -> bool:
+    if _HAN.search(text):
+        return True
+    known = lexicon()
+    return any(
+        word not in known.stop_terms and stem(word) not in known.neutral_terms for word in _WORD.findall(text.lower())
+    ) or (len(text.split()) <= 3 and bool(text))
+
+
+def near_segments(
+    parts: Sequence[str], by_rules: Sequence[frozenset[str]], knowledge: UserKnowledge, encoder: Encoder | None
+) -> frozenset[str]:
+    """Return the ids of the segments that some part is surely about.
+
+    A part is about one segment, unless the rules find several in it. If the prompts do not show where something is
+    missing, nothing can speak against a segment, and the rules alone decide. They are also believed if nobody wrote
+    likely questions.
+
+    Args:
+        parts: What the question asks for.
+        by_rules: For each part, the segments that it asks for by the rules.
+        knowledge: What the user knows.
+        encoder: Compares meanings; without one, only words are compared.
+    """
+    named = frozenset[str]().union(*by_rules)
+    if not parts or not is_placed(knowledge):
+        return named
+    scores = part_scores(parts, by_rules, knowledge, encoder)
+    near = frozenset(
+        segment.segment_id
+        for score, best, by_rule in zip(scores, scores.argmax(axis=1), by_rules, strict=True)
+        for at, segment in enumerate(knowledge.removed)
+        if score[at] > 0 and (at == best or segment.segment_id in by_rule)
+    )
+    return near if knowledge.expected else near | named
+
+
+def is_placed(knowledge: UserKnowledge) -> bool:
+    """Return whether the two prompts show for each removed segment where it is missing."""
+    changes = _changes(knowledge.full_prompt, knowledge.sent_prompt)
+    return bool(knowledge.removed) and all(
+        _place(segment, knowledge.full_prompt, changes) for segment in knowledge.removed
+    )
+
+
+def part_scores(
+    parts: Sequence[str], by_rules: Sequence[frozenset[str]], knowledge: UserKnowledge, encoder: Encoder | None
+) -> Any:
+    """Return for each part and segment the log odds that the part asks for the segment."""
+    weights = evidence_data()["weights"]["rules" if encoder is None else "encoder"]
+    found = features(parts, by_rules, knowledge, encoder)
+    return sum(weights[name] * values for name, values in found.items()) + weights["bias"]
+
+
+def features(
+    parts: Sequence[str], by_rules: Sequence[frozenset[str]], knowledge: UserKnowledge, encoder: Encoder | None
+) -> dict[str, Any]:
+    """Return the evidence for each part and segment, by name. Every weight belongs to one of these names."""
+    clues, kept = _clues(knowledge.full_prompt, knowledge.sent_prompt, knowledge.removed, knowledge.expected)
+    found = {
+        "rules": np.array([[clue.segment_id in named for clue in clues] for named in by_rules], dtype=float),
+    }
+    kinds: dict[str, Similarity] = {"word": _word_similarity}
+    if encoder is not None:
+        kinds["meaning"] = encoder.similarity
+    for kind, similarity in kinds.items():
+        found.update({f"{kind}_{name}": value for name, value in _compared(parts, clues, kept, similarity).items()})
+    return found
+
+
+def _compared(
+    parts: Sequence[str], clues: Sequence[_Clue], kept: Sequence[str], similarity: Similarity
+) -> dict[str, Any]:
+    def nearest(texts: Sequence[str]) -> Any:
+        return similarity(parts, texts).max(axis=1) if texts else np.zeros(len(parts))
+
+    def by_clue(field: str) -> Any:
+        return np.stack([nearest(getattr(clue, field)) for clue in clues], axis=1)
+
+    def others(values: Any) -> Any:
+        return np.stack([np.delete(values, at, axis=1).max(axis=1, initial=0) for at in range(len(clues))], axis=1)
+
+    def same(texts: Sequence[str]) -> Any:
+        return np.repeat(nearest(texts)[:, None], len(clues), axis=1)
+
+    questions, names = by_clue("questions"), by_clue("names")
+    clause, placeholder = by_clue("clause"), by_clue("placeholder")
+    return {
+        "questions": questions,
+        "names": names,
+        "clause": clause,
+        "placeholder": placeholder,
+        "others": others(np.maximum(questions, names)),
+        "other_places": others(np.maximum(clause, placeholder)),
+        "kept": same(kept),
+        "general": same(evidence_data()["general_questions"]),
+    }
+
+
+@lru_cache(maxsize=64)
+def _clues(
+    full_prompt: str, sent_prompt: str, removed: tuple[Segment, ...], expected: tuple[Any, ...]
+) -> tuple[tuple[_Clue, ...], tuple[str, ...]]:
+    """Return what is said about each segment, and the clauses of the prompt in which nothing is missing."""
+    changes = _changes(full_prompt, sent_prompt)
+    clauses = _clause_spans(sent_prompt)
+    places = {segment.segment_id: _place(segment, full_prompt, changes) for segment in removed}
+    clues = []
+    for segment in removed:
+        place = places[segment.segment_id]
+        around = sorted((b - a, a, b) for a, b in clauses if place and a <= place[1] and b >= place[0])[:1]
+        clues.append(
+            _Clue(
+                segment_id=segment.segment_id,
+                questions=tuple(
+                    q for each in expected if each.segment_id == segment.segment_id for q in each.questions
+                ),
+                names=(
+                    *segment.synonyms,
+                    *filter(None, (segment.text, segment.value, segment.decoy)),
+                    segment.subdimension.replace("_", " "),
+                ),
+                clause=tuple(sent_prompt[a:b] for _, a, b in around),
+                placeholder=tuple(filter(str.strip, [sent_prompt[slice(*place)]] if place else [])),
+            )
+        )
+    missing = [place for place in places.values() if place]
+    kept = tuple(sent_prompt[a:b] for a, b in clauses if not any(a < end and b > start for start, end in missing))
+    return tuple(clues), kept
+
+
+@lru_cache(maxsize=64)
+def _changes(full_prompt: str, sent_prompt: str) -> list[tuple[int, int, int, int]]:
+    """Return where the two prompts differ: from and to in the full one, from and to in the one that was sent."""
+    if not full_prompt or full_prompt == sent_prompt:
+        return []
+    was, now = _TOKEN.findall(full_prompt), _TOKEN.findall(sent_prompt)
+    was_at, now_at = (np.cumsum([0, *map(len, tokens)]).tolist() for tokens in (was, now))
+    merged: list[list[int]] = []
+    for kind, a, b, c, d in SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        if merged and a - merged[-1][1] <= 3:
+            merged[-1][1], merged[-1][3] = b, d
+        else:
+            merged.append([a, b, c, d])
+    return [(was_at[a], was_at[b], now_at[c], now_at[d]) for a, b, c, d in merged]
+
+
+def _place(segment: Segment, full_prompt: str, changes: Sequence[tuple[int, int, int, int]]) -> tuple[int, int] | None:
+    """Return from where to where the prompt that was sent has something else in the segment's place."""
+    for said in filter(None, (segment.text, segment.value)):
+        start = full_prompt.find(said)
+        touched = [(c, d) for a, b, c, d in changes if a < start + len(said) and b > start] if start >= 0 else []
+        if touched:
+            return touched[0][0], touched[-1][1]
+    return None
+
+
+def _clause_spans(text: str) -> list[tuple[int, int]]:
+    """Return from where to where each sentence goes, and each of its clauses that is more than a word or two."""
+    found = list[tuple[int, int]]()
+    for start, end in _pieces(text, 0, len(text), _SENTENCE_END):
+        found.append((start, end))
+        clauses = [each for each in _pieces(text, start, end, _CLAUSE_END) if each[1] - each[0] > 12]
+        found.extend(clauses if len(clauses) > 1 else ())
+    return found
+
+
+def _pieces(text: str, start: int, end: int, divider: re.Pattern[str]) -> list[tuple[int, int]]:
+    cuts = [start, *(at for match in divider.finditer(text, start, end) for at in match.span()), end]
+    return [(a, b) for a, b in zip(cuts[::2], cuts[1::2], strict=True) if text[a:b].strip()]
+
+
+def _word_similarity(texts: Sequence[str], others: Sequence[str]) -> Any:
+    """Return the cosine of the texts' words, beginnings and inner parts of words, in any script."""
+    rows, columns = [_word_vector(each) for each in texts], [_word_vector(each) for each in others]
+    products = [[sum(weight * b.get(key, 0.0) for key, weight in a.items()) for b in columns] for a in rows]
+    return np.round(np.array(products), 4)
+
+
+@lru_cache(maxsize=4096)
+def _word_vector(text: str) -> dict[str, float]:
+    known, vector = lexicon(), dict[str, float]()
+    for word in _WORD.findall(text.lower()):
+        root = stem(word)
+        if _HAN.search(word):
+            vector.update({f"han {word[at : at + 2]}": 1.0 for at in range(len(word) - 1)})
+        elif word in evidence_data()["question_words"]:
+            vector[f"asks {word}"] = 0.5
+        elif word in known.stop_terms:
+            vector[root] = 0.12
+        else:
+            vector[root] = 1.0
+            vector.update({f"in {f'#{root}#'[at : at + 4]}": 0.35 for at in range(len(root) - 1)})
+    length = sum(weight * weight for weight in vector.values()) ** 0.5 or 1.0
+    return {key: weight / length for key, weight in vector.items()}
