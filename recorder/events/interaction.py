@@ -61,11 +61,33 @@ class RevealedSegment(Value, frozen=True):
 class RejectedAnswer(Value, frozen=True):
     """A reply from the simulated user's model that was not passed to the agent.
 
-    ``problem`` is ``empty``, ``echo`` (it repeats the question), ``withheld`` or ``volunteered``.
+    ``problem`` is ``empty``, ``cut``, ``echo`` (it repeats the question), ``unstructured`` (it is not in the requested
+    form), ``withheld``, ``volunteered`` or ``leaked``.
     """
 
     text: str
     problem: str
+
+
+class ExchangeReading(Value, frozen=True):
+    """What one judge reads in a question and its answer: what is asked for, what is given, and whether that is right.
+
+    ``judge`` is ``rules/N``, ``MODEL#DIGEST`` with the digest of the model's prompt, or a person's name. ``asks_for``
+    and ``gives`` hold ids of removed segments; a value counts as given in whatever words, unit or format it comes.
+    ``request`` says whether the question asks for segments, for everything at once, or for something that was not
+    removed. ``withheld`` holds the segments that should have been given. ``verdict`` is ``leaked`` if a question for
+    everything got segments, or a chained segment came before its parent; else ``volunteered`` if a segment was given
+    that was not asked for; else ``withheld`` if one is missing; else ``right``. ``doubts`` names what else could be
+    read, as ``KIND:SEGMENT`` (asked, not_asked, given, not_given) or ``unstructured``.
+    """
+
+    judge: str
+    request: Literal["segments", "something_else", "everything"]
+    asks_for: tuple[str, ...]
+    gives: tuple[str, ...]
+    withheld: tuple[str, ...]
+    verdict: Literal["right", "withheld", "volunteered", "leaked"]
+    doubts: tuple[str, ...] = ()
 
 
 class QuestionAsked(Event, frozen=True, tag="question_asked"):
@@ -84,6 +106,9 @@ class QuestionAnswered(Event, frozen=True, tag="question_answered"):
     ``answer`` and ``latency_ms`` are None if the source of an imported trial lacks them. ``withheld`` holds the ids of
     the removed segments that the question asks for and the answer omits, None if unknown. ``rejected`` holds the
     replies that failed the checks of the ``llm`` simulator.
+
+    ``readings`` has one entry per judge, the simulator's own first; ``revealed`` and ``withheld`` say what that one
+    says. Events without readings were judged by ``rules/1``.
     """
 
     question_id: str
@@ -93,6 +118,7 @@ class QuestionAnswered(Event, frozen=True, tag="question_answered"):
     revealed: tuple[RevealedSegment, ...] | None = ()
     withheld: tuple[str, ...] | None = None
     rejected: tuple[RejectedAnswer, ...] = ()
+    readings: tuple[ExchangeReading, ...] = ()
 
 
 class ClarificationInjected(Event, frozen=True, tag="clarification_injected"):

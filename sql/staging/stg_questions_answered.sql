@@ -10,6 +10,7 @@
 --   revealed struct[]: segments given away; null if unknown
 --   withheld varchar[]: segments asked for and not given; null if unknown
 --   rejected struct[]: replies that did not pass the simulator's checks
+--   readings struct[]: what each judge reads in the exchange; null or empty before
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event question_answered
 -- notes: one row is one answer of the simulated user.
@@ -24,6 +25,7 @@ select
     question_answered.latency_ms,
     question_answered.revealed,
     question_answered.withheld,
-    question_answered.rejected
+    question_answered.rejected,
+    question_answered.readings
 from events
 where type = 'question_answered'

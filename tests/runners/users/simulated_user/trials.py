@@ -27,6 +27,7 @@ class SlowSimulator(ExactSimulator):
     """Answers when it is let."""
 
     def __init__(self):
+        super().__init__()
         self.is_asked = anyio.Event()
         self.may_answer = anyio.Event()
 
