@@ -21,7 +21,6 @@ from lhaw_record.recorder.events.interaction import (
     ActionStarted,
     AnchorLost,
     ClarificationInjected,
-    ExchangeReading,
     InjectionReapplied,
     QuestionAnswered,
     QuestionAsked,
@@ -29,6 +28,7 @@ from lhaw_record.recorder.events.interaction import (
     RevealedSegment,
 )
 from lhaw_record.recorder.events.judging import (
+    ExchangeReading,
     JudgedFlag,
     NewTaskJudged,
     NoteCause,

@@ -6,6 +6,7 @@ at the ask_user server, so the name that a client gives the tool does not matter
 
 from typing import Literal
 
+from lhaw_record.recorder.events.judging import ExchangeReading
 from lhaw_record.recorder.events.values import Event, Value
 
 ActionKind = Literal["tool", "text", "malformed"]
@@ -67,27 +68,6 @@ class RejectedAnswer(Value, frozen=True):
 
     text: str
     problem: str
-
-
-class ExchangeReading(Value, frozen=True):
-    """What one judge reads in a question and its answer: what is asked for, what is given, and whether that is right.
-
-    ``judge`` is ``rules/N``, ``MODEL#DIGEST`` with the digest of the model's prompt, or a person's name. ``asks_for``
-    and ``gives`` hold ids of removed segments; a value counts as given in whatever words, unit or format it comes.
-    ``request`` says whether the question asks for segments, for everything at once, or for something that was not
-    removed. ``withheld`` holds the segments that should have been given. ``verdict`` is ``leaked`` if a question for
-    everything got segments, or a chained segment came before its parent; else ``volunteered`` if a segment was given
-    that was not asked for; else ``withheld`` if one is missing; else ``right``. ``doubts`` names what else could be
-    read, as ``KIND:SEGMENT`` (asked, not_asked, given, not_given) or ``unstructured``.
-    """
-
-    judge: str
-    request: Literal["segments", "something_else", "everything"]
-    asks_for: tuple[str, ...]
-    gives: tuple[str, ...]
-    withheld: tuple[str, ...]
-    verdict: Literal["right", "withheld", "volunteered", "leaked"]
-    doubts: tuple[str, ...] = ()
 
 
 class QuestionAsked(Event, frozen=True, tag="question_asked"):
