@@ -59,7 +59,7 @@ _TRIALS = """
     select trials.*,
         coalesce(screened.exclusion, case trials.ambiguity_class when 'new_task' then 'new_task' end) as exclusion,
         budgets.budget, without.unit_value as value_without, ledger.precision,
-        ledger.recall, ledger.requested_count, ledger.removed_count, ledger.reason as ledger_reason
+        ledger.recall, ledger.met_count, ledger.removed_count, ledger.reason as ledger_reason
     from trials
     inner join int_trials_screened as screened on trials.trial_id = screened.trial_id
     left join budgets
@@ -381,7 +381,7 @@ def _rewards(
     rewards["question_precision"], reasons["question_precision"] = _known(trial["precision"], why)
     rewards["question_recall"], reasons["question_recall"] = _known(trial["recall"], why)
     if why in (None, "nobody_asked") and trial["removed_count"]:
-        rewards["ask_f1"] = ask_f1(count, trial["requested_count"], trial["removed_count"])
+        rewards["ask_f1"] = ask_f1(count, trial["met_count"], trial["removed_count"])
     else:
         reasons["ask_f1"] = why or "unknown_segments"
     return rewards, reasons

@@ -55,11 +55,13 @@ _PARTS = {
     """,
     "questions": """
         select shown.place, asked.action_index, {question}, {context}, {answer}, answered.simulator,
-            list_transform(answered.revealed, lambda each: [each.segment_id, if(each.is_requested, '', 'volunteered')])
+            list_transform(judged.gives, lambda id: [id, if(list_contains(judged.asks_for, id), '', 'volunteered')])
         from shown_trials as shown
         inner join stg_questions_asked as asked on shown.stream_id = asked.stream_id
         left join stg_questions_answered as answered
             on asked.stream_id = answered.stream_id and asked.question_id = answered.question_id
+        left join int_exchange_readings as judged
+            on asked.stream_id = judged.stream_id and asked.question_id = judged.question_id and judged.is_chosen
         order by shown.place, asked.sequence
     """,
     "injections": """

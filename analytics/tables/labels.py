@@ -39,6 +39,7 @@ _LEVELS = {
     "recall_micro": ("recall", 1),
     "recall_macro": ("recall, mean of trials", 1),
     "recall_of_all": ("recall, silent trials too", 1),
+    "met_of_requested": ("answered, of what was asked for", 0),
     "f1_micro": ("F1", 1),
     "f1_macro": ("F1, mean of trials", 1),
 }

@@ -224,6 +224,13 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         source="docs/judging.md",
     ),
     AnalysisParameter(
+        name="exchange_judge",
+        default=None,
+        meaning="judge who says what a question asks for and its answer gives: rules, or a name as the events have it; "
+        "unset: the simulated user's own, which is rules where it has none",
+        source="docs/metrics.md 3",
+    ),
+    AnalysisParameter(
         name="confidence",
         default=0.95,
         low=0.5,

@@ -28,6 +28,7 @@ from lhaw_record.recorder.events.interaction import (
     RevealedSegment,
 )
 from lhaw_record.recorder.events.judging import (
+    ExchangeReading,
     JudgedFlag,
     NewTaskJudged,
     NoteCause,
@@ -161,6 +162,7 @@ __all__ = [
     "ClarificationInjected",
     "Envelope",
     "Event",
+    "ExchangeReading",
     "Excluded",
     "ExperimentCancelled",
     "ExperimentPaused",

@@ -6,6 +6,7 @@ at the ask_user server, so the name that a client gives the tool does not matter
 
 from typing import Literal
 
+from lhaw_record.recorder.events.judging import ExchangeReading
 from lhaw_record.recorder.events.values import Event, Value
 
 ActionKind = Literal["tool", "text", "malformed"]
@@ -63,7 +64,8 @@ class RevealedSegment(Value, frozen=True):
 class RejectedAnswer(Value, frozen=True):
     """A reply from the simulated user's model that was not passed to the agent.
 
-    ``problem`` is ``empty``, ``echo`` (it repeats the question), ``withheld`` or ``volunteered``.
+    ``problem`` is ``empty``, ``cut``, ``echo`` (it repeats the question), ``unstructured`` (it is not in the requested
+    form), ``withheld``, ``volunteered`` or ``leaked``.
     """
 
     text: str
@@ -92,6 +94,9 @@ class QuestionAnswered(Event, frozen=True, tag="question_answered"):
     source of an imported trial lacks them. ``withheld`` holds the ids of the removed segments that the question asks
     for and the answer omits, None if unknown. ``rejected`` holds the replies that failed the checks of the
     ``llm`` simulator.
+
+    ``readings`` has one entry per judge, the simulator's own first; ``revealed`` and ``withheld`` say what that one
+    says. Events without readings were judged by ``rules/1``.
     """
 
     question_id: str
@@ -102,6 +107,7 @@ class QuestionAnswered(Event, frozen=True, tag="question_answered"):
     withheld: tuple[str, ...] | None = None
     rejected: tuple[RejectedAnswer, ...] = ()
     response_state: ResponseState = "answered"
+    readings: tuple[ExchangeReading, ...] = ()
 
 
 class ClarificationInjected(Event, frozen=True, tag="clarification_injected"):

@@ -1,10 +1,31 @@
-"""Verdicts of models and people about finished trials and variants. They never change what was recorded."""
+"""Verdicts of models and people about trials, variants, and questions with their answers. They change no record."""
 
 from typing import Literal
 
 from lhaw_record.recorder.events.values import Event, Value
 
 FlagVerdict = Literal["yes", "no", "not_applicable"]
+
+
+class ExchangeReading(Value, frozen=True):
+    """What one judge reads in a question and its answer: what is asked for, what is given, and whether that is right.
+
+    ``judge`` is ``rules/N``, ``MODEL#DIGEST`` with the digest of the model's prompt, or a person's name. ``asks_for``
+    and ``gives`` hold ids of removed segments; a value counts as given in whatever words, unit or format it comes.
+    ``request`` says whether the question asks for segments, for everything at once, or for something that was not
+    removed. ``withheld`` holds the segments that should have been given. ``verdict`` is ``leaked`` if a question for
+    everything got segments, or a chained segment came before its parent; else ``volunteered`` if a segment was given
+    that was not asked for; else ``withheld`` if one is missing; else ``right``. ``doubts`` names what else could be
+    read, as ``KIND:SEGMENT`` (asked, not_asked, given, not_given) or ``unstructured``.
+    """
+
+    judge: str
+    request: Literal["segments", "something_else", "everything"]
+    asks_for: tuple[str, ...]
+    gives: tuple[str, ...]
+    withheld: tuple[str, ...]
+    verdict: Literal["right", "withheld", "volunteered", "leaked"]
+    doubts: tuple[str, ...] = ()
 
 
 class JudgedFlag(Value, frozen=True):

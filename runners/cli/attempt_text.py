@@ -268,7 +268,9 @@ def facts_of(event: AnyEvent) -> Iterator[str]:
 def _revealed(event: QuestionAnswered) -> str:
     if event.revealed is None:
         return _UNKNOWN
-    return ", ".join(segment.segment_id for segment in event.revealed) or "nothing"
+    revealed = ", ".join(segment.segment_id for segment in event.revealed) or "nothing"
+    verdicts = ", ".join(f"{each.verdict} by {each.judge}" for each in event.readings)
+    return f"{revealed} ({verdicts})" if verdicts else revealed
 
 
 def _known(value: object) -> object:

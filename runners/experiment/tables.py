@@ -37,6 +37,9 @@ _TEMPERATURES: tuple[tuple[re.Pattern[str], int | None, int | None], ...] = tupl
     )
 )
 """The temperature that a model gets by its name, and while it reasons, where that is not 0. None: it takes none."""
+Deferral = Literal["paper", "ask_again"]
+DEFERRAL: Deferral = "ask_again"
+"""What a simulated user says, unless the experiment file chooses, to a question that asks for nothing removed."""
 ApiWire = Literal["chat", "responses", "messages", "gemini"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 SCRIPTED = "scripted/"
@@ -242,11 +245,13 @@ class UserSimulatorSpec(_Table, frozen=True):
     """How the simulated user answers questions: by ``exact`` or ``dump``, or by ``llm``, which needs a model.
 
     ``matcher`` says how ``exact`` and ``dump`` find what a question asks for: by words, or also by meaning.
+    ``deferral`` is what the user says who is asked for nothing that was removed, or does not understand.
     """
 
     kind: Literal["exact", "dump", "llm"] = "exact"
     matcher: Literal["rules", "encoder"] = "rules"
     llm: ModelSpec | None = None
+    deferral: Deferral = DEFERRAL
 
 
 class GraderSpec(_Table, frozen=True):

@@ -1,19 +1,20 @@
 -- view: answers_reveal_removed_segments
 -- grain: stream_id, question_id, segment_id
--- inputs: int_attempts, int_variant_segments, stg_questions_answered
+-- inputs: int_attempts, int_exchange_readings, int_variant_segments
 -- outputs:
 --   stream_id
 --   question_id varchar: id of the question in its stream
 --   segment_id varchar: id of the segment
--- equation: a revealed segment is one that the variant of the trial removed
+-- equation: a segment that a judge sees asked for or given is one that the variant of
+--     the trial removed
 -- source: docs/metrics.md 3, question quality
 -- notes: returns the answers that break it.
 with revealed as (
     select
         stream_id,
         question_id,
-        unnest(revealed).segment_id as segment_id
-    from stg_questions_answered
+        unnest(list_concat(asks_for, gives)) as segment_id
+    from int_exchange_readings
 )
 
 select distinct

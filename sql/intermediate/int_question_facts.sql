@@ -9,7 +9,7 @@
 --   is_answered_everything boolean: the simulator gives all, whatever is asked
 --   is_reveal_unknown boolean: it is unknown what an answer revealed
 --   precision double: share of the questions that target, 0 to 1
---   recall double: share of the removed segments revealed on request, 0 to 1
+--   recall double: share of the removed segments asked for, 0 to 1
 --   dimension_count bigint: different dimensions of the removed segments
 --   removed_count bigint: segments that the agent did not see; null if unknown
 --   critical_count bigint: removed segments of criticality 0.5 or more
@@ -61,8 +61,10 @@ earlier as (
         stream_id,
         question_id,
         is_requested,
-        sequence > min(sequence) over (partition by stream_id, segment_id)
-            as is_repeated
+        sequence
+        > min(sequence) filter (where is_given) over (
+            partition by stream_id, segment_id
+        ) as is_repeated
     from int_question_targets
 ),
 

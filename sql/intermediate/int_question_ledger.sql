@@ -5,25 +5,28 @@
 --   trial_id, stream_id, benchmark, agent, variant_id, variant_digest, condition,
 --   user_simulator
 --   question_count bigint: questions of the attempt that counts; null if unknown
---   targeting_count, removed_count, requested_count, volunteered_count, precision,
---   recall, f1, reason
--- equation: precision = targeting questions / questions; recall = segments revealed on
---     request / removed segments; f1 = 2 * precision * recall / (precision + recall), 0
+--   targeting_count, removed_count, requested_count
+--   met_count bigint: removed segments given on request; null if unknown
+--   volunteered_count, precision, recall, f1, reason
+-- equation: precision = targeting questions / questions; recall = segments asked for /
+--     removed segments; f1 = 2 * precision * recall / (precision + recall), 0
 --     where both are 0
 -- source: docs/metrics.md 3, question quality
--- notes: every valid trial that could ask. A question targets a segment if its answer
---     revealed the segment on request. Precision and f1 are null if nobody asked,
---     recall and f1 if nothing was removed. Under the simulator dump all three are null
---     (simulator_answers_everything), as they are if it is unknown what an answer
---     revealed (unknown_revealed) or whether anything was asked (unknown_actions).
---     Recall is null if it is unknown what was removed (unknown_segments). Volunteered
---     segments are those that were never revealed on request.
+-- notes: every valid trial that could ask. A question targets a segment if it asks
+--     for it by the chosen judge, whatever it got. Precision and f1 are null if nobody
+--     asked, recall and f1 if nothing was removed. Under the simulator dump all three
+--     are null (simulator_answers_everything), as they are if it is unknown what an
+--     answer revealed (unknown_revealed) or whether anything was asked
+--     (unknown_actions). Recall is null if it is unknown what was removed
+--     (unknown_segments). Volunteered segments were given and never asked for.
 with targets as (
     select
         stream_id,
         count(distinct question_id) filter (where is_requested) as targeting_count,
         count(distinct segment_id) filter (where is_requested) as requested_count,
-        count(distinct segment_id) as revealed_count,
+        count(distinct segment_id) filter (where is_requested and is_given)
+            as met_count,
+        count(distinct segment_id) as touched_count,
         bool_or(segment_id is null) as has_unknown
     from int_question_targets
     group by stream_id
@@ -49,7 +52,8 @@ counted as (
         end as removed_count,
         coalesce(targets.targeting_count, 0) as targeting_count,
         coalesce(targets.requested_count, 0) as requested_count,
-        coalesce(targets.revealed_count - targets.requested_count, 0)
+        coalesce(targets.met_count, 0) as met_count,
+        coalesce(targets.touched_count - targets.requested_count, 0)
             as volunteered_count,
         case
             when trials.question_count is null then 'unknown_actions'
@@ -70,6 +74,7 @@ known as (
                 as targeting_count,
             case when unknown_reason is null then requested_count end
                 as requested_count,
+            case when unknown_reason is null then met_count end as met_count,
             case when unknown_reason is null then volunteered_count end
                 as volunteered_count
         )
@@ -110,6 +115,7 @@ select
     targeting_count,
     removed_count,
     requested_count,
+    met_count,
     volunteered_count,
     precision,
     recall,

@@ -1,38 +1,47 @@
 -- view: int_question_targets
 -- grain: stream_id, question_id, segment_id
--- inputs: int_attempts, int_questions_placed, stg_questions_answered
+-- inputs: int_attempts, int_exchange_readings, int_questions_placed
 -- outputs:
 --   stream_id
 --   question_id varchar: id of the question in its stream
 --   segment_id varchar: id of the segment
 --   sequence bigint: number of the question in its stream, from 0
 --   action_index
---   is_requested boolean: revealed on request, else volunteered
+--   is_requested boolean: the question asks for it
+--   is_given boolean: the answer gives it
 -- equation: none
 -- source: docs/metrics.md 3, question quality
--- notes: every segment that an answer revealed, in the attempts that count. A segment
---     that one answer names twice counts once, as requested if either mention was. An
---     answer for which it is unknown what it revealed has one row without a segment.
-with revealed as (
+-- notes: every segment that a question asks for or its answer gives, by the chosen
+--     judge, in the attempts that count. An exchange of which that is unknown has one
+--     row without a segment.
+with targets as (
     select
-        answered.stream_id,
-        answered.question_id,
-        unnest(coalesce(answered.revealed, [null])) as segment
-    from stg_questions_answered as answered
+        judged.stream_id,
+        judged.question_id,
+        judged.asks_for,
+        judged.gives,
+        unnest(
+            case
+                when judged.gives is null then [null]
+                else list_distinct(list_concat(judged.asks_for, judged.gives))
+            end
+        ) as segment_id
+    from int_exchange_readings as judged
     inner join int_attempts as attempts
-        on answered.stream_id = attempts.stream_id and attempts.is_counted
+        on judged.stream_id = attempts.stream_id and attempts.is_counted
+    where judged.is_chosen
 )
 
 select
-    revealed.stream_id,
-    revealed.question_id,
-    revealed.segment.segment_id,
-    any_value(placed.sequence) as sequence,
-    any_value(placed.action_index) as action_index,
-    bool_or(revealed.segment.is_requested) as is_requested
-from revealed
+    targets.stream_id,
+    targets.question_id,
+    targets.segment_id,
+    placed.sequence,
+    placed.action_index,
+    list_contains(targets.asks_for, targets.segment_id) as is_requested,
+    list_contains(targets.gives, targets.segment_id) as is_given
+from targets
 inner join int_questions_placed as placed
     on
-        revealed.stream_id = placed.stream_id
-        and revealed.question_id = placed.question_id
-group by revealed.stream_id, revealed.question_id, revealed.segment.segment_id
+        targets.stream_id = placed.stream_id
+        and targets.question_id = placed.question_id

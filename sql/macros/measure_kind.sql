@@ -34,6 +34,7 @@ create or replace macro measure_kind(measure) as case
             'recall_micro',
             'recall_macro',
             'recall_of_all',
+            'met_of_requested',
             'f1_macro'
         )
         then 'level'

@@ -76,6 +76,7 @@ revealed as (
         on
             trials.variant_digest = forms.variant_digest
             and targets.segment_id = forms.segment_id
+    where targets.is_given is distinct from false
 ),
 
 actions as (

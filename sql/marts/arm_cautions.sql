@@ -1,8 +1,9 @@
 -- view: arm_cautions
 -- grain: benchmark, agent, kind
--- inputs: int_attempt_arms, int_attempts, int_questions_placed, int_trials_evaluated,
---     stg_models_failed, stg_models_responded, stg_questions_answered,
---     stg_questions_asked, stg_trials_failed, trial_endings
+-- inputs: int_attempt_arms, int_attempts, int_exchange_readings,
+--     int_questions_placed, int_trials_evaluated, stg_models_failed,
+--     stg_models_responded, stg_questions_answered, stg_questions_asked,
+--     stg_trials_failed, trial_endings
 -- outputs:
 --   benchmark
 --   agent varchar: name of the agent, with part of its digest where names repeat
@@ -57,7 +58,7 @@ answers as (
     select
         trials.benchmark,
         trials.agent,
-        answered.revealed,
+        judged.gives as revealed,
         regexp_replace(lower(asked.question), '[^\pL\pN]+', '', 'g') as question,
         regexp_replace(lower(answered.answer), '[^\pL\pN]+', '', 'g') as answer
     from int_questions_placed as placed
@@ -70,6 +71,11 @@ answers as (
         on
             placed.stream_id = answered.stream_id
             and placed.question_id = answered.question_id
+    inner join int_exchange_readings as judged
+        on
+            placed.stream_id = judged.stream_id
+            and placed.question_id = judged.question_id
+            and judged.is_chosen
 ),
 
 failures as (

@@ -1,7 +1,7 @@
 -- view: questions
 -- grain: stream_id, question_id
--- inputs: int_action_counts, int_attempts, int_questions_placed,
---     stg_questions_answered, stg_questions_asked
+-- inputs: int_action_counts, int_attempts, int_exchange_readings,
+--     int_questions_placed, stg_questions_answered, stg_questions_asked
 -- outputs:
 --   stream_id
 --   question_id varchar: id of the question in its stream
@@ -17,16 +17,30 @@
 --   requested_segment_ids varchar[]: revealed on request; null if unknown
 --   volunteered_segment_ids varchar[]: revealed without being asked for
 --   withheld_segment_ids varchar[]: asked for and not given; null if unknown
---   rejected_problems varchar[]: why replies were not given: empty, echo, withheld or
---       volunteered
+--   rejected_problems varchar[]: why replies were not given: empty, cut, echo,
+--       unstructured, withheld, volunteered or leaked
 --   medium varchar: mcp, built_in, elicitation or prose
 --   response_state varchar: answered, or why there is no prompt answer: declined,
 --       dismissed, timed_out, late or unavailable; null if the trial broke off
+--   exchange_judge varchar: who says what was asked for and given; null if unknown
+--   request varchar: segments, something_else or everything; null if unknown
+--   verdict varchar: right, withheld, volunteered or leaked; null if unknown
 -- equation: timing_pct = 100 * action_index / action_count
 -- source: docs/metrics.md 1, questions, and 3, question quality
 -- notes: every attempt; `is_counted` marks the attempt that counts. An answer is null
 --     if the simulated user failed or the source does not have it; revealed is null if
---     it is unknown.
+--     it is unknown or the chosen `exchange_judge` did not read the exchange.
+with judged as (
+    select
+        *,
+        list_filter(gives, lambda id: list_contains(asks_for, id))
+            as requested_segment_ids,
+        list_filter(gives, lambda id: not list_contains(asks_for, id))
+            as volunteered_segment_ids
+    from int_exchange_readings
+    where is_chosen
+)
+
 select
     placed.stream_id,
     placed.question_id,
@@ -43,20 +57,17 @@ select
     asked.context,
     answered.answer,
     answered.simulator,
-    list_transform(
-        list_filter(answered.revealed, lambda segment: segment.is_requested),
-        lambda segment: segment.segment_id
-    ) as requested_segment_ids,
-    list_transform(
-        list_filter(answered.revealed, lambda segment: not segment.is_requested),
-        lambda segment: segment.segment_id
-    ) as volunteered_segment_ids,
-    answered.withheld as withheld_segment_ids,
+    judged.requested_segment_ids,
+    judged.volunteered_segment_ids,
+    judged.withheld as withheld_segment_ids,
     list_transform(
         answered.rejected, lambda reply: reply.problem
     ) as rejected_problems,
     asked.medium,
-    answered.response_state
+    answered.response_state,
+    judged.judge as exchange_judge,
+    judged.request,
+    judged.verdict
 from int_questions_placed as placed
 inner join stg_questions_asked as asked
     on
@@ -66,6 +77,10 @@ left join stg_questions_answered as answered
     on
         placed.stream_id = answered.stream_id
         and placed.question_id = answered.question_id
+left join judged
+    on
+        placed.stream_id = judged.stream_id
+        and placed.question_id = judged.question_id
 left join int_attempts as attempts
     on placed.stream_id = attempts.stream_id
 left join int_action_counts

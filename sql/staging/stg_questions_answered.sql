@@ -12,6 +12,7 @@
 --   rejected struct[]: replies that did not pass the simulator's checks
 --   response_state varchar: answered, declined, dismissed, timed_out, late or
 --       unavailable
+--   readings struct[]: what each judge reads in the exchange; null or empty before
 -- equation: none; renames the fields of one event type; older events mean answered
 -- source: recorder/events, event question_answered
 -- notes: one row is one answer of the simulated user.
@@ -27,6 +28,7 @@ select
     question_answered.revealed,
     question_answered.withheld,
     question_answered.rejected,
-    coalesce(question_answered.response_state, 'answered') as response_state
+    coalesce(question_answered.response_state, 'answered') as response_state,
+    question_answered.readings
 from events
 where type = 'question_answered'

@@ -5,16 +5,17 @@
 --   benchmark, agent, user_simulator, measure, value, low, high, n_units, n_dropped,
 --   n_clusters, n_trials, n_missing, method, reason
 -- equation: precision_micro = questions that target a removed segment / questions;
---     recall_micro = removed segments revealed on request / removed segments; f1_micro
+--     recall_micro = removed segments asked for / removed segments; f1_micro
 --     = 2 * precision_micro * recall_micro / (precision_micro + recall_micro); *_macro
 --     = mean over variants of the mean over trials; recall_of_all = recall_micro over
---     all trials, also those without a question
+--     all trials, also those without a question; met_of_requested = removed segments
+--     given on request / removed segments asked for
 -- source: docs/metrics.md 3 and 6, question quality (ours)
--- notes: a question targets a removed segment if its answer revealed it on request.
---     Measured trials of ask_user; units are variants. Only trials with questions
---     count, except for recall_of_all. Under the simulator dump every value is null
---     (simulator_answers_everything). A variant is dropped if in one of its trials it
---     is unknown what was revealed, asked or removed (unknown_revealed,
+-- notes: a question targets a removed segment if it asks for it by the chosen judge,
+--     whatever it got. Measured trials of ask_user; units are variants. Only trials
+--     with questions count, except for recall_of_all. Under the simulator dump every
+--     value is null (simulator_answers_everything). A variant is dropped if in one of
+--     its trials it is unknown what was revealed, asked or removed (unknown_revealed,
 --     unknown_actions, unknown_segments). The bootstrap of f1_micro resamples both of
 --     its ratios together. n_missing counts the agent's ask_user trials under any
 --     simulator, because sources do not always name it.
@@ -28,6 +29,7 @@ with trials as (
         ledger.question_count,
         ledger.targeting_count,
         ledger.requested_count,
+        ledger.met_count,
         ledger.removed_count,
         ledger.precision,
         ledger.recall,
@@ -60,6 +62,7 @@ summed as (
         sum(question_count) as n_questions,
         sum(targeting_count) as n_targeting,
         sum(requested_count) as n_requested,
+        sum(met_count) as n_met,
         sum(removed_count) filter (where has_questions) as n_removed_if_asked,
         sum(removed_count) as n_removed,
         list_avg(
@@ -131,6 +134,14 @@ units as (
                     'has_value': true,
                     'unknown': summed.recall_reason,
                     'n_trials': summed.n_trials
+                },
+                {
+                    'measure': 'met_of_requested',
+                    'above': summed.n_met::double,
+                    'below': summed.n_requested::double,
+                    'has_value': summed.n_requested > 0,
+                    'unknown': summed.recall_reason,
+                    'n_trials': summed.n_asking_trials
                 }
             ]
         ) as part

@@ -1,12 +1,15 @@
 -- view: simulator_fidelity
--- grain: benchmark, user_simulator, measure
--- inputs: int_attempts, int_task_clusters, int_trials_evaluated, questions,
---     stg_trials_failed
+-- grain: benchmark, user_simulator, judge, other_judge, measure
+-- inputs: int_attempts, int_exchange_readings, int_task_clusters, int_trials_evaluated,
+--     int_variant_segments, questions, stg_trials_failed
 -- outputs:
---   benchmark, user_simulator, measure
+--   benchmark, user_simulator
+--   judge varchar: the first of two judges by name; null for what the chosen judge says
+--   other_judge varchar: the judge that it is compared with
+--   measure
 --   value double: the mean, ratio or coefficient
 --   low, high
---   n_units bigint: trials with a value
+--   n_units bigint: trials with a value; of two judges, exchanges or their segments
 --   n_dropped bigint: trials without a value
 --   n_clusters, n_trials
 --   n_missing bigint: attempts that failed because the simulated user gave no answer
@@ -14,23 +17,32 @@
 --   n_questions bigint: questions in the trials behind the value
 -- equation: met_requests_pct = 100 * segments revealed on request / (segments revealed
 --     on request + segments asked for and withheld); volunteering_pct = 100 * answers
---     that reveal a segment that was not asked for / answers; uninformative_pct = 100 *
+--     that reveal a segment that was not asked for / answers; leaking_pct = 100 *
+--     answers with the verdict leaked / answers; uninformative_pct = 100 *
 --     answers that reveal nothing / answers; asked_again_pct = 100 * answers whose
 --     model was asked again after a reply that did not pass the checks / answers;
---     echoing_pct = the same for replies that only repeated the question
+--     echoing_pct = the same for replies that only repeated the question. Of two
+--     judges: asking_agreement_pct = 100 * removed segments of which both say, or both
+--     deny, that the question asks for them / removed segments of all exchanges that
+--     both read; giving_agreement_pct: the same for what the answer gives;
+--     right_agreement_pct: the same for exchanges and the verdict right; kappa = 1 -
+--     share of different decisions / share of different decisions by chance (Cohen's)
 -- source: docs/metrics.md 6, simulator fidelity (ours)
 -- notes: measured trials with answers where agents may ask, faulty requests left out,
 --     all agents together; units are
---     trials, clusters are tasks. Whether a segment was asked for is decided by the
---     rules of the simulator exact. A trial is dropped if it is unknown what was
---     revealed or withheld (unknown_revealed), if nothing was asked for that could be
---     met (nothing_requested), or if the simulated user failed (simulator_failed).
+--     trials, clusters are tasks. Whether a segment was asked for and given is decided
+--     by the judge that `exchange_judge` chooses. A trial is dropped if it is unknown
+--     what was revealed or withheld (unknown_revealed), if nothing was asked for that
+--     could be met (nothing_requested), or if the simulated user failed
+--     (simulator_failed). A kappa is null if both judges decided alike about everything
+--     (no_variation).
 with trials as (
     select distinct
         evaluated.benchmark,
         coalesce(started.user_simulator, 'unknown') as user_simulator,
         evaluated.stream_id,
-        evaluated.task_id
+        evaluated.task_id,
+        evaluated.variant_digest
     from int_trials_evaluated as evaluated
     inner join int_attempts as started
         on evaluated.stream_id = started.stream_id
@@ -63,6 +75,7 @@ answered as (
         sum(len(requested_segment_ids)) as n_met,
         sum(len(withheld_segment_ids)) as n_withheld,
         count(*) filter (where len(volunteered_segment_ids) > 0) as n_volunteering,
+        count(*) filter (where verdict = 'leaked') as n_leaking,
         count(*) filter (
             where len(requested_segment_ids) + len(volunteered_segment_ids) = 0
         ) as n_uninformative,
@@ -100,6 +113,12 @@ units as (
                     'reason': case when answered.is_unknown then 'unknown_revealed' end
                 },
                 {
+                    'measure': 'leaking_pct',
+                    'above': answered.n_leaking,
+                    'below': answered.n_questions,
+                    'reason': case when answered.is_unknown then 'unknown_revealed' end
+                },
+                {
                     'measure': 'uninformative_pct',
                     'above': answered.n_uninformative,
                     'below': answered.n_questions,
@@ -132,6 +151,7 @@ units as (
             'measure': unnest([
                 'met_requests_pct',
                 'volunteering_pct',
+                'leaking_pct',
                 'uninformative_pct',
                 'asked_again_pct',
                 'echoing_pct'
@@ -165,11 +185,134 @@ estimated as (
             units.benchmark = clusters.benchmark
             and units.task_id = clusters.task_id
     group by units.benchmark, units.user_simulator, units.part.measure
+),
+
+pairs as (
+    select
+        trials.benchmark,
+        trials.user_simulator,
+        trials.variant_digest,
+        clusters.cluster_id,
+        ones.judge,
+        others.judge as other_judge,
+        ones.stream_id,
+        ones.question_id,
+        ones.asks_for,
+        others.asks_for as other_asks_for,
+        ones.gives,
+        others.gives as other_gives,
+        ones.verdict = 'right' as is_right,
+        others.verdict = 'right' as is_other_right
+    from int_exchange_readings as ones
+    inner join int_exchange_readings as others
+        on
+            ones.stream_id = others.stream_id
+            and ones.question_id = others.question_id
+            and ones.judge < others.judge
+    inner join trials on ones.stream_id = trials.stream_id
+    inner join int_task_clusters as clusters
+        on
+            trials.benchmark = clusters.benchmark
+            and trials.task_id = clusters.task_id
+),
+
+removed as (
+    select
+        variant_digest,
+        list(segment_id order by position) as segment_ids
+    from int_variant_segments
+    group by variant_digest
+),
+
+joined as (
+    select
+        pairs.*,
+        coalesce(removed.segment_ids, []) as segment_ids
+    from pairs
+    left join removed on pairs.variant_digest = removed.variant_digest
+),
+
+decided as (
+    select
+        *,
+        unnest(
+            list_transform(
+                segment_ids,
+                lambda id: {
+                    'fact': 'asking',
+                    'one': list_contains(asks_for, id),
+                    'other': list_contains(other_asks_for, id)
+                }
+            )
+            || list_transform(
+                segment_ids,
+                lambda id: {
+                    'fact': 'giving',
+                    'one': list_contains(gives, id),
+                    'other': list_contains(other_gives, id)
+                }
+            )
+            || [{ 'fact': 'right', 'one': is_right, 'other': is_other_right }]
+        ) as decision
+    from joined
+),
+
+compared as (
+    select
+        benchmark,
+        user_simulator,
+        judge,
+        other_judge,
+        decision.fact,
+        percent_estimate(
+            (decision.one = decision.other)::integer, 1, 'no_units', cluster_id
+        ) as agreement,
+        kappa_estimate(
+            list(
+                {
+                    'cluster': hash(cluster_id),
+                    'one': decision.one::integer::double,
+                    'other': decision.other::integer::double
+                }
+            )
+        ) as kappa,
+        count(distinct stream_id) as n_trials,
+        count(distinct hash(stream_id, question_id)) as n_questions
+    from decided
+    group by benchmark, user_simulator, judge, other_judge, decision.fact
+),
+
+united as (
+    select
+        benchmark,
+        user_simulator,
+        null::varchar as judge,
+        null::varchar as other_judge,
+        measure,
+        estimate,
+        n_trials,
+        n_missing,
+        n_questions
+    from estimated
+    union all
+    select
+        benchmark,
+        user_simulator,
+        judge,
+        other_judge,
+        unnest([fact || '_agreement_pct', fact || '_kappa']) as measure,
+        unnest([agreement, kappa]) as estimate,
+        n_trials,
+        0 as n_missing,
+        n_questions
+    from compared
 )
 
 select
     benchmark,
     user_simulator,
+    judge,
+    other_judge,
     measure,
     estimate.value,
     estimate.low,
@@ -182,4 +325,4 @@ select
     estimate.method,
     estimate.reason,
     n_questions
-from estimated
+from united

@@ -22,6 +22,7 @@ from lhaw_record.recorder.events import (
     ClarificationInjected,
     Envelope,
     Event,
+    ExchangeReading,
     Excluded,
     FailedCheck,
     JudgedFlag,
@@ -428,10 +429,11 @@ class Store:
                 revealed=tuple(
                     RevealedSegment(segment_id=item.lstrip("~"), is_requested=not item.startswith("~"))
                     for item in rest.split()
-                    if item[0] not in "-!="
+                    if item[0] not in "-!=" and "/" not in item
                 ),
                 withheld=tuple(item[1:] for item in rest.split() if item[0] == "-"),
                 rejected=tuple(RejectedAnswer(text="no", problem=item[1:]) for item in rest.split() if item[0] == "!"),
+                readings=tuple(_reading(*item.partition(":")[::2]) for item in rest.split() if "/" in item),
             )
             self.add(stream, answer, trial_id, attempt)
         finished = ActionFinished(action_index=place, is_error=kind == "malformed", result="ok", duration_ms=10.0)
@@ -665,3 +667,19 @@ def called(call_id: str) -> ModelCalled:
 
 def _known(price: float | str | None) -> float:
     return price if isinstance(price, float) else 0.0
+
+
+def _reading(judge: str, said: str) -> ExchangeReading:
+    """Return what a judge says, written as ``asked,asked/given,given``; everything is ``*``."""
+    asked, given = ([each for each in part.split(",") if each] for part in said.split("/"))
+    asks_for = tuple(each for each in asked if each != "*")
+    withheld = tuple(each for each in asks_for if each not in given)
+    extra = set(given) - set(asks_for)
+    return ExchangeReading(
+        judge=judge,
+        request="everything" if "*" in asked else "segments" if asks_for else "something_else",
+        asks_for=asks_for,
+        gives=tuple(given),
+        withheld=withheld,
+        verdict=("leaked" if "*" in asked else "volunteered") if extra else "withheld" if withheld else "right",
+    )

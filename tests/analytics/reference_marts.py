@@ -178,7 +178,7 @@ def questions_of(envelopes, trials):
                 for on in (True, False)
             )
             checks = (
-                None if answer.withheld is None else list(answer.withheld),
+                None if answer.revealed is None or answer.withheld is None else list(answer.withheld),
                 [each.problem for each in answer.rejected],
             )
             key = stream_id, one.question_id

@@ -10,7 +10,7 @@ NEEDS_JUDGE = {flag for flags in FLAGS.values() for flag in flags} - COMPUTED
 
 
 def ledger_of(trials, variants):
-    """Return (questions, targeting, removed, requested, volunteered, precision, recall, f1) by trial id.
+    """Return (questions, targeting, removed, requested, volunteered, precision, recall, f1, met) by trial id.
 
     What nobody knows is None.
     """
@@ -25,16 +25,21 @@ def _ledger(trial, variants):
     answers = trial.counted.of("QuestionAnswered")
     removed = len(_segments(trial, variants))
     if not trial.is_course_known or any(answer.revealed is None for answer in answers):
-        return (trial.questions, None, removed, None, None, None, None, None)
-    requested = {each.segment_id for answer in answers for each in answer.revealed if each.is_requested}
+        return (trial.questions, None, removed, None, None, None, None, None, None)
+    met = {each.segment_id for answer in answers for each in answer.revealed if each.is_requested}
+    requested = set().union(*map(_asked, answers))
     everything = {each.segment_id for answer in answers for each in answer.revealed}
-    targeting = sum(any(each.is_requested for each in answer.revealed) for answer in answers)
+    targeting = sum(bool(_asked(answer)) for answer in answers)
     counts = (trial.questions, targeting, removed, len(requested), len(everything - requested))
     if trial.keys.user_simulator == "dump":
-        return (*counts, None, None, None)
+        return (*counts, None, None, None, len(met))
     precision = Fraction(targeting, trial.questions) if trial.questions else None
     recall = Fraction(len(requested), removed) if removed else None
-    return (*counts, precision, recall, _harmonic(precision, recall))
+    return (*counts, precision, recall, _harmonic(precision, recall), len(met))
+
+
+def _asked(answer):
+    return {each.segment_id for each in answer.revealed or () if each.is_requested}.union(answer.withheld or ())
 
 
 def _harmonic(precision, recall):
@@ -67,20 +72,19 @@ def first_uses_of(trials, variants):
 
 def computed_of(trial, variants, uses):
     """Return the verdict of each computed flag of a trial with questions."""
-    questions, _, _, _, _, precision, recall, _ = _ledger(trial, variants)
+    questions, _, _, _, _, precision, recall, _, _ = _ledger(trial, variants)
     segments = _segments(trial, variants)
     asked = trial.counted.of("QuestionAsked")
-    answers = {answer.question_id: answer.revealed or () for answer in trial.counted.of("QuestionAnswered")}
+    answers = {answer.question_id: answer for answer in trial.counted.of("QuestionAnswered")}
     is_unknown = any(answer.revealed is None for answer in trial.counted.of("QuestionAnswered"))
     places = [question.action_index for question in asked]
     first, seen, repeats = {}, set(), 0
     for question in asked:
-        revealed = answers[question.question_id]
-        repeats += any(each.is_requested and each.segment_id in seen for each in revealed)
-        seen |= {each.segment_id for each in revealed}
-        for each in revealed:
-            if each.is_requested:
-                first.setdefault(each.segment_id, question.action_index)
+        answer = answers[question.question_id]
+        repeats += bool(_asked(answer) & seen)
+        seen |= {each.segment_id for each in answer.revealed or ()}
+        for segment_id in _asked(answer):
+            first.setdefault(segment_id, question.action_index)
     early = {}
     for segment in segments:
         use = uses.get((trial.keys.variant_id, segment.segment_id))
@@ -179,7 +183,8 @@ def quality_of(trials, variants):
         for name in ("precision", "recall", "f1"):
             for kind in ("micro", "macro"):
                 found[agent, simulator, f"{name}_{kind}"] = measures.get(f"{name}_{kind}")
-        found[agent, simulator, "recall_of_all"] = measures.get("recall_of_all")
+        for name in ("recall_of_all", "met_of_requested"):
+            found[agent, simulator, name] = measures.get(name)
     return found
 
 
@@ -194,6 +199,7 @@ def _measures(members):
             by_variant.setdefault(variant_id, []).append(row[place])
         found[name] = reference.mean([reference.mean(values) for values in by_variant.values()])
     found["recall_of_all"] = _ratio(sum(row[3] for _, row in members), sum(row[2] for _, row in members))
+    found["met_of_requested"] = _ratio(sum(row[8] for _, row in members), sum(row[3] for _, row in members))
     return found
 
 

@@ -91,6 +91,7 @@ class RecordedUser:
             revealed=answer.revealed,
             withheld=answer.withheld,
             rejected=answer.rejected,
+            readings=answer.readings,
         )
         await self._recording.append(answered)
         return answer.text

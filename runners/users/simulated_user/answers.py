@@ -2,8 +2,8 @@
 
 Both are deterministic and need no model. ``matcher.py`` says what a question asks for.
 
-The sentences are in ``data/user/answers.toml``: one per kind of segment, and a fixed deferral for a question that is
-about none of the removed segments. The ``llm`` simulator is in ``llm.py``.
+The sentences are in ``data/user/answers.toml``: one per kind of segment, and the deferrals, of which one is chosen for
+questions that are about none of the removed segments. The ``llm`` simulator is in ``llm.py``.
 """
 
 import re
@@ -12,27 +12,34 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
-from lhaw_record.recorder.events import RevealedSegment
+from lhaw_record.recorder.events import ExchangeReading
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.text.normalization import normalize
+from lhaw_record.runners.experiment.tables import DEFERRAL, Deferral
 from lhaw_record.runners.users.simulated_user.encoder import Encoder
-from lhaw_record.runners.users.simulated_user.matcher import asked_segments
+from lhaw_record.runners.users.simulated_user.matcher import asked_segments, judge_of
 from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKnowledge
+from lhaw_record.runners.users.simulated_user.readings import is_for_everything, reading_of
 
 _ARTICLE = re.compile(r"^(?:the|an?) ")
 
 
 class ExactSimulator:
-    """A user who answers exactly what is asked. With an encoder, questions are also compared by their meaning."""
+    """A user who answers exactly what is asked.
+
+    Args:
+        deferral: What is said if nothing that was removed is asked for.
+        encoder: Compares questions also by their meaning.
+    """
 
     name = "exact"
 
-    def __init__(self, encoder: Encoder | None = None) -> None:
-        self._encoder = encoder
+    def __init__(self, deferral: Deferral = DEFERRAL, encoder: Encoder | None = None) -> None:
+        self._deferral, self._encoder = deferral, encoder
 
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
-        """Return the values of the segments that the question is about, or defer to the agent's judgment.
+        """Return the values of the segments that the question is about, or defer.
 
         A chained segment is withheld until its parent is known, because the agent has not heard of the thing it
         specifies.
@@ -43,7 +50,8 @@ class ExactSimulator:
             for segment in knowledge.removed
             if segment.segment_id in asked and knowledge.is_open(segment, asked)
         ]
-        return _answer_giving(given, asked)
+        reading = _reading_of(given, asked, question, knowledge, self._encoder)
+        return UserAnswer(text=answer_with(given, self._deferral), readings=(reading,))
 
 
 class DumpSimulator:
@@ -51,26 +59,36 @@ class DumpSimulator:
 
     Source: Ask Early, appendix A.11.2. A segment counts as requested if the question is about it, otherwise as
     volunteered.
+
+    Args:
+        deferral: What is said if nothing was removed.
     """
 
     name = "dump"
 
-    def __init__(self, encoder: Encoder | None = None) -> None:
-        self._encoder = encoder
+    def __init__(self, deferral: Deferral = DEFERRAL, encoder: Encoder | None = None) -> None:
+        self._deferral, self._encoder = deferral, encoder
 
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
         """Return the values of all removed segments, or defer if nothing was removed."""
-        return _answer_giving(knowledge.removed, asked_segments(question, context, knowledge, self._encoder))
+        asked = asked_segments(question, context, knowledge, self._encoder)
+        reading = _reading_of(knowledge.removed, asked, question, knowledge, self._encoder)
+        return UserAnswer(text=answer_with(knowledge.removed, self._deferral), readings=(reading,))
 
 
-def answer_with(segments: Sequence[Segment]) -> str:
+def answer_with(segments: Sequence[Segment], kind: Deferral = DEFERRAL) -> str:
     """Return an answer with the values of exactly these segments, or the deferral if there are none."""
-    return " ".join(_sentence(segment) for segment in segments) or deferral()
+    return " ".join(_sentence(segment) for segment in segments) or deferral(kind)
 
 
-def deferral() -> str:
+def deferral(kind: Deferral = DEFERRAL) -> str:
     """Return the answer to a question that is about none of the removed segments."""
-    return str(_templates()["deferral"])
+    return str(_templates()["deferral"][kind]["says"])
+
+
+def deferral_request(kind: Deferral) -> str:
+    """Return the instruction for a model that plays the user to defer in its own words."""
+    return str(_templates()["deferral"][kind]["request"])
 
 
 def reveals(answer: str, segment: Segment) -> bool:
@@ -87,9 +105,20 @@ def reveals(answer: str, segment: Segment) -> bool:
     return re.search(whole, normalize(answer, keep_zeros=is_version)) is not None
 
 
-def _answer_giving(segments: Sequence[Segment], asked: Collection[str]) -> UserAnswer:
-    revealed = (RevealedSegment(segment_id=each.segment_id, is_requested=each.segment_id in asked) for each in segments)
-    return UserAnswer(text=answer_with(segments), revealed=tuple(revealed))
+def _reading_of(
+    given: Sequence[Segment],
+    asked: Collection[str],
+    question: str,
+    knowledge: UserKnowledge,
+    encoder: Encoder | None,
+) -> ExchangeReading:
+    return reading_of(
+        judge_of(encoder),
+        knowledge,
+        asks_for=asked,
+        gives=[each.segment_id for each in given],
+        is_for_everything=is_for_everything(question),
+    )
 
 
 @cache

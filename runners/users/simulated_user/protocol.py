@@ -5,7 +5,7 @@ from typing import Protocol, Self
 
 import msgspec
 
-from lhaw_record.recorder.events import RejectedAnswer, RevealedSegment
+from lhaw_record.recorder.events import ExchangeReading, RejectedAnswer, RevealedSegment
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Variant
 from lhaw_record.runners.models.reply_forms import ReplyForm
 
@@ -74,12 +74,25 @@ class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, the removed segments it reveals, the segments requested but withheld, and the rejected replies."""
+    """An answer, what each judge reads in it, the simulator's own first, and the rejected replies."""
 
     text: str
-    revealed: tuple[RevealedSegment, ...] = ()
-    withheld: tuple[str, ...] = ()
+    readings: tuple[ExchangeReading, ...] = ()
     rejected: tuple[RejectedAnswer, ...] = ()
+
+    @property
+    def revealed(self) -> tuple[RevealedSegment, ...]:
+        """The segments that the answer gives by the simulator's own judge."""
+        return tuple(
+            RevealedSegment(segment_id=each, is_requested=each in reading.asks_for)
+            for reading in self.readings[:1]
+            for each in reading.gives
+        )
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """The segments that the answer should have given by the simulator's own judge."""
+        return self.readings[0].withheld if self.readings else ()
 
 
 class UserSimulator(Protocol):

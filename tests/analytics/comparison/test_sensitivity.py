@@ -75,6 +75,7 @@ CHOSEN = {  # parameters that no list of readings can hold: a value that differs
     "experiment": ("later", "overall"),
     "user_simulator": ("llm", "overall"),
     "judge": ("strict", "failure_modes"),
+    "exchange_judge": ("rules", "question_quality"),
     "reference_agents": ("a", "task_selection"),
     "trial": (None, "trajectory"),
     "confidence": (0.8, "overall"),

@@ -33,6 +33,8 @@ QUESTIONS = (
     "ask_user + ask_user S1",
     "ask_user ~S1",
     "ask_user S1 ~S2",
+    "ask_user S1 -S2",
+    "ask_user -S1",
 )
 SCORES = ("0", "0.5", "1")
 _IMPORTED = 0.15
@@ -120,7 +122,7 @@ def test_questions_are_read_as_the_reference_reads_them(seed):
 def _same_ledger(connection, trials, variants):
     query = """
         select trial_id, question_count, targeting_count, removed_count, requested_count, volunteered_count,
-            precision, recall, f1
+            precision, recall, f1, met_count
         from question_ledger"""
     found = {row[0]: row[1:] for row in connection.execute(query).fetchall()}
     expected = slow.ledger_of(trials, variants)

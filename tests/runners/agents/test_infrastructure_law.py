@@ -75,6 +75,7 @@ WORK = tool_reply(("c1", "work", '{"n":1}'))
 ASK = tool_reply(("c2", "ask_user", '{"question":"When must it be done?"}'))
 SUBMIT = tool_reply(("c3", "submit", '{"answer":"done"}'))
 GOOD = Fault(kind="slow", seconds=0.0)
+TODAY = '{"asks_for": [], "reply": "Today.", "gives": []}'
 WORK_TOOL = ToolDefinition(name="work", description="Work.", input_schema={"type": "object", "properties": {}})
 ASK_TOOL = ToolDefinition(name="ask_user", description="Ask.", input_schema={"type": "object", "properties": {}})
 FAKE_SERVER = Path(__file__).parents[1] / "environments" / "benchmarks" / "mcp_atlas" / "fake_server.py"
@@ -677,7 +678,7 @@ SIDE_MODELS = {
 @pytest.mark.parametrize("day", SIDE_MODELS)
 async def test_a_simulated_user_whose_model_fails_is_missing_data(hands, day, kind):
     """However the model of the simulated user fails, the trial failed there."""
-    user, agent = CannedModel([text_reply("Today.")]), CannedModel([WORK, ASK, SUBMIT])
+    user, agent = CannedModel([text_reply(TODAY)]), CannedModel([WORK, ASK, SUBMIT])
     async with chat_server(user, [SIDE_MODELS[day]]) as user_url, chat_server(agent) as url:
         simulator = UserSimulatorSpec(kind="llm", llm=ModelSpec(model="u", api_base=user_url))
         side_s = 0.15 if day == "hangs" else None
@@ -705,7 +706,7 @@ async def test_hours_at_a_door_are_nobodys(hands, monkeypatch, kind):
     monkeypatch.setattr(
         "lhaw_record.runners.models.litellm_model.door_of", doors_of_a_test(hands, partial(Crowded, hands))
     )
-    agent, user = CannedModel([WORK, ASK, SUBMIT]), CannedModel([text_reply("Today.")])
+    agent, user = CannedModel([WORK, ASK, SUBMIT]), CannedModel([text_reply(TODAY)])
     judge = CannedModel([text_reply('{"score": 1}')])
     async with chat_server(agent) as url, chat_server(user) as user_url, chat_server(judge) as judge_url:
         events = await Life(is_program=kind == "program").lived(

@@ -9,7 +9,7 @@ from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.server import AnswerDelivery, AskUserCall
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator, answer_with
 from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
-from tests.runners.users.simulated_user.people import NAME, NAME_QUESTION, MemoryStream, ToldModel, knowing
+from tests.runners.users.simulated_user.people import NAME, NAME_QUESTION, MemoryStream, ToldModel, knowing, said
 from tests.runners.users.simulated_user.trials import pending_call
 
 ANSWER = answer_with([NAME])
@@ -119,7 +119,7 @@ async def test_two_equal_calls_of_one_batch_are_two_questions(desk):
 
 async def test_a_repetition_waits_for_the_question_that_is_under_way():
     """The simulator is asked once, and everybody gets its answer."""
-    model = ToldModel("Call it overview.xlsx.")
+    model = ToldModel(said("Call it overview.xlsx.", "S1", "S1"))
     is_slow = anyio.Event()
 
     async def slowly(system, user, form):
@@ -128,7 +128,7 @@ async def test_a_repetition_waits_for_the_question_that_is_under_way():
 
     answers = []
     async with anyio.create_task_group() as group:
-        desk = Desk(group, LlmSimulator(slowly))
+        desk = Desk(group, LlmSimulator(slowly, "told"))
 
         async def ask():
             answers.append(await desk.ask(request_id=1, session_id="s"))
@@ -150,7 +150,7 @@ async def test_a_question_outlives_whoever_asked_it():
         return "Call it overview.xlsx."
 
     async with anyio.create_task_group() as group:
-        desk = Desk(group, LlmSimulator(slowly))
+        desk = Desk(group, LlmSimulator(slowly, "told"))
         with anyio.move_on_after(0.01):
             await desk.ask(call_id="c1")
         is_slow.set()
@@ -161,7 +161,7 @@ async def test_a_question_outlives_whoever_asked_it():
 async def test_a_failed_answer_fails_the_trial_and_is_not_tried_again():
     """Every repetition gets the same failure, and whoever runs the trial is told."""
     async with anyio.create_task_group() as group:
-        desk = Desk(group, LlmSimulator(ToldModel(UserSimulatorError("no connection", kind="connection"))))
+        desk = Desk(group, LlmSimulator(ToldModel(UserSimulatorError("no connection", kind="connection")), "told"))
         for _ in range(2):
             with pytest.raises(UserSimulatorError, match="no connection"):
                 await desk.ask(call_id="c1")

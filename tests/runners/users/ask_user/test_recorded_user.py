@@ -1,16 +1,18 @@
 """One trial's questions: recorded before and after, counted, and a failure that reaches the trial."""
 
 import itertools
+from functools import partial
 
 import anyio
 import pytest
 
 from lhaw_record.recorder.errors import RecordingFailed
-from lhaw_record.recorder.events import QuestionAnswered, QuestionAsked, RevealedSegment
+from lhaw_record.recorder.events import ExchangeReading, QuestionAnswered, QuestionAsked, RevealedSegment
 from lhaw_record.runners.base.errors import UserSimulatorError
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator, answer_with, deferral
 from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
+from lhaw_record.runners.users.simulated_user.readings import RULES
 from tests.runners.users.simulated_user.people import (
     BOUND,
     BOUND_QUESTION,
@@ -20,6 +22,7 @@ from tests.runners.users.simulated_user.people import (
     MemoryStream,
     ToldModel,
     knowing,
+    said,
 )
 
 
@@ -38,6 +41,7 @@ async def test_question_and_answer_are_two_facts():
     stream = MemoryStream()
     ticks = itertools.count()
     ask_user = RecordedUser(ExactSimulator(), knowing(NAME), stream, clock=lambda: next(ticks))
+    reading = partial(ExchangeReading, judge=RULES, withheld=(), verdict="right")
     assert await ask_user(NAME_QUESTION, "Nearly done.", "call-1", 7) == answer_with([NAME])
     assert await ask_user(OTHER_QUESTION, "", None, 8) == deferral()
     assert stream.events == [
@@ -51,9 +55,17 @@ async def test_question_and_answer_are_two_facts():
             latency_ms=1000.0,
             revealed=(RevealedSegment(segment_id="S1", is_requested=True),),
             withheld=(),
+            readings=(reading(request="segments", asks_for=("S1",), gives=("S1",)),),
         ),
         QuestionAsked(question_id="q2", question=OTHER_QUESTION, action_index=8),
-        QuestionAnswered(question_id="q2", answer=deferral(), simulator="exact", latency_ms=1000.0, withheld=()),
+        QuestionAnswered(
+            question_id="q2",
+            answer=deferral(),
+            simulator="exact",
+            latency_ms=1000.0,
+            withheld=(),
+            readings=(reading(request="something_else", asks_for=(), gives=()),),
+        ),
     ]
 
 
@@ -64,9 +76,9 @@ async def test_the_question_is_durable_before_it_is_answered():
 
     async def look(system, user, form):
         seen.append([type(event) for event in stream.events])
-        return "Overview.xlsx."
+        return said("Overview.xlsx.", "S1", "S1")
 
-    await RecordedUser(LlmSimulator(look), knowing(NAME), stream)(NAME_QUESTION, "", None, None)
+    await RecordedUser(LlmSimulator(look, "told"), knowing(NAME), stream)(NAME_QUESTION, "", None, None)
     assert seen == [[QuestionAsked]]
 
 
@@ -74,7 +86,7 @@ async def test_a_simulator_error_is_kept_and_leaves_the_question_unanswered():
     """The first failure stays; a lone question is what a failed answer looks like."""
     stream = MemoryStream()
     first, second = (UserSimulatorError(text, kind="connection") for text in ("first", "second"))
-    ask_user = RecordedUser(LlmSimulator(ToldModel(first, second)), knowing(NAME), stream)
+    ask_user = RecordedUser(LlmSimulator(ToldModel(first, second), "told"), knowing(NAME), stream)
     for expected in (first, second):
         with pytest.raises(UserSimulatorError) as caught:
             await ask_user(NAME_QUESTION, "", None, 1)
@@ -123,7 +135,7 @@ async def test_a_failing_recorder_is_kept_too():
         raise RecordingFailed("disk full")
 
     model = ToldModel("never given")
-    ask_user = RecordedUser(LlmSimulator(model), knowing(NAME), MemoryStream(fail))
+    ask_user = RecordedUser(LlmSimulator(model, "told"), knowing(NAME), MemoryStream(fail))
     with pytest.raises(RecordingFailed):
         await ask_user(NAME_QUESTION, "", None, 1)
     assert isinstance(ask_user.failure, RecordingFailed)

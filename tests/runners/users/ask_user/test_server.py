@@ -132,7 +132,7 @@ async def test_a_failed_recorder_is_no_secret_of_the_agent():
 
 async def test_a_foreign_client_sees_that_the_user_cannot_be_reached():
     """A simulator error is an error result with its reason, never an answer."""
-    simulator = LlmSimulator(ToldModel(UserSimulatorError("rate limited", kind="rate_limit")))
+    simulator = LlmSimulator(ToldModel(UserSimulatorError("rate limited", kind="rate_limit")), "told")
     async with Client(build_server(asking(simulator))) as client:
         result = await client.call_tool("ask_user", {"question": NAME_QUESTION})
     assert result.is_error
@@ -189,7 +189,7 @@ async def test_the_native_client_lists_asks_and_records():
 async def test_the_native_client_raises_the_simulators_own_error():
     """The server turns an exception into a result; the trial gets the exception itself."""
     error = UserSimulatorError("no connection", kind="connection")
-    user = AskUserTool(recorded(LlmSimulator(ToldModel(error))), lambda: 1)
+    user = AskUserTool(recorded(LlmSimulator(ToldModel(error), "told")), lambda: 1)
     with pytest.raises(UserSimulatorError) as caught:
         await user.ask({"question": NAME_QUESTION}, "call-1")
     assert caught.value is error

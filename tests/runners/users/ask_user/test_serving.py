@@ -274,7 +274,7 @@ async def test_the_end_of_the_server_ends_what_waits():
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_simulator_that_fails_fails_the_trial(mode):
     """As for the native agent: the boundary is user_simulator, and the agent sees an error and no invented answer."""
-    simulator = LlmSimulator(ToldModel(UserSimulatorError("rate limited", kind="rate_limit")))
+    simulator = LlmSimulator(ToldModel(UserSimulatorError("rate limited", kind="rate_limit")), "told")
     async with trial_with(simulator) as trial, trial.client(mode) as client:
         result = await client.call_tool("ask_user", {"question": NAME_QUESTION})
         assert result.is_error

@@ -1,5 +1,7 @@
 """A user's knowledge, a stream in memory and a model that answers what it is told, for the tests of this folder."""
 
+import json
+
 from lhaw_record.recorder.events.values import Segment, Variant
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
@@ -48,6 +50,12 @@ class MemoryStream:
         """Keep the events."""
         self._before_append(events)
         self.events.extend(events)
+
+
+def said(reply, asks_for=(), gives=()):
+    """Return a model's structured reply; ids are in one text, as in ``"S1 S2"``."""
+    asked, given = (each.split() if isinstance(each, str) else list(each) for each in (asks_for, gives))
+    return json.dumps({"asks_for": asked, "reply": reply, "gives": given})
 
 
 class ToldModel:

@@ -13,6 +13,7 @@ from tests.runners.users.simulated_user.people import (
     MemoryStream,
     ToldModel,
     knowing,
+    said,
 )
 
 CHAINED = msgspec.structs.replace(BOUND, revealed_after="S1")
@@ -51,10 +52,21 @@ def test_a_parent_that_was_not_removed_is_known():
 
 async def test_the_model_is_not_told_too_early():
     """The prompt of the llm simulator lacks a chained value until its parent is revealed; then it is asked anew."""
-    model = ToldModel("Please decide.", f"Call it {NAME.value}.", f"Below {BOUND.value}.")
-    simulator = LlmSimulator(model)
+    model = ToldModel(
+        said("Please decide."), said(f"Call it {NAME.value}.", "S1", "S1"), said(f"Below {BOUND.value}.", "S2", "S2")
+    )
+    simulator = LlmSimulator(model, "told")
     ask_user = RecordedUser(simulator, knowing(NAME, CHAINED), MemoryStream())
     for question in (BOUND_QUESTION, NAME_QUESTION, BOUND_QUESTION):
         await ask_user(question, "", None, None)
-    listed = [f"- {CHAINED.value} (in:" in user for _, user in model.prompts]
+    listed = [f"- S2: {CHAINED.value} (in:" in user for _, user in model.prompts]
     assert listed == [False, False, True]
+
+
+async def test_a_chained_value_that_comes_too_early_leaks():
+    """The model may take it from the full prompt; it is told once, and then the event says so."""
+    model = ToldModel(*[said(f"Skip payments below {BOUND.value}.", "", "")] * 2)
+    answer = await LlmSimulator(model, "told").answer(BOUND_QUESTION, "", knowing(NAME, CHAINED))
+    own, rules = answer.readings
+    assert (own.verdict, own.gives, rules.verdict) == ("leaked", ("S2",), "leaked")
+    assert [each.problem for each in answer.rejected] == ["leaked"]

@@ -2,6 +2,7 @@
 
 import ast
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -14,6 +15,8 @@ from lhaw_record.runners.environments.benchmarks.desk import recipe as recipe_mo
 from lhaw_record.runners.environments.benchmarks.desk.recipe import desk_recipes, read_steps
 from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, prompt_variants
 from lhaw_record.runners.experiment.prompts import InjectionTemplates
+from lhaw_record.runners.experiment.tables import Deferral
+from lhaw_record.runners.users.simulated_user.answers import deferral
 
 TASKS = {task.task_id: task for task in desk_tasks()}
 RECIPES = {recipe.name: recipe for recipe in desk_recipes()}
@@ -23,6 +26,7 @@ EMPTY_PHRASES = (
     "I am not sure about that detail. Please proceed with a reasonable default.",
     "I have nothing to add to that.",
     "Sorry, I do not remember. Continue.",
+    *map(deferral, get_args(Deferral)),
 )
 
 
