@@ -12,7 +12,7 @@ from lhaw_record.runners.base.errors import UserSimulatorError
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator, answer_with, deferral
 from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
-from lhaw_record.runners.users.simulated_user.readings import RULES
+from lhaw_record.runners.users.simulated_user.matcher import judge_of
 from tests.runners.users.simulated_user.people import (
     BOUND,
     BOUND_QUESTION,
@@ -24,6 +24,8 @@ from tests.runners.users.simulated_user.people import (
     knowing,
     said,
 )
+
+RULES = judge_of(None)
 
 
 class BrokenSimulator:

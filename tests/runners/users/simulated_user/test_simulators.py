@@ -11,7 +11,8 @@ from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator, answer_with, deferral
 from lhaw_record.runners.users.simulated_user.llm import LlmSimulator, is_echo, simulator_identity
-from lhaw_record.runners.users.simulated_user.readings import RULES, is_for_everything, names_nothing
+from lhaw_record.runners.users.simulated_user.matcher import judge_of
+from lhaw_record.runners.users.simulated_user.readings import is_for_everything, names_nothing
 from tests.runners.users.simulated_user.people import (
     BOUND,
     BOUND_QUESTION,
@@ -24,6 +25,8 @@ from tests.runners.users.simulated_user.people import (
     knowing,
     said,
 )
+
+RULES = judge_of(None)
 
 REQUESTED_NAME = RevealedSegment(segment_id="S1", is_requested=True)
 REQUESTED_BOUND = RevealedSegment(segment_id="S2", is_requested=True)
