@@ -17,8 +17,8 @@
 -- notes: an answer without readings was judged by rules/1: it asks for what it revealed
 --     on request and for what it withheld. Every answer also has a row of nobody, where
 --     all is unknown; it is chosen if the chosen judge did not read the exchange. The
---     chosen judge is the simulator's own unless the parameter names one; `rules` is any
---     version of the rules.
+--     chosen judge is the simulator's own unless the parameter names one; `rules`
+--     stands for any version of the rules.
 with readings as (
     select
         stream_id,

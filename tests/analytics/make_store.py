@@ -2,8 +2,8 @@
 
 An action is a text: ``read a.csv`` calls the tool read with the argument ``a.csv``, ``ask_user S1`` asks a question
 whose answer reveals S1 (``~S2`` volunteers S2, ``-S2`` withholds it, ``=`` echoes the question, ``!echo`` is a reply
-that was rejected as that), ``say ...`` is a turn of text alone, ``broken read`` a call with broken JSON. ``one + two``
-are two calls of one reply.
+that was rejected as that, ``@m#1:S1,S2/S1`` a judge's reading), ``say ...`` is a turn of text alone, ``broken read`` a
+call with broken JSON. ``one + two`` are two calls of one reply.
 """
 
 import json
@@ -429,11 +429,11 @@ class Store:
                 revealed=tuple(
                     RevealedSegment(segment_id=item.lstrip("~"), is_requested=not item.startswith("~"))
                     for item in rest.split()
-                    if item[0] not in "-!=" and "/" not in item
+                    if item[0] not in "-!=@"
                 ),
                 withheld=tuple(item[1:] for item in rest.split() if item[0] == "-"),
                 rejected=tuple(RejectedAnswer(text="no", problem=item[1:]) for item in rest.split() if item[0] == "!"),
-                readings=tuple(_reading(*item.partition(":")[::2]) for item in rest.split() if "/" in item),
+                readings=tuple(_reading(*item[1:].partition(":")[::2]) for item in rest.split() if item[0] == "@"),
             )
             self.add(stream, answer, trial_id, attempt)
         finished = ActionFinished(action_index=place, is_error=kind == "malformed", result="ok", duration_ms=10.0)

@@ -56,7 +56,7 @@ def others(store: Store) -> str:
         store.variant(f"x{place}", f"y{place}")
         for index in range(3):
             chosen = store.trial(f"y{place}", "underspecified", index, agent="g", scores=(float(place == 0),))
-            fields = {"user_simulator": "llm", "actions": ("ask_user S1 m#1:S1/S1 rules/2:/S1", "submit")}
+            fields = {"user_simulator": "llm", "actions": ("ask_user S1 @m#1:S1/S1 @rules/2:/S1", "submit")}
             store.trial(f"y{place}", "ask_user", index, agent="g", scores=(float(place < 7),), **fields)
     return chosen
 
