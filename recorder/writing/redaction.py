@@ -95,7 +95,8 @@ class Redactor:
 
         So they are tried only where the linear search, with one byte for each character, says that one may begin.
         """
-        parts, done, at = [], 0, 0
+        parts: list[str] = []
+        done = at = 0
         searched = text.encode("latin-1", _ONE_BYTE)
         while found := self._scanner.search(searched, at):
             at = found.start()
