@@ -19,7 +19,7 @@ from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.foreign_trial import (
     MISFORMED,
-    NO_USAGE,
+    UNSTATED_USAGE,
     Failure,
     Finish,
     ForeignTrial,
@@ -60,7 +60,7 @@ class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
     ended_by: EndedBy | None = None
     duration_ms: float | None = None
     started_at: str | float | None = None
-    stated: Usage = NO_USAGE
+    stated: Usage = UNSTATED_USAGE
 
 
 def parsed_trajectory(
@@ -149,7 +149,7 @@ def in_one(found: Sequence[ParsedFile]) -> ParsedFile:
     )
 
 
-def without_reward(duration_ms: float | None, usage: Usage = NO_USAGE) -> Failure:
+def without_reward(duration_ms: float | None, usage: Usage = UNSTATED_USAGE) -> Failure:
     """Return the end of a trajectory without a known result."""
     return Failure(
         boundary="grader",

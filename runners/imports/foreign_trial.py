@@ -21,7 +21,7 @@ Trials are identified and grouped by these names. Any other value that a source 
 """
 
 
-NO_USAGE = Usage(input_tokens=None, output_tokens=None, cached_input_tokens=None)
+UNSTATED_USAGE = Usage(input_tokens=None, output_tokens=None, cached_input_tokens=None)
 """The usage of a trial whose source states no totals."""
 
 
@@ -29,7 +29,7 @@ def stated_usage(cost_usd: Any = None, **tokens: Any) -> Usage:
     """Return the usage of a run as a source states it. A cost of 0 is an unknown price."""
     counts = {name: optional_count(value, name) for name, value in tokens.items()}
     cost = None if cost_usd is None else as_number(cost_usd, "the cost") or None
-    return msgspec.structs.replace(NO_USAGE, cost_usd=cost, **counts)
+    return msgspec.structs.replace(UNSTATED_USAGE, cost_usd=cost, **counts)
 
 
 class ImportFailed(RunnerError):
@@ -109,7 +109,7 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float | None = None
     final_score: float | None = None
     final_total: float | None = None
-    usage: Usage = NO_USAGE
+    usage: Usage = UNSTATED_USAGE
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +119,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     error_kind: str
     message: str
     duration_ms: float | None = None
-    usage: Usage = NO_USAGE
+    usage: Usage = UNSTATED_USAGE
 
 
 class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import condition_of, prompt_state_and_channel
 from lhaw_record.runners.base.conversation.injection import injection_action
 from lhaw_record.runners.environments.grading.grade import scored
-from lhaw_record.runners.imports.foreign_trial import NO_USAGE, UNKNOWN, Failure, ForeignInjection, ForeignTrial
+from lhaw_record.runners.imports.foreign_trial import UNKNOWN, UNSTATED_USAGE, Failure, ForeignInjection, ForeignTrial
 from lhaw_record.runners.imports.trajectory import action_count
 
 
@@ -125,7 +125,7 @@ def _ended(trial: ForeignTrial) -> list[AnyEvent]:
                 is_retry_owed=False,
                 duration_ms=end.duration_ms,
                 cost_usd=end.usage.cost_usd,
-                stated_usage=None if end.usage == NO_USAGE else end.usage,
+                stated_usage=None if end.usage == UNSTATED_USAGE else end.usage,
             )
         ]
     return [
@@ -140,6 +140,6 @@ def _ended(trial: ForeignTrial) -> list[AnyEvent]:
             final_score=end.final_score,
             final_total=end.final_total,
             cost_usd=end.usage.cost_usd,
-            stated_usage=None if end.usage == NO_USAGE else end.usage,
+            stated_usage=None if end.usage == UNSTATED_USAGE else end.usage,
         ),
     ]

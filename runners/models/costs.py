@@ -26,6 +26,10 @@ _MOST_TOKENS = 1 << 53  # JSON numbers above this are inexact
 _SNAPSHOT = re.compile(r"(?:[-:](?:latest|preview|exp|v\d+|0|\d{4}-\d\d-\d\d|\d\d-\d\d(?:\d\d)?|\d{3,8}))*")
 """What providers append to a model's name: gpt-5.1-2025-11-13, gemini-2.5-flash-preview-09-2025, claude-…-v1:0."""
 
+_VENDOR = re.compile(r"(?:(?:[a-z]+\.)?(?:openai|anthropic)\.|databricks-)")
+"""What Bedrock, Oracle and Databricks put before a model's name: us.openai.gpt-5.4, databricks-gpt-5-4."""
+_HYPHENS = str.maketrans("@.", "--")
+
 
 def token_count(value: Any) -> int | None:
     """Return the number of tokens that a server reports, or None if it is missing or implausible."""
@@ -189,7 +193,8 @@ def listed_name(name: str, served: str | None) -> str | None:
         own = f"{name.rpartition('/')[0]}/{_bare(served)}".lstrip("/")
         if price_of(own) is not None:
             return own
-        asked, answering = (_bare(each).lower().replace("@", "-").removesuffix("-latest") for each in (name, served))
+        asked, answering = (_VENDOR.sub("", _bare(each).lower()).translate(_HYPHENS) for each in (name, served))
+        asked, answering = asked.removesuffix("-latest"), answering.removesuffix("-latest")
         if not (answering.startswith(asked) and _SNAPSHOT.fullmatch(answering.removeprefix(asked))):
             return None
     return name if price_of(name) is not None else None

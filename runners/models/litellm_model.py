@@ -19,6 +19,7 @@ from lhaw_record.runners.base.conversation.messages import (
     conversation_digest,
     tool_to_wire,
 )
+from lhaw_record.runners.base.text.fields import with_valid_text
 from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.models.chat_completions import message_in, read_chat, text_of
 from lhaw_record.runners.models.chat_messages import agent_marks, wire_messages, with_pictures
@@ -40,7 +41,7 @@ from lhaw_record.runners.models.litellm_library import (
     unsupported_parameters,
 )
 from lhaw_record.runners.models.protocol import FormSupport, HostedModel, ModelError, ModelReply, ModelRequest
-from lhaw_record.runners.models.provider_state import decoded, plain_call_id, read_state
+from lhaw_record.runners.models.provider_state import Body, decoded, plain_call_id, read_state
 from lhaw_record.runners.models.streams.transport import StreamedCall
 
 Answer = TypeVar("Answer")
@@ -140,8 +141,8 @@ class LitellmModel(HostedModel):
         with self.calling_litellm(request.messages, request.timeout_s) as exchanges:
             response = await completion(exchanges, arguments)
             exchange = exchanges[-1] if exchanges else None
-            reply = to_reply(response, model=self.name, conversation=request.messages, exchange=exchange)
             body = decoded(exchange.reply if exchange else None)
+            reply = to_reply(response, body, model=self.name, conversation=request.messages, exchange=exchange)
             return msgspec.structs.replace(reply, usage=self.priced(reply.usage, body, reply.served_model))
 
     def was_silent(self, messages: Sequence[Message]) -> bool:
@@ -289,23 +290,23 @@ def _failed_ending(exchange: Exchange, model: str) -> ModelError | None:
 
 
 def to_reply(
-    response: Any, *, model: str, conversation: Sequence[Message], exchange: Exchange | None = None
+    response: Any, body: Body, *, model: str, conversation: Sequence[Message], exchange: Exchange | None = None
 ) -> ModelReply:
-    """Convert litellm's response into a reply, without its cost."""
+    """Convert litellm's response, and the provider's body behind it, into a reply without its cost."""
     parsed = response.choices[0].message if response.choices else None
-    state = read_state(exchange.reply if exchange else None, parsed)
-    reply = read_chat(response.model_dump(exclude_none=True), model, state.body)
+    state = read_state(body, parsed)
+    reply = read_chat(response.model_dump(exclude_none=True), model, body)
     calls = [
         ToolCall(
             call_id=plain_call_id(call.call_id),
-            name=_unicode(call.name),
-            arguments_json=_unicode(call.arguments_json),
+            name=with_valid_text(call.name),
+            arguments_json=with_valid_text(call.arguments_json),
         )
         for call in reply.message.tool_calls
     ]
     turn = Message(
         role="assistant",
-        content=_unicode(reply.message.content),
+        content=with_valid_text(reply.message.content),
         tool_calls=with_distinct_ids(calls, conversation),
         provider_state_json=state.provider_state_json,
     )
@@ -316,7 +317,7 @@ def to_reply(
         reply,
         message=turn,
         usage=usage,
-        reasoning_text=None if state.reasoning_text is None else _unicode(state.reasoning_text),
+        reasoning_text=with_valid_text(state.reasoning_text),
         exchange=exchange,
     )
 
@@ -368,8 +369,3 @@ def with_distinct_ids(calls: Sequence[ToolCall], conversation: Sequence[Message]
         taken.add(call_id)
         distinct.append(msgspec.structs.replace(call, call_id=call_id))
     return tuple(distinct)
-
-
-def _unicode(text: str) -> str:
-    """Replace lone surrogates. JSON can contain them but UTF-8 cannot, so they could be neither recorded nor sent."""
-    return text.encode("utf-8", "replace").decode()

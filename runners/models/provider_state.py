@@ -19,7 +19,7 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message
-from lhaw_record.runners.base.text.fields import shallow_json
+from lhaw_record.runners.base.text.fields import shallow_json, with_valid_text
 from lhaw_record.runners.models.chat_completions import text_of
 from lhaw_record.runners.models.costs import is_understood, reported_usage, usage_in
 from lhaw_record.runners.models.protocol import ModelReply
@@ -32,17 +32,15 @@ _SIGNATURE_IN_ID = "__thought__"  # litellm appends the signature of a Gemini ca
 
 
 class ReplyState(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider's reply beyond text and tool calls. ``usage`` is its usage object, and ``body`` all of it, if seen."""
+    """A provider's reply beyond text and tool calls. ``usage`` is its usage object."""
 
     reasoning_text: str | None = None
     provider_state_json: str | None = None
     usage: dict[str, Any] = msgspec.field(default_factory=dict)
-    body: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-def read_state(body: bytes | None, parsed: Any = None) -> ReplyState:
+def read_state(reply: Body, parsed: Any = None) -> ReplyState:
     """Parse a reply's reasoning, opaque state and usage."""
-    reply = decoded(body)
     text, state = _read(reply)
     if text is None:
         text = getattr(parsed, "reasoning_content", None) or None
@@ -51,9 +49,8 @@ def read_state(body: bytes | None, parsed: Any = None) -> ReplyState:
         state = {"litellm": {"thinking_blocks": list(blocks), "reasoning_content": text}} if blocks else None
     return ReplyState(
         reasoning_text=text,
-        provider_state_json=None if state is None else canonical_json(state).decode("utf-8", "replace"),
+        provider_state_json=None if state is None else canonical_json(with_valid_text(state)).decode(),
         usage=usage_in(reply),
-        body=reply,
     )
 
 
@@ -68,7 +65,7 @@ def with_reasoning(reply: ModelReply, body: Body) -> ModelReply:
         usage = reported_usage(usage.input_tokens, usage.output_tokens, reply.message, said)
     return msgspec.structs.replace(
         reply,
-        reasoning_text=None if text is None else text.encode("utf-8", "replace").decode(),
+        reasoning_text=with_valid_text(text),
         usage=msgspec.structs.replace(usage, cost_usd=reply.usage.cost_usd),
     )
 

@@ -14,8 +14,8 @@ from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, known_cost, parsed_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
-    NO_USAGE,
     UNKNOWN,
+    UNSTATED_USAGE,
     ImportFailed,
     KnownRecords,
     Options,
@@ -177,7 +177,7 @@ def trajectory_of(documents: Sequence[AtifDocument], find: FindSubAgent) -> tupl
         turns=turns,
         final_answer=text_of(replies[-1].message) if replies else None,
         started_at=next((step.timestamp for step in first.steps if step.timestamp), None),
-        stated=_totals([each.final_metrics for each in documents]) if is_alone else NO_USAGE,
+        stated=_totals([each.final_metrics for each in documents]) if is_alone else UNSTATED_USAGE,
     )
     return found, counted(remarks)
 

@@ -42,7 +42,7 @@ from lhaw_record.runners.models.litellm_library import (
 )
 from lhaw_record.runners.models.litellm_model import LitellmModel, completion
 from lhaw_record.runners.models.protocol import ModelError
-from lhaw_record.runners.models.provider_state import read_state, with_reasoning
+from lhaw_record.runners.models.provider_state import decoded, read_state, with_reasoning
 from lhaw_record.runners.models.streams.joining import fields
 
 _TAKES_ALL = frozenset({OPENAI_COMPATIBLE, "openai", "hosted_vllm"})  # their servers reject unknown parameters
@@ -211,10 +211,10 @@ class LitellmUpstream:
     def _answer(self, wire: WireFormat, response: Any, received: bytes | None) -> UpstreamAnswer:
         """Parse a reply and add its price. ``received`` is the provider's own body."""
         body: Body = response if isinstance(response, dict) else response.model_dump(mode="json", exclude_none=True)
-        state = read_state(received)
-        said = state.body or body
+        own = decoded(received)
+        state, said = read_state(own), own or body
         is_chat = wire.name == "chat"
-        reply = with_reasoning(read_chat(body, self.name, state.body) if is_chat else wire.replies.read(body), said)
+        reply = with_reasoning(read_chat(body, self.name, own) if is_chat else wire.replies.read(body), said)
         if is_chat:
             turn = msgspec.structs.replace(reply.message, provider_state_json=state.provider_state_json)
             reply = msgspec.structs.replace(reply, message=turn)

@@ -47,14 +47,12 @@ class NativePayload(msgspec.Struct, frozen=True, kw_only=True):
     """A request as it is sent to the provider. ``added`` names the parameters in it that nobody asked for."""
 
     endpoint: ProviderEndpoint
-    body: bytes
+    body: Body
     added: frozenset[str] = frozenset()
 
     def without(self, refused: Mapping[str, str | None]) -> "NativePayload":
         """Return the request without the refused parameters."""
-        if not refused:
-            return self
-        body = msgspec.json.encode(without_refused(msgspec.json.decode(self.body), refused))
+        body = without_refused(self.body, refused)
         return msgspec.structs.replace(self, body=body, added=self.added - refused.keys())
 
 
@@ -95,9 +93,7 @@ def prepared(
         **({"added_parameters": added} if added else {}),
         **({"dropped_parameters": left_out} if left_out else {}),
     }
-    payload = NativePayload(
-        endpoint=endpoint, body=msgspec.json.encode(body), added=frozenset(seed | added.keys() & {"stream_options"})
-    )
+    payload = NativePayload(endpoint=endpoint, body=body, added=frozenset(seed | added.keys() & {"stream_options"}))
     return OutgoingRequest(wire=wire, request=request, messages=tuple(messages), recorded=recorded, payload=payload)
 
 
@@ -115,7 +111,7 @@ async def asked(
 
     async def send(refused: Mapping[str, str | None]) -> UpstreamAnswer:
         payload = outgoing.payload.without(refused)
-        exchange = Exchange(sent=payload.body)
+        exchange = Exchange(sent=msgspec.json.encode(payload.body))
         readable = _reader_of_errors(model, payload.endpoint, exchange)
         with model.attempt(outgoing.messages, timeout_s, readable, relay.is_generating) as exchanges:
             exchanges.append(exchange)
@@ -177,7 +173,7 @@ async def _exchanged(
 ) -> UpstreamAnswer:
     payload: NativePayload = outgoing.payload
     endpoint, request = payload.endpoint, outgoing.request
-    sent = {"data": payload.body, "headers": endpoint.headers(request), "proxy": proxy_of(endpoint.base)}
+    sent = {"data": exchange.sent, "headers": endpoint.headers(request), "proxy": proxy_of(endpoint.base)}
     async with http_session().post(endpoint.url(request), **sent) as response:
         if request.is_streamed and response.status < 400 and response.content_type == "text/event-stream":
             exchange.received_media_type = response.content_type

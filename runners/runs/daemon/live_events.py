@@ -31,6 +31,8 @@ class Hub:
         return len(self._waiting)
 
     def publish(self, name: str, experiment: str | None, data: object) -> None:
+        if not self._waiting:
+            return
         event = name, experiment, msgspec.json.encode(data)
         for waiting in self._waiting.values():
             waiting.append(event)

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from lhaw_record.recorder.events import ArtifactStored, ModelCalled, ModelResponded
+from lhaw_record.recorder.events.values import Usage
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.agents.agent_loop import NativeAgent
@@ -20,6 +21,8 @@ from lhaw_record.runners.cli.attempt_text import print_attempt
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.exchanges import WireRecord
 from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.protocol import ModelReply
+from lhaw_record.runners.models.provider_state import read_state, with_reasoning
 from lhaw_record.runners.models.recorded_replies import load_recorded_replies
 from tests.runners.models.gateway.serving import serving
 from tests.support.canned_model import CannedModel, MemoryRecording, snapshot_of, text_reply
@@ -279,3 +282,12 @@ async def test_content_comes_back_as_it_came(name, content, text, reasoning):
     assert [len(bodies), bodies[1]["messages"][1]["content"]] == [2, content]
     kinds = [type(event).__name__ for event in recording.events]
     assert kinds == ["ModelCalled", "ModelResponded"] * 2
+
+
+def test_half_a_surrogate_pair_is_the_same_everywhere():
+    """What UTF-8 cannot hold is U+FFFD in reasoning and state, as the gateway writes it into requests."""
+    body = {"choices": [{"message": {"content": "Hm.", "reasoning_content": "so \ud83d"}}]}
+    state = read_state(body)
+    assert json.loads(state.provider_state_json)["chat"]["fields"] == {"reasoning_content": "so \ufffd"}
+    reply = ModelReply(message=Message(role="assistant", content="Hm."), finish_reason="stop", usage=Usage())
+    assert with_reasoning(reply, body).reasoning_text == "so \ufffd"
