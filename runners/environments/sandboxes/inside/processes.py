@@ -134,7 +134,7 @@ def limit_counts(text: str) -> "dict[str, int]":
     ``memory.failcnt`` and ``memory.memsw.failcnt`` of version 1 hold. Lines of ``pids.events`` begin with
     ``processes`` here.
     """
-    counts: "dict[str, int]" = {}
+    counts: dict[str, int] = {}
     for words in map(str.split, text.splitlines()):
         if len(words) == 1 and words[0].isdigit():  # that of memory, or of memory and swap
             counts["oom"] = counts.get("oom", 0) + int(words[0])
