@@ -26,7 +26,7 @@ _USER_ID = 61000  # as in bubblewrap: outside every range that systems assign
 _DRIVER_CAPABILITIES = ("CHOWN", "SETGID", "SETUID")  # the driver drops them before the agent runs anything
 _MACHINE_DROPS = ("AUDIT_WRITE", "MKNOD", "NET_RAW")
 CAPABILITY_NUMBERS = {"NET_RAW": 13}
-# Version 2, then version 1, whose count of its own limit stays 0 on some kernels: any kill is its own.
+# Version 2, then version 1, which counts no failures where swap has the same limit, as here: any kill is its own.
 MEMORY_EVENTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 
 

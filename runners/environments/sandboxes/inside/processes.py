@@ -131,15 +131,13 @@ def limit_counts(text: str) -> "dict[str, int]":
     """Return how often the kernel enforced limits, from the files of control groups.
 
     ``oom_kill`` counts killed processes, ``oom`` how often the group met its own limit of memory, which is all that
-    ``memory.failcnt`` and ``memory.memsw.failcnt`` of version 1 hold. Lines of ``pids.events`` begin with
-    ``processes`` here.
+    ``memory.failcnt`` of version 1 holds. Lines of ``pids.events`` begin with ``processes`` here.
     """
-    counts: dict[str, int] = {}
+    counts = {}
     for words in map(str.split, text.splitlines()):
-        if len(words) == 1 and words[0].isdigit():  # that of memory, or of memory and swap
-            counts["oom"] = counts.get("oom", 0) + int(words[0])
-        elif words and words[0] in ("oom_kill", "oom", "processes") and words[-1].isdigit():
-            counts[words[0]] = int(words[-1])
+        name = "oom" if len(words) == 1 else words[0] if words else ""
+        if name in ("oom_kill", "oom", "processes") and words[-1].isdigit():
+            counts[name] = int(words[-1])
     return counts
 
 

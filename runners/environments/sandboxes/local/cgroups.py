@@ -16,12 +16,7 @@ from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 _numbers = count(1)
 _PREFIX = "lhaw-record"
 _CPU_USE = ("cpuacct.usage", "cpu.stat")  # of version 1 and of version 2
-_MEMORY_COUNTS = (
-    "memory.oom_control",
-    "memory.failcnt",
-    "memory.memsw.failcnt",
-    "memory.events",
-)  # the last of version 2
+_MEMORY_COUNTS = ("memory.oom_control", "memory.failcnt", "memory.events")  # two of version 1, one of version 2
 
 
 class Hierarchies(msgspec.Struct, frozen=True):
