@@ -111,7 +111,7 @@ def _unreadable(path: Path) -> str | None:
     """Describe a segment whose footer cannot be read."""
     try:
         pq.read_metadata(where_now(path))
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         return f"cannot be read ({error})"
     return None
 

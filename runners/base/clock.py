@@ -221,9 +221,7 @@ class TrialClock:
         finally:
             self._scope = None
             self._ended_s, self._watch = self.now_s(), None
-            self._safe_until_s = -_FOREVER
-            if self._timer is not None:
-                self._timer.cancel()
+            self._look_again()
 
     def loop_was_late(self, late_s: float) -> None:
         """Count the seconds until now as nobody's: neither the agent's time nor a wait that uses patience."""

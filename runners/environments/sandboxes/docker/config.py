@@ -26,9 +26,8 @@ _USER_ID = 61000  # as in bubblewrap: outside every range that systems assign
 _DRIVER_CAPABILITIES = ("CHOWN", "SETGID", "SETUID")  # the driver drops them before the agent runs anything
 _MACHINE_DROPS = ("AUDIT_WRITE", "MKNOD", "NET_RAW")
 CAPABILITY_NUMBERS = {"NET_RAW": 13}
-MEMORY_EVENTS = tuple(  # of version 2, then of version 1
-    f"/sys/fs/cgroup/memory{name}" for name in (".events", "/memory.oom_control", "/memory.failcnt")
-)
+# Version 2, then version 1, which counts no failures where swap has the same limit, as here: any kill is its own.
+MEMORY_EVENTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 
 
 ATTACHED: dict[str, Any] = {

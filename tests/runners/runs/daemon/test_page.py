@@ -18,7 +18,7 @@ from lhaw_record.runners.runs.daemon.pages import Reports, page_routes
 from lhaw_record.runners.runs.daemon.serve import bound, opened_daemon
 from tests.analytics.report.conftest import chromium, view  # noqa: F401 - fixtures
 from tests.analytics.report.test_in_a_browser import CONTRASTS
-from tests.cli.experiments import ALL_KINDS
+from tests.runners.agents.programs.rigs import described, scripted
 from tests.runners.runs.daemon.running import PATIENCE_S, submission
 
 TOKEN = "a-long-and-random-token"
@@ -92,21 +92,33 @@ def submit(view, served, body):  # noqa: F811
     assert sent == 200
 
 
+def held(folder):
+    """The body of a submission of two trials that wait for a file, so that the page is never too late, and that file."""
+    may_go_on = folder / "may go on"
+    source = f"while not os.path.exists({str(may_go_on)!r}): time.sleep(0.05)\nwork(1)\n"
+    path = folder / "small.toml"
+    path.write_text(described(scripted(folder, source), name="small", conditions=("full", "underspecified")))
+    return {"config_toml": path.read_text(), "path": str(path), "by": "a test"}, may_go_on
+
+
 def test_it_follows_a_run_and_takes_orders(view, served, tmp_path):  # noqa: F811
     """Without a reload the page shows live trials, pauses and resumes from the keyboard, and sees the end."""
-    submit(view, served, submission(tmp_path, conditions=ALL_KINDS, trials=2))
+    body, may_go_on = held(tmp_path)
+    submit(view, served, body)
     view.wait(f"{TEXT.format('#experiments')}.includes('small')")
     view.open(f"{served.url}/experiments/small")
     view.wait(f"{TEXT.format('#live')}.includes('log-triage')")
     view.value("[...document.querySelectorAll('button')].find((each) => each.textContent === 'Pause').focus()")
     view.press("Enter")
+    view.wait(f"{TEXT.format('.state')} === 'pausing'")
+    may_go_on.touch()
     view.wait(f"{TEXT.format('.state')} === 'paused'")
     assert served.daemon.overview("small").submitted_by == "a test"
     view.wait(f"{TEXT.format('#live')}.includes('None')")
     view.value("[...document.querySelectorAll('button')].find((each) => each.textContent === 'Resume').focus()")
     view.press("Enter")
     view.wait(f"{TEXT.format('.state')} === 'finished'")
-    assert "8 of 8" in view.value(TEXT.format("#standing"))
+    assert "2 of 2" in view.value(TEXT.format("#standing"))
     assert view.value("document.getElementById('connection').textContent") == "live"
     assert {address.split("/")[2] for address in view.requests()} == {served.url.split("/")[2]}
     assert view.complaints() == []
@@ -115,7 +127,7 @@ def test_it_follows_a_run_and_takes_orders(view, served, tmp_path):  # noqa: F81
 @pytest.mark.thorough
 def test_a_file_is_submitted_on_the_page(view, served, tmp_path):  # noqa: F811
     """A pasted file is refused in the words of the command, runs when it is right; a live trial grows to its end."""
-    body = submission(tmp_path, conditions=ALL_KINDS, trials=2)
+    body, may_go_on = held(tmp_path)
     view.open(f"{served.url}/submit")
     fill = "Object.entries({}).forEach(([id, text]) => {{ document.getElementById(id).value = text; }})"
     view.value(fill.format({"text": body["config_toml"] + "\nmistake = 1\n", "path": body["path"], "by": "anna"}))
@@ -128,6 +140,7 @@ def test_a_file_is_submitted_on_the_page(view, served, tmp_path):  # noqa: F811
     view.wait("document.querySelector('#live a')")
     view.value("document.querySelector('#live a').click()")
     view.wait("location.pathname.includes('/attempts/') && document.querySelector('[data-grows]')")
+    may_go_on.touch()
     view.wait(f"{TEXT.format('#attempt')}.includes('Ended.')")
     assert "actions, ended by submitted" in view.value(TEXT.format("#attempt pre"))
     view.open(f"{served.url}/experiments/small")

@@ -59,7 +59,7 @@ def make_folder(root, task_id=TASK, services="- owncloud"):
 
 def made_images():
     """Return the names of task image, service image and company image; those that the engine lacks are made."""
-    source = b"".join(path.read_bytes() for path in sorted(HERE.glob("*"))) + Path(__file__).read_bytes()
+    source = b"".join(path.read_bytes() for path in sorted(HERE.glob("*.*"))) + Path(__file__).read_bytes()
     version = hashlib.sha256(source).hexdigest()[:12]
     names = [f"lhaw-record/tac-{kind}:{version}" for kind in (TASK, "owncloud", "company")]
     padded = base64.urlsafe_b64encode(KEY.ljust(32, b"\0"))
