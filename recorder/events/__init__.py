@@ -20,6 +20,7 @@ from lhaw_record.recorder.events.interaction import (
     ActionFinished,
     ActionStarted,
     AnchorLost,
+    ApprovalAnswered,
     ClarificationInjected,
     InjectionReapplied,
     QuestionAnswered,
@@ -100,6 +101,7 @@ AnyEvent = (
     | BenchmarkSelected
     | AnchorLost
     | InjectionReapplied
+    | ApprovalAnswered
     | TrialFlagged
     | ExperimentSubmitted
     | ExperimentPaused
@@ -156,6 +158,7 @@ __all__ = [
     "ActionStarted",
     "AnchorLost",
     "AnyEvent",
+    "ApprovalAnswered",
     "ArtifactStored",
     "BenchmarkSelected",
     "CheckpointScored",

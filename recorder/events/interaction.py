@@ -110,6 +110,19 @@ class QuestionAnswered(Event, frozen=True, tag="question_answered"):
     readings: tuple[ExchangeReading, ...] = ()
 
 
+class ApprovalAnswered(Event, frozen=True, tag="approval_answered"):
+    """An agent asked for leave to act, and its entry's policy answered. This is no question.
+
+    ``options`` are the kinds of answers that it offered, and ``answer`` is the one it got, or ``cancelled`` if none
+    fits the policy.
+    """
+
+    title: str
+    options: tuple[str, ...]
+    answer: str
+    call_id: str | None = None
+
+
 class ClarificationInjected(Event, frozen=True, tag="clarification_injected"):
     """The clarification was inserted into the conversation, or skipped.
 

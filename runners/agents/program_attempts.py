@@ -32,10 +32,10 @@ async def program_sandbox(
                 "docs/own-tasks.md shows it",
                 kind="no_sandbox_for_programs",
             )
-        if tools and program.ask_user == "none":
+        if tools and not program.takes_mcp:
             raise SandboxUnfit(
                 f"{benchmark} offers its tools over MCP, and {program.title} calls none "
-                '(its entry says ask_user = "none")',
+                f'(its entry says asks_by = "{program.asks_by}")',
                 kind="program_without_mcp",
             )
         yield sandbox, tools

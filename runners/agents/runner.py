@@ -210,7 +210,8 @@ class _Parts:
         async with AsyncExitStack() as stack:
             opened = program_sandbox(runner.benchmark.name, environment, settings, program)
             sandbox, tools = await stack.enter_async_context(opened)
-            notes = ToolCallNotes(environment, program.ask_user_tool or TOOL_NAME)
+            own_tool = program.built_in.tool if program.asks_by == "built_in" else ""
+            notes = ToolCallNotes(environment, own_tool or program.ask_user_tool or TOOL_NAME)
             self._observed.after.append(notes.observe)
             asking = self._asking()
             upstream = runner.services.agent_upstream(trial)
@@ -241,6 +242,7 @@ class _Parts:
                 trial_clock=self._clock,
                 last_resort_s=limits.max_seconds + retry.patience_s + retry.request_timeout_s + _LONGEST_AT_DOORS_S,
                 keep=partial(_keep_output, store),
+                recording=self.recording,
                 lease=self._lease,
             )
             self._spenders.append(agent)

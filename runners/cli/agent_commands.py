@@ -17,7 +17,7 @@ from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.runners.base.errors import ExperimentError
 
-_COLUMNS = ("name", "wire", "ask_user", "installed", "packages", "about")
+_COLUMNS = ("name", "wire", "host", "asks_by", "installed", "packages", "about")
 _INSTALLED_COLUMNS = ("name", "digest", "state", "entry", "packages", "folder")
 
 
@@ -31,8 +31,9 @@ def list_command(options: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
     for name in entry_paths():
         spec = load_entry(name, Path())
-        row = {"name": name, "wire": spec.wire, "ask_user": spec.ask_user, "installed": is_installed(spec)}
-        rows.append({**row, "packages": " ".join((*spec.install.pip, *spec.install.npm)), "about": spec.about})
+        packages = " ".join((*spec.install.pip, *spec.install.npm))
+        row = {"name": name, "wire": spec.wire, "host": spec.host, "asks_by": spec.asks_by, "about": spec.about}
+        rows.append({**row, "installed": is_installed(spec), "packages": packages})
     print_rows(rows, _COLUMNS, options.format)
     return 0
 
@@ -87,7 +88,7 @@ def test_command(options: argparse.Namespace) -> int:
     spec = load_entry(options.entry, Path())
     if not is_installed(spec):
         install_entry(spec, entry_path(options.entry, Path()), say)
-    by_default = ("ask_user", "full") if spec.ask_user == "mcp" else ("full",)
+    by_default = ("ask_user", "full") if spec.asks_by != "none" else ("full",)
     conditions = (options.condition,) if options.condition else by_default
     prepared = planned_test(options.entry, options.model, conditions, options.experiment)
     with scratch_folder() as folder:

@@ -40,6 +40,9 @@ GATEWAY_VARIABLES = {
 }
 """The variables by which most clients find the gateway, as templates."""
 
+Host = Literal["process", "acp"]
+AsksBy = Literal["built_in", "mcp", "prose", "none"]
+
 FOUND = ("install_digest", "found_version", "found_content")
 """The keys of an entry that a file may not set, because planning an experiment fills them in."""
 
@@ -74,9 +77,27 @@ class AskingSpec(_Table, frozen=True):
     files: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+class BuiltInSpec(AskingSpec, frozen=True):
+    """The program's own tool that asks its user, and what turns it on. It is added where the trial's user answers it.
+
+    ``tool`` is the name that its model sees.
+    """
+
+    tool: str = ""
+
+
+class AcpSpec(_Table, frozen=True):
+    """The mode of an ACP session, in the agent's own words, and how its requests for approval are answered."""
+
+    mode: str = ""
+    approvals: Literal["allow", "reject"] = "allow"
+
+
 class ProgramSpec(_Table, frozen=True):
     """The entry of an external program that acts as an agent.
 
+    ``host`` says how it is run: as a process that gets a prompt and ends, or as an agent that speaks ACP on its
+    standard input and output. ``asks_by`` says how it asks its user; an agent of an experiment may say otherwise.
     ``answer`` says where the final answer is: ``last_message``, ``stdout`` or ``file:PATH`` below the work directory.
     ``threads`` declares which requests belong together. ``name`` is the entry's name, and the name of its package
     folder begins with it. If ``leased`` is set, there is no command: whoever leases a trial from the daemon is the
@@ -88,9 +109,12 @@ class ProgramSpec(_Table, frozen=True):
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     files: dict[str, str] = msgspec.field(default_factory=dict)
     asking: AskingSpec = AskingSpec()
+    built_in: BuiltInSpec = BuiltInSpec()
+    host: Host = "process"
+    acp: AcpSpec = AcpSpec()
     answer: str = "last_message"
     wire: Literal["chat", "responses", "messages", "gemini"] | None = None
-    ask_user: Literal["mcp", "none"] = "none"
+    asks_by: AsksBy = "none"
     ask_user_tool: str = ""
     mounts: tuple[str, ...] = ()
     install: InstallSpec = InstallSpec()
@@ -107,6 +131,11 @@ class ProgramSpec(_Table, frozen=True):
     def takes_prompt_on_stdin(self) -> bool:
         """Whether the program gets the prompt on standard input, because no template contains it."""
         return not any(_OF_THE_PROMPT & placeholders_in(text) for _, text in templates_of(self))
+
+    @property
+    def takes_mcp(self) -> bool:
+        """Whether it can get tools over MCP: as its entry says, or by ACP itself."""
+        return self.asks_by == "mcp" or self.asking != AskingSpec() or self.host == "acp"
 
     @property
     def title(self) -> str:
@@ -130,16 +159,21 @@ class FilledProgram(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, str]
 
 
-def filled(spec: ProgramSpec, values: Mapping[str, str], *, has_tools: bool) -> FilledProgram:
-    asking = spec.asking if has_tools else AskingSpec()
+def filled(
+    spec: ProgramSpec, values: Mapping[str, str], *, has_tools: bool, has_built_in: bool = False
+) -> FilledProgram:
+    """Fill in the templates: also ``[asking]`` with tools over MCP, ``[built_in]`` where its own tool is answered."""
+    added = [part for part, is_needed in ((spec.asking, has_tools), (spec.built_in, has_built_in)) if is_needed]
     at = spec.command.index(ASKING) if ASKING in spec.command else len(spec.command)
-    command = (*spec.command[:at], *asking.command, *spec.command[at + 1 :])
+    command = (*spec.command[:at], *(text for part in added for text in part.command), *spec.command[at + 1 :])
+    environment, files = dict(spec.environment), dict(spec.files)
+    for part in added:
+        environment |= part.environment
+        files |= part.files
     return FilledProgram(
         argv=tuple(text.format_map(values) for text in command),
-        environment={
-            name: text.format_map(values) for name, text in {**spec.environment, **asking.environment}.items()
-        },
-        files={name: text.format_map(values) for name, text in {**spec.files, **asking.files}.items()},
+        environment={name: text.format_map(values) for name, text in environment.items()},
+        files={name: text.format_map(values) for name, text in files.items()},
     )
 
 
@@ -150,9 +184,14 @@ def mcp_config(url: str | None, token: str) -> str:
     return json.dumps({"mcpServers": servers}, indent=1)
 
 
+def parts_of(spec: ProgramSpec) -> tuple[tuple[str, ProgramSpec | AskingSpec], ...]:
+    """Return an entry and its tables with a command, environment and files, each with the prefix of its keys."""
+    return ("", spec), ("asking.", spec.asking), ("built_in.", spec.built_in)
+
+
 def templates_of(spec: ProgramSpec) -> Iterator[tuple[str, str]]:
     """Yield every template of a program, each with its key."""
-    for prefix, part in (("", spec), ("asking.", spec.asking)):
+    for prefix, part in parts_of(spec):
         for index, text in enumerate(part.command):
             if text != ASKING or prefix:
                 yield f"{prefix}command[{index}]", text

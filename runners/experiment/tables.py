@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
-from lhaw_record.runners.experiment.program import ProgramSpec
+from lhaw_record.runners.experiment.program import AsksBy, ProgramSpec
 from lhaw_record.runners.experiment.values import Price, WireMode
 
 LIMITS = ("max_tokens", "max_completion_tokens")
@@ -139,6 +139,7 @@ def asks_to_reason(parameters: Mapping[str, Any]) -> bool:
 class RoutedSpec(ModelSpec, frozen=True, kw_only=True):
     """A model that answers some of a program's requests, by the name of the model that they ask for.
 
+    ``asks_by`` replaces that of the program's entry; the native agent asks by ``mcp``, or not at all.
     ``api_wires`` are the dialects that its server speaks; None for those that its provider is known to speak.
     """
 
@@ -150,6 +151,7 @@ class AgentSpec(ModelSpec, frozen=True, kw_only=True):
 
     ``price`` is for models that litellm's price table lacks, or lists at another price than yours. ``program`` is the
     name of a ready-made entry, the path of an entry's file, or an entry itself. It is None for the native agent.
+    ``asks_by`` replaces that of the program's entry; the native agent asks by ``mcp``, or not at all.
     ``api_wires`` are as in RoutedSpec. ``models`` is the routing table of a program: a pattern of model names, and the
     model that answers requests for them. A text is a model's name alone.
     """
@@ -160,6 +162,7 @@ class AgentSpec(ModelSpec, frozen=True, kw_only=True):
     role: Literal["evaluated", "classifier"] = "evaluated"
     conditions: tuple[str, ...] | None = None
     program: str | ProgramSpec | None = None
+    asks_by: AsksBy | None = None
     api_wires: tuple[ApiWire, ...] | None = None
     models: dict[str, str | RoutedSpec] = msgspec.field(default_factory=dict)
 

@@ -17,16 +17,20 @@ from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.experiment.program import (
     FOUND,
     PLACEHOLDERS,
+    AcpSpec,
     AskingSpec,
+    BuiltInSpec,
     InstallSpec,
     ProgramSpec,
+    parts_of,
     placeholders_in,
     templates_of,
 )
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, SandboxSpec, StoreSpec
 
 _OF_ASKING = frozenset({"mcp_url", "mcp_bridge"})
-_OF_A_START = ("command", "environment", "files", "asking", "mounts", "install", "version")
+_OF_A_PROMPT = frozenset({"prompt", "prompt_file"})
+_OF_A_START = ("command", "environment", "files", "asking", "built_in", "host", "mounts", "install", "version")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PINNED = {"pip": re.compile(r"[^=<>~! ]+==[^=<>~! ]+"), "npm": re.compile(r"@?[^@ ]+@[0-9][^@ ]*")}
 
@@ -96,6 +100,8 @@ def _agent_problems(experiment: Experiment) -> Iterator[str]:
     for index, agent in enumerate(experiment.agents):
         if isinstance(agent.program, ProgramSpec):
             yield from (f"agents[{index}].program, {problem}" for problem in program_problems(agent.program))
+        if agent.program is None and agent.asks_by in ("built_in", "prose"):
+            yield f'key \'agents[{index}].asks_by\': the native agent asks by "mcp" or "none"'
         yield from _route_problems(f"agents[{index}].models", agent)
         conditions = agent.conditions or experiment.conditions
         injected = [condition for condition in conditions if condition.startswith("inject_")]
@@ -156,14 +162,31 @@ def program_problems(spec: ProgramSpec) -> Iterator[str]:
     kind, _, path = spec.answer.partition(":")
     if spec.answer not in ("last_message", "stdout") and (kind != "file" or _leads_out(path)):
         yield f"key 'answer': {spec.answer!r} is not last_message, stdout or file:PATH (below the work directory)"
-    if spec.ask_user == "none" and (spec.asking != AskingSpec() or spec.ask_user_tool):
-        yield 'key \'ask_user\': it is "none", yet the entry says how it asks; set it to "mcp" or remove the rest'
+    yield from _asking_problems(spec)
     if (problem := spec.threads.problem()) is not None:
         yield f"key 'threads.main': {problem}"
     for kind, wanted in _PINNED.items():
         for package in getattr(spec.install, kind):
             if not wanted.fullmatch(package):
                 yield f"key 'install.{kind}': {package!r} is not pinned; write its exact version"
+
+
+def _asking_problems(spec: ProgramSpec) -> Iterator[str]:
+    if spec.asks_by == "none" and spec.host == "process" and (spec.asking != AskingSpec() or spec.ask_user_tool):
+        yield 'key \'asks_by\': it is "none", yet the entry says how it asks; set it to "mcp" or remove the rest'
+    yield from medium_problems(spec)
+    if spec.host == "process" and (spec.acp != AcpSpec() or spec.built_in != BuiltInSpec()):
+        yield 'key \'host\': it is "process", yet the entry has [acp] or [built_in]; set it to "acp" or remove these'
+    if spec.host == "acp" and any(_OF_A_PROMPT & placeholders_in(text) for _, text in templates_of(spec)):
+        yield "key 'command': an agent over ACP gets its prompt in its session; remove {prompt} and {prompt_file}"
+
+
+def medium_problems(spec: ProgramSpec) -> Iterator[str]:
+    """Yield a sentence if nobody would answer a program that asks as it is told to."""
+    if spec.asks_by == "prose":
+        yield 'key \'asks_by\': nobody answers a question at the end of a turn yet; take "mcp", "built_in" or "none"'
+    if spec.asks_by == "built_in" and (spec.host != "acp" or not spec.built_in.tool):
+        yield 'key \'asks_by\': "built_in" needs host = "acp", and the name of the program\'s own tool in built_in.tool'
 
 
 def _start_problems(spec: ProgramSpec) -> Iterator[str]:
@@ -179,7 +202,7 @@ def _start_problems(spec: ProgramSpec) -> Iterator[str]:
 
 
 def _name_problems(spec: ProgramSpec) -> Iterator[str]:
-    for prefix, part in (("", spec), ("asking.", spec.asking)):
+    for prefix, part in parts_of(spec):
         for name in part.environment:
             if not _VARIABLE.fullmatch(name):
                 yield f"key '{prefix}environment': {name!r} is not a name of an environment variable"

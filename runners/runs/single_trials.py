@@ -119,7 +119,7 @@ def _program(options: WrapOptions, *, has_ask_user: bool) -> ProgramSpec:
         command=(executable, *arguments),
         environment=environment,
         answer=options.answer,
-        ask_user="mcp",
+        asks_by="mcp",
         threads=_threads(options.threads),
         mounts=(*_home_of(executable), *(str(Path(mount).resolve()) for mount in options.mounts)),
     )

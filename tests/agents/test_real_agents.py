@@ -49,6 +49,17 @@ program = "{name}"
 """
 
 
+OVER_MCP = """
+[[agents]]
+name = "over-mcp"
+model = "scripted/balanced"
+program = "{name}"
+asks_by = "mcp"
+conditions = ["full", "ask_user"]
+"""
+"""An arm of the same program under the same host that asks by our tool."""
+
+
 def _started():
     return [name for name in entry_paths() if not load_entry(name, Path()).leased]
 
@@ -69,6 +80,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     action_count: int
     program: str | None
     questions: tuple[tuple[str, int], ...]
+    media: tuple[str, ...]
     answers: tuple[str, ...]
     injected_after: int | None
     target: int | None
@@ -77,7 +89,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
     def comparable(self):
         """What does not depend on the agent, as long as its model is the same."""
-        return msgspec.structs.replace(self, program=None, kinds=())
+        return msgspec.structs.replace(self, program=None, kinds=(), media=())
 
 
 @pytest.fixture(scope="module", params=_asked_for())
@@ -102,12 +114,11 @@ def all_trials(entry, tmp_path_factory):
     """The trials of the entry and of the native agent, by task, agent and condition."""
     name, spec = entry
     folder = tmp_path_factory.mktemp(name)
-    conditions = ["full", "inject_50", *(["ask_user"] if spec.ask_user == "mcp" else [])]
+    conditions = ["full", "inject_50", *(["ask_user"] if spec.asks_by != "none" else [])]
     file, store = folder / "experiment.toml", folder / "store"
     listed = "[" + ", ".join(f'"{condition}"' for condition in conditions) + "]"
-    file.write_text(
-        EXPERIMENT.format(conditions=listed, variants=json.dumps(list(QUESTIONS)), name=name), encoding="utf-8"
-    )
+    text = EXPERIMENT.format(conditions=listed, variants=json.dumps(list(QUESTIONS)), name=name)
+    file.write_text(text + (OVER_MCP.format(name=name) if spec.host == "acp" else ""), encoding="utf-8")
     done = subprocess.run(
         [LHAW_RECORD, "run", str(file), "--store", str(store)],
         timeout=RUN_S,
@@ -135,7 +146,7 @@ def _read(store):
     told = {}
     for task, agent, condition, trial_id, stream_id, is_success, ended_by, actions, program, after, target in found:
         asked = database.execute(
-            "select question, action_index, answer from questions where trial_id = ? and is_counted"
+            "select question, action_index, answer, medium from questions where trial_id = ? and is_counted"
             " order by question_number",
             [trial_id],
         ).fetchall()
@@ -148,8 +159,9 @@ def _read(store):
             ended_by=ended_by,
             action_count=actions,
             program=program,
-            questions=tuple((question, action) for question, action, _ in asked),
-            answers=tuple(answer for _, _, answer in asked),
+            questions=tuple((question, action) for question, action, _, _ in asked),
+            answers=tuple(answer for _, _, answer, _ in asked),
+            media=tuple(medium for *_, medium in asked),
             injected_after=after,
             target=target,
             kinds=tuple(kind for (kind,) in kinds),
@@ -182,12 +194,24 @@ def test_the_message_goes_in_after_the_same_action(entry, trials):
 
 def test_the_question_is_asked_and_answered(entry, trials, variant):
     """Where the program can ask, it asks the same question as the same action and uses the answer."""
-    if entry[1].ask_user == "none":
+    if entry[1].asks_by == "none":
         pytest.skip("its entry says that it cannot ask")
     theirs, ours = trials[entry[0], "ask_user"], trials["native", "ask_user"]
     assert [question for question, _ in theirs.questions] == [QUESTIONS[variant]]
+    assert theirs.media == (entry[1].asks_by,)
     assert theirs.is_success
     assert theirs.comparable() == ours.comparable()
+
+
+def test_the_medium_changes_nothing_else(entry, trials):
+    """Under a host for both, the same model asks by our tool as by its own: equal questions, answers and success."""
+    if entry[1].host != "acp":
+        pytest.skip("its entry has one medium")
+    own, ours = trials[entry[0], "ask_user"], trials["over-mcp", "ask_user"]
+    assert ours.media == ("mcp",)
+    assert own.comparable() == ours.comparable()
+    assert own.answers == ours.answers
+    assert trials["over-mcp", "full"].flags == ours.flags == ()
 
 
 def test_no_arm_offers_a_way_to_ask_that_nobody_answers(entry, trials):

@@ -1,17 +1,21 @@
 """Runs a program as the agent of one trial: in a sandbox, with its model behind the gateway."""
 
+import json
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 
 import anyio
 import anyio.to_thread
 
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.agents.programs import acp_host
+from lhaw_record.runners.agents.programs.acp import AcpClient
 from lhaw_record.runners.agents.programs.entries import found_content
 from lhaw_record.runners.agents.programs.installation import bin_folder
 from lhaw_record.runners.agents.programs.leases import Lease, Leases, Offer
@@ -29,6 +33,7 @@ from lhaw_record.runners.base.errors import (
     UserSimulatorError,
     ungrouped,
 )
+from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramCommand, ProgramEnd, ProgramSandbox
 from lhaw_record.runners.experiment.program import FilledProgram, ProgramSpec, filled, mcp_config
 from lhaw_record.runners.models.gateway.session import TrialSession
@@ -64,6 +69,7 @@ class ExternalAgent:
         trial_clock: Says when the program's own time is used up, or a wait has lasted too long.
         last_resort_s: Seconds after which the program is ended, whatever the clock says.
         keep: Stores the program's output.
+        recording: Where the answers to requests for approval are recorded.
         lease: The lease, and the leases that it is one of, if the program runs elsewhere.
     """
 
@@ -79,6 +85,7 @@ class ExternalAgent:
     trial_clock: TrialClock
     last_resort_s: float
     keep: Keep
+    recording: Recording
     lease: tuple[Leases, Lease] | None = None
 
     def __post_init__(self) -> None:
@@ -91,18 +98,28 @@ class ExternalAgent:
         self._over = anyio.Event()
         # Hexadecimal, because one in 64 base64 tokens begins with a hyphen, and a program would read it as an option.
         self._key, self._token = secrets.token_hex(32), secrets.token_hex(32)
-        self._ask_user_tool = self.program.ask_user_tool or TOOL_NAME
-        ask_user_tool = self._ask_user_tool if self.asking is not None else None
+        self._mcp_tool = self.program.ask_user_tool or TOOL_NAME
+        is_built_in = self.program.asks_by == "built_in"
+        ask_user_tool = self.program.built_in.tool if is_built_in else self._mcp_tool
+        self._over_mcp = None if is_built_in else self.asking
+        self._over_acp = self.asking if is_built_in else None
         elsewhere = {"patience_s": 0.0} if self.lease is not None else {}  # a network between may cut its calls
         self._session = self.session_of(
-            prompt=self._prompt, ask_user_tool=ask_user_tool, on_over=self._over.set, **elsewhere
+            prompt=self._prompt,
+            ask_user_tool=ask_user_tool if self.asking is not None else None,
+            on_over=self._over.set,
+            **elsewhere,
         )
         self._tools = OfferedTools(self.toolbox, self._session.executed) if self.toolbox.tools else None
+        self._acp: AcpClient | None = None
+        if self.program.host == "acp":
+            policy, pending = self.program.acp.approvals, self._session.pending_calls
+            self._acp = AcpClient(self._over_acp, self.program.built_in.tool, pending, policy, self.recording)
 
     @property
     def _has_tools(self) -> bool:
         """Whether the program gets tools over MCP."""
-        return self.asking is not None or self._tools is not None
+        return self._over_mcp is not None or self._tools is not None
 
     @property
     def action_count(self) -> int:
@@ -127,9 +144,12 @@ class ExternalAgent:
                 self.server.gateway.open(self._key, self._session, self._token)
                 stack.callback(self.server.gateway.close, self._key)
                 if self._has_tools:
-                    name, pending = self._ask_user_tool, self._session.pending_calls
-                    await self.server.asking.open(self._key, self._token, self.asking, pending, name, self._tools)
-                    stack.push_async_exit(self._close_asking)
+                    name, pending = self._mcp_tool, self._session.pending_calls
+                    await self.server.asking.open(self._key, self._token, self._over_mcp, pending, name, self._tools)
+                    stack.push_async_exit(partial(self._close_asking, self.server.asking.close))
+                if self._acp is not None:
+                    self.server.acp.open(self._key, self._token, self._acp)
+                    stack.push_async_exit(partial(self._close_asking, self.server.acp.close))
                 end = await (self._run_program() if self.lease is None else self._run_leased(*self.lease))
                 ended_by = self._ended_by(end)
                 if ended_by == "gave_up" and end.exit_code is not None:
@@ -150,14 +170,18 @@ class ExternalAgent:
         return ending
 
     async def _close_asking(
-        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
+        self,
+        close: Callable[[str], Awaitable[None]],
+        _: type[BaseException] | None,
+        error: BaseException | None,
+        __: TracebackType | None,
     ) -> None:
         """Wait briefly for answers to open questions. If one is still missing, the simulated user has failed.
 
         If the trial has failed or was stopped, it does not wait.
         """
         with anyio.move_on_after(_GRACE_S if error is None else 0.0, shield=True) as moment:
-            await self.server.asking.close(self._key)
+            await close(self._key)
         if error is None and moment.cancelled_caught:
             message = "the program ended before the simulated user had answered its question"
             self._wait_failure = self._wait_failure or UserSimulatorError(message, kind="timeout")
@@ -206,12 +230,14 @@ class ExternalAgent:
         return await self.toolbox.next_step()
 
     async def _run_once(self, stop: anyio.Event, number: int) -> ProgramEnd:
-        start = filled(self.program, self._values(), has_tools=self._has_tools)
+        start = filled(self.program, self._values(), has_tools=self._has_tools, has_built_in=self._over_acp is not None)
         await self._write_files(start)
-        stdin = self._prompt.encode() if self.program.takes_prompt_on_stdin else b""
-        launch = ProgramCommand(
-            argv=start.argv, environment=start.environment, stdin=stdin, max_seconds=self.last_resort_s
-        )
+        argv, stdin = start.argv, self._prompt.encode() if self.program.takes_prompt_on_stdin else b""
+        if self._acp is not None:
+            folder = f"{self.sandbox.home}/{OUR_FOLDER}"
+            argv, stdin = ("python3", f"{folder}/acp_host.py", f"{folder}/acp.json", *argv), b""
+            self._acp.has_ended = False
+        launch = ProgramCommand(argv=argv, environment=start.environment, stdin=stdin, max_seconds=self.last_resort_s)
         end = await self.sandbox.run_program(launch, stop)
         for name, text in (("stdout", end.stdout), ("stderr", end.stderr)):
             if text:
@@ -261,7 +287,7 @@ class ExternalAgent:
 
     def _watch_servers(self, tasks: anyio.abc.TaskGroup) -> None:
         """End the program when the simulated user or a tool has failed."""
-        for served in (self.asking, self._tools):
+        for served in (self.asking, self._tools, self._acp):
             if served is not None:
                 tasks.start_soon(_pass_on, served.failed, self._over)
 
@@ -290,7 +316,9 @@ class ExternalAgent:
         ours = {
             f"{OUR_FOLDER}/prompt.md": self._prompt,
             f"{OUR_FOLDER}/mcp.json": mcp_config(mcp_url, self._token),
-            **({f"{OUR_FOLDER}/ask_user.py": _bridge()} if self._has_tools else {}),
+            **({f"{OUR_FOLDER}/ask_user.py": _source_of(bridge)} if self._has_tools else {}),
+            **({f"{OUR_FOLDER}/acp_host.py": _source_of(acp_host)} if self._acp is not None else {}),
+            **({f"{OUR_FOLDER}/acp.json": self._acp_session(mcp_url)} if self._acp is not None else {}),
         }
         for name, text in {**ours, **start.files}.items():
             try:
@@ -298,6 +326,21 @@ class ExternalAgent:
             except OSError as error:
                 message = f"the program's file {name} cannot be written: {error.strerror}"
                 raise SandboxUnfit(message, kind="program_files") from error
+
+    def _acp_session(self, mcp_url: str | None) -> str:
+        """Return what the host in the sandbox needs for one session."""
+        headers = [{"name": "Authorization", "value": f"Bearer {self._token}"}]
+        server = {"type": "http", "name": "user", "url": mcp_url, "headers": headers}
+        session = {
+            "url": f"{self._values()['base_url']}/acp",
+            "token": self._token,
+            "capabilities": {"elicitation": {"form": {}}} if self._over_acp is not None else {},
+            "cwd": self.sandbox.work_dir,
+            "mcp_servers": [server] if mcp_url is not None else [],
+            "mode": self.program.acp.mode,
+            "prompt": self._prompt,
+        }
+        return json.dumps(session)
 
     def _values(self) -> dict[str, str]:
         """Return the values of all placeholders."""
@@ -319,7 +362,7 @@ class ExternalAgent:
 
     def _raise_our_failure(self) -> None:
         """Raise the failure on our side, if any: gateway, recorder, simulated user, a tool's server, a long wait."""
-        served = [each.failure for each in (self.asking, self._tools) if each is not None]
+        served = [each.failure for each in (self.asking, self._tools, self._acp) if each is not None]
         failure = next(filter(None, (self._session.failure, *served, self._wait_failure)), None)
         if failure is not None:
             raise failure
@@ -345,6 +388,7 @@ class ExternalAgent:
                 wire=program.wire,
                 wires=session.wires,
                 lacks_asking=self._lacks_asking,
+                host_problem=self._acp.problem if self._acp is not None else "",
             )
         )
 
@@ -371,5 +415,6 @@ async def _pass_on(event: anyio.Event, to: anyio.Event) -> None:
     to.set()
 
 
-def _bridge() -> str:
-    return Path(bridge.__file__).read_text(encoding="utf-8")
+def _source_of(script: ModuleType) -> str:
+    assert script.__file__ is not None
+    return Path(script.__file__).read_text(encoding="utf-8")

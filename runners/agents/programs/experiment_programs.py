@@ -10,8 +10,9 @@ from lhaw_record.runners.agents.programs.installation import AGENTS_VARIABLE
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.environments.sandboxes.driver_program import conflicting_folder
-from lhaw_record.runners.experiment.program import ProgramSpec
+from lhaw_record.runners.experiment.program import AsksBy, ProgramSpec
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
+from lhaw_record.runners.experiment.validation import medium_problems
 
 
 def with_programs(experiment: Experiment, base: Path) -> Experiment:
@@ -23,20 +24,24 @@ def with_programs(experiment: Experiment, base: Path) -> Experiment:
 def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
     """Reject an experiment whose programs cannot run their trials."""
     for index, agent in enumerate(experiment.agents):
+        key = f"key 'agents[{index}].program'"
+        conditions = agent.conditions or experiment.conditions
+        asking = [each for each in conditions if prompt_state_and_channel(each)[1] == "ask_user"]
+        if asking and (agent.external or agent).asks_by == "none":
+            raise ExperimentError(
+                f'{key}: {agent.name} cannot ask (asks_by = "none"), and {asking[0]} needs it; give the agent '
+                "'conditions' of its own"
+            )
         if agent.external is None:
             continue
-        key = f"key 'agents[{index}].program'"
+        if asking and agent.external.asks_by == "built_in" and experiment.ask_notice != "none":
+            raise ExperimentError(
+                f"key 'ask_notice': it tells {agent.name} to use ask_user, and it asks by its own tool; remove one"
+            )
         if benchmark.why_no_programs:
             raise ExperimentError(
                 f"{key}: {benchmark.name} takes no programs: {benchmark.why_no_programs}; remove 'program' from "
                 f"{agent.name}, or take another benchmark"
-            )
-        conditions = agent.conditions or experiment.conditions
-        asking = [each for each in conditions if prompt_state_and_channel(each)[1] == "ask_user"]
-        if asking and agent.external.ask_user == "none":
-            raise ExperimentError(
-                f'{key}: {agent.name} cannot ask (its entry says ask_user = "none"), and {asking[0]} needs it; give '
-                "the agent 'conditions' of its own"
             )
         if experiment.sandbox.kind != "process":
             _check_shown(key, agent.external)
@@ -72,9 +77,18 @@ def _with_program(index: int, agent: AgentSpec, base: Path) -> AgentSpec:
     if agent.program is None:
         return agent
     try:
-        program = resolved(agent.program, base)
+        program = _asking_by(agent.asks_by, resolved(agent.program, base))
         if program.leased:  # the agent's name is all that is known of what runs elsewhere
             program = msgspec.structs.replace(program, name=agent.name)
         return msgspec.structs.replace(agent, program=program)
     except ExperimentError as error:
         raise ExperimentError(f"key 'agents[{index}].program': {error}") from error
+
+
+def _asking_by(medium: AsksBy | None, program: ProgramSpec) -> ProgramSpec:
+    """Return a program that asks as its agent says, or else as its entry says."""
+    program = msgspec.structs.replace(program, asks_by=medium or program.asks_by)
+    problem = next(medium_problems(program), None)
+    if problem is not None:
+        raise ExperimentError(problem)
+    return program

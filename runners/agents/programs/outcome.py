@@ -16,6 +16,8 @@ These are pure functions. The first rule that applies decides:
                                                      not with 126 or 127: a shell could not start it
     it never used the wire that its entry names      boundary sandbox, no retry owed: the entry is wrong
     its model was never offered a way to ask         boundary sandbox, no retry owed, and whatever its ending
+    its host ended without the end of its turn, or   boundary sandbox, a retry owed: the host was killed, or nobody
+    with a question open                             knows what the answer would have changed
     its own time was used up                         time_limit
     its model's last reply was cut or refused        output_limit, refused, context_limit, however the program took it
     it ended with a nonzero exit code                gave_up: it worked, then crashed or reported failure
@@ -53,6 +55,7 @@ class ProgramFacts(msgspec.Struct, frozen=True, kw_only=True):
         reply_count: The number of replies that the program got.
         wire: The wire that the program's entry names, if any.
         wires: The wires on which the program got replies.
+        host_problem: What is wrong with the end of its host, if it speaks ACP.
         lacks_asking: Whether the condition has a user to ask, but no request offered the model a way to.
     """
 
@@ -66,6 +69,7 @@ class ProgramFacts(msgspec.Struct, frozen=True, kw_only=True):
     wire: str | None
     wires: Collection[str]
     lacks_asking: bool = False
+    host_problem: str = ""
 
 
 def ending_of(facts: ProgramFacts) -> EndedBy:
@@ -118,15 +122,25 @@ def _ending_of(facts: ProgramFacts) -> EndedBy:
             "correct the entry",
             kind="program_wire",
         )
-    if end.exit_code is None and not facts.is_time_up:
-        raise SandboxBoundaryError(
-            f"program {facts.name} had not ended when its sandbox's last resort stopped it, with own time left",
-            kind="program_stopped",
-        )
+    if not facts.is_time_up:
+        _refuse_unfinished(facts)
     if end.exit_code is None:
         return "time_limit"
     own: EndedBy = "submitted" if end.exit_code == 0 else "gave_up"
     return ended_by_reply(facts.last_finish_reason or "") or own
+
+
+def _refuse_unfinished(facts: ProgramFacts) -> None:
+    """Raise an error if a program was ended from outside, or its host has left it."""
+    if facts.host_problem and not facts.end.memory_kill:
+        raise SandboxBoundaryError(
+            f"the host of program {facts.name} {facts.host_problem}. {_last_words(facts.end)}", kind="host_died"
+        )
+    if facts.end.exit_code is None:
+        raise SandboxBoundaryError(
+            f"program {facts.name} had not ended when its sandbox's last resort stopped it, with own time left",
+            kind="program_stopped",
+        )
 
 
 def _ended_by_call(failed: ModelFailed, facts: ProgramFacts) -> EndedBy | None:

@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
+from lhaw_record.runners.agents.programs.acp import AcpServer
 from lhaw_record.runners.agents.programs.entries import shown_folders
 from lhaw_record.runners.agents.programs.installation import bin_folder
 from lhaw_record.runners.base.errors import ExperimentError, ungrouped
@@ -40,6 +41,7 @@ class ProgramServer(NamedTuple):
 
     gateway: Gateway
     asking: AskUserServer
+    acp: AcpServer
     socket_path: str
     port: int | None
     """The TCP port on loopback, if it has one."""
@@ -55,21 +57,21 @@ async def open_program_server(
 ) -> AsyncIterator[ProgramServer]:
     """Listen for the programs of a run, or for those who lease trials."""
     with scratch_folder() as folder:
-        gateway, asking = Gateway(), AskUserServer()
+        gateway, asking, acp = Gateway(), AskUserServer(), AcpServer()
         path = str(folder / "listener")
         listeners = [_unix_listener(path)]
         if has_port:
             tcp = without_delay(socket.create_server((LOOPBACK, 0), backlog=_BACKLOG))
         listeners += [tcp] if tcp is not None else []
         port = tcp.getsockname()[1] if tcp is not None else None
-        app = Starlette(routes=[*routes, *asking.routes, *gateway.routes])
+        app = Starlette(routes=[*routes, *asking.routes, *acp.routes, *gateway.routes])
         server = quiet_server(wrapped(app), **SERVER_OPTIONS)
         try:
             with ungrouped():
                 async with asking, anyio.create_task_group() as tasks:
                     tasks.start_soon(server.serve, listeners)
                     try:
-                        yield ProgramServer(gateway, asking, path, port)
+                        yield ProgramServer(gateway, asking, acp, path, port)
                     finally:
                         server.should_exit = True
         finally:

@@ -20,6 +20,7 @@ _NO_SHELL = re.compile(r"kill|output|background|stdin|slash|sql|javascript|write
 _READ = re.compile(r"^(read|view|open|cat|read_?file|view_?file|get_?file)$", re.IGNORECASE)
 _WRITE = re.compile(r"^(write|create|write_?file|create_?file|save_?file)$", re.IGNORECASE)
 _ASK = re.compile(r"(^|[^a-z])(ask_user|consult)$", re.IGNORECASE)
+_OWN_ASK = re.compile(r"^(AskUserQuestion|request_user_input|ask_user_question|question)$")
 _ASK_WORDS = "the person who gave you this task"
 _FINISH = re.compile(r"^(submit|finish|finish_?task|final_?answer|attempt_completion|complete_?task)$", re.IGNORECASE)
 _FENCE = re.compile(r"```(\w*(?:bash|shell|sh)\w*)[ \t]*\n", re.IGNORECASE)
@@ -39,22 +40,31 @@ class ToolAdapter(msgspec.Struct, frozen=True, kw_only=True):
     """How to call one tool of an unknown agent.
 
     ``arguments`` names the arguments that matter, in order, and ``others`` has values for the other arguments that the
-    tool requires. If ``takes_words`` is set, the first argument is a list of words instead of one text.
+    tool requires. If ``takes_words`` is set, the first argument is a list of words instead of one text; with
+    ``takes_questions`` it is a list of one question with two options that say nothing.
     """
 
     name: str
     arguments: tuple[str, ...]
     others: dict[str, Any] = msgspec.field(default_factory=dict)
     takes_words: bool = False
+    takes_questions: bool = False
 
     def filled(self, *texts: str) -> dict[str, Any]:
         """Return the arguments of a call, with these texts as the arguments that matter."""
+        if self.takes_questions:
+            options = [{"label": label, "description": ""} for label in ("As you think best", "I do not know")]
+            one = {"id": "question", "header": "Detail", "question": texts[0], "options": options, "multiSelect": False}
+            return {self.arguments[0]: [one]}
         values = dict(zip(self.arguments, texts, strict=True))
         first = {self.arguments[0]: ["bash", "-lc", texts[0]]} if self.takes_words else {}
         return {**self.others, **values, **first}
 
     def texts(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the arguments of a call that matter, as texts. A list of words is joined to one command."""
+        if self.takes_questions:
+            asked = arguments.get(self.arguments[0])
+            return (str(asked[0].get("question")) if isinstance(asked, list) and asked else "",)
         return tuple(_as_text(arguments.get(name)) for name in self.arguments)
 
 
@@ -107,7 +117,8 @@ def interface_of(tools: Sequence[ToolDefinition], messages: Sequence[Message]) -
         reader=None if shell else _adapter(tools, _is_named(_READ), _PATH_NAMES),
         writer=None if shell else _adapter(tools, _is_named(_WRITE), _PATH_NAMES, _CONTENT_NAMES),
         asker=_adapter(tools, _is_named(_ASK), _QUESTION_NAMES)
-        or _adapter(tools, lambda tool: _ASK_WORDS in tool.description, _QUESTION_NAMES),
+        or _adapter(tools, lambda tool: _ASK_WORDS in tool.description, _QUESTION_NAMES)
+        or _own_asker(tools),
         finisher=_adapter(tools, _is_named(_FINISH), _ANSWER_NAMES),
         fence=fence[1] if fence else None,
         ending=ending[1] if ending else None,
@@ -122,7 +133,13 @@ def served_name(name: str) -> str:
 
 def is_question(name: str) -> bool:
     """Return whether a tool of this name asks the user."""
-    return _ASK.search(name) is not None
+    return _ASK.search(name) is not None or _OWN_ASK.search(name) is not None
+
+
+def _own_asker(tools: Sequence[ToolDefinition]) -> ToolAdapter | None:
+    """Adapt the agent's own tool that asks its user several questions at once."""
+    asker = _adapter(tools, _is_named(_OWN_ASK), ("questions",))
+    return msgspec.structs.replace(asker, takes_questions=True) if asker else None
 
 
 def _is_named(pattern: re.Pattern[str]) -> Callable[[ToolDefinition], bool]:

@@ -126,7 +126,7 @@ def _spec(options: AttachOptions) -> ProgramSpec:
     if options.folder is not None and options.folder.exists() and any(options.folder.iterdir()):
         raise ExperimentError(f"--folder {options.folder} is not empty; name an empty or a new one")
     command = tuple(options.command) or (os.environ.get("SHELL", "/bin/sh"),)
-    spec = ProgramSpec(command=command, environment=GATEWAY_VARIABLES, ask_user="mcp")
+    spec = ProgramSpec(command=command, environment=GATEWAY_VARIABLES, asks_by="mcp")
     try:
         unknown = set().union(*map(placeholders_in, command)) - set(_PLACEHOLDERS)
     except ValueError as error:

@@ -247,13 +247,13 @@ def _check_follow_ups(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> N
 
 def _check_mcp_tools(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> None:
     """Refuse a program that calls no tools over MCP on tasks that offer some."""
-    deaf = [each for each in trials if each.agent.external and each.agent.external.ask_user == "none"]
+    deaf = [each for each in trials if each.agent.external and not each.agent.external.takes_mcp]
     tasks = sorted({each.task.task_id for each in deaf if benchmark.has_mcp_tools(each.task.task_id)})
     if tasks:
         others = "" if benchmark.tools_over_mcp == "all" else ", or other tasks in benchmark.tasks"
         raise ExperimentError(
             f"{benchmark.name} offers tools over MCP in {listed(tasks)}, and {deaf[0].agent.name} calls none "
-            f'(its entry says ask_user = "none"); take a program that does{others}'
+            f'(its entry says asks_by = "none"); take a program that does{others}'
         )
 
 

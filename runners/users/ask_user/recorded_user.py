@@ -9,6 +9,7 @@ import msgspec
 
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.recorder.events import QuestionAnswered, QuestionAsked
+from lhaw_record.recorder.events.interaction import Medium
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.messages import ToolResult
 from lhaw_record.runners.base.errors import BoundaryError, UserSimulatorError
@@ -53,7 +54,9 @@ class RecordedUser:
         """Whether a question has arrived."""
         return self._question_count > 0
 
-    async def __call__(self, question: str, context: str, call_id: str | None, action_index: int | None) -> str:
+    async def __call__(
+        self, question: str, context: str, call_id: str | None, action_index: int | None, medium: Medium = "mcp"
+    ) -> str:
         """Answer one question, and record the question and the answer."""
         try:
             self._question_count += 1
@@ -63,6 +66,7 @@ class RecordedUser:
                 context=context,
                 call_id=call_id,
                 action_index=action_index,
+                medium=medium,
             )
             await self._recording.append(asked)
             began_s = self._clock()

@@ -415,7 +415,7 @@ class Life(ListedBenchmark):
         self, url, *, hands, answered_s=0.0, condition="full", simulator=None, recording=None, side_s=None, **changes
     ):
         """Run the trial and return its events. Requests of judge and simulated user may take `side_s`."""
-        program = ProgramSpec(command=("tiny", "{base_url}", "{token}"), answer="stdout", ask_user="mcp")
+        program = ProgramSpec(command=("tiny", "{base_url}", "{token}"), answer="stdout", asks_by="mcp")
         agent = AgentSpec(name="a", model="m", api_base=url, program=program if self.is_program else None)
         settings = {
             "agents": (agent,),

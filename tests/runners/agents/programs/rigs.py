@@ -47,7 +47,7 @@ def tiny(wire, **more):
         "mounts": [str(TINY_AGENT)],
         "wire": wire,
         "answer": "stdout",
-        "ask_user": "mcp",
+        "asks_by": "mcp",
     }
     return {**entry, **more}
 

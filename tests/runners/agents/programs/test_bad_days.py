@@ -114,7 +114,7 @@ async def test_a_program_that_only_forks_is_said_to_have_called_nobody(tmp_path)
 )
 async def test_a_model_that_was_never_offered_a_way_to_ask_is_missing_data(tmp_path, source, limits):
     """It cannot ask, so its trial says nothing about asking, however it ended."""
-    program = scripted(tmp_path, source, ask_user="mcp")
+    program = scripted(tmp_path, source, asks_by="mcp")
     found, message = await failed(tmp_path, program, conditions=("ask_user",), limits=limits)
     assert found == ("sandbox", "asking_not_offered", False)
     assert "lhaw-record agents test" in message
@@ -122,7 +122,7 @@ async def test_a_model_that_was_never_offered_a_way_to_ask_is_missing_data(tmp_p
 
 async def test_a_program_that_asks_by_itself_was_offered_a_way(tmp_path):
     """A question that arrived counts, though no request of its model had the tool."""
-    program = scripted(tmp_path, _ASKS_THE_USER.replace("time.sleep(600)", "work(1)"), ask_user="mcp")
+    program = scripted(tmp_path, _ASKS_THE_USER.replace("time.sleep(600)", "work(1)"), asks_by="mcp")
     events = await trial_of(tmp_path, program, conditions=("ask_user",))
     assert ended(events) == "submitted"
     assert len(of(events, QuestionAsked)) == 1
@@ -280,7 +280,7 @@ async def test_a_broken_simulated_user_ends_the_trial_at_once(tmp_path, monkeypa
         raise RuntimeError("simulator down")
 
     monkeypatch.setattr(ExactSimulator, "answer", answer)
-    program = scripted(tmp_path, _ASKS_THE_USER, ask_user="mcp")
+    program = scripted(tmp_path, _ASKS_THE_USER, asks_by="mcp")
     found, _ = await failed(tmp_path, program, conditions=("ask_user",), limits={"max_seconds": 900.0})
     assert found == ("user_simulator", "crash", True)
 
@@ -319,7 +319,7 @@ async def test_an_answer_that_does_not_come_is_missing_data(tmp_path, monkeypatc
     if is_patient:
         source = source.replace("urlopen(request)", "urlopen(request, timeout=1)").replace("\nprint", "\ntry: print")
         source += "except TimeoutError: sys.exit(0)\n"
-    program = scripted(tmp_path, source, ask_user="mcp")
+    program = scripted(tmp_path, source, asks_by="mcp")
     more = "patience_s = 2.0\n" if not is_patient else ""
     events = await trial_of(tmp_path, program, conditions=("ask_user",), limits={"max_seconds": 60.0}, retry=more)
     (end,) = of(events, TrialFailed)
@@ -385,7 +385,7 @@ async def test_a_trial_that_failed_waits_for_no_answer(tmp_path, monkeypatch):
     asks = _ASKS_THE_USER.removeprefix("\nwork(1)\n").removesuffix("time.sleep(600)\n")
     source = f"import threading\nwork(1)\ndef asks():\n{indent(asks, '    ')}\n"
     source += "threading.Thread(target=asks, daemon=True).start()\ntime.sleep(1)\nwork(1)\n"
-    program = scripted(tmp_path, source, ask_user="mcp")
+    program = scripted(tmp_path, source, asks_by="mcp")
     faults = [Fault(kind="slow", times=1, seconds=0.0), Fault(kind="server_error", times=None)]
     async with chat_server(lambda seed: ScriptedModel("scripted/balanced", seed), faults) as url:
         agent = {"model": "some-model", "api_base": url}

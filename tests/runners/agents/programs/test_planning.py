@@ -202,8 +202,8 @@ def test_a_program_that_calls_no_mcp_is_refused_for_the_tasks_with_servers_alone
         path.write_text(text.replace(chosen, f"name = 'harbor'\nfolder = 'tasks'\n{tasks}"))
         return {each.task.task_id for each in prepare(path).plan.trials}
 
-    deaf = tiny("chat", ask_user="none")
-    assert planned(tiny("chat", ask_user="mcp")) == {"plain", "served"}
+    deaf = tiny("chat", asks_by="none")
+    assert planned(tiny("chat", asks_by="mcp")) == {"plain", "served"}
     assert planned(deaf, "tasks = ['plain']") == {"plain"}
     with pytest.raises(ExperimentError, match=r"in served, and program calls none .* or other tasks in"):
         planned(deaf)

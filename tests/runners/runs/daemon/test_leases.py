@@ -462,7 +462,7 @@ def test_leased_trials_are_those_of_the_same_program_in_the_sandbox(tmp_path, se
     program = tmp_path / "tiny.toml"
     program.write_text(
         f'command = ["python3", "{TINY}", "--wire", "chat", "--base-url", "{{base_url}}", "--token", "{{token}}", '
-        f'"--mcp-config", "{{mcp_config}}"]\nmounts = ["{TINY}"]\nwire = "chat"\nanswer = "stdout"\nask_user = "mcp"\n'
+        f'"--mcp-config", "{{mcp_config}}"]\nmounts = ["{TINY}"]\nwire = "chat"\nanswer = "stdout"\nasks_by = "mcp"\n'
     )
     agents = [{**LEASED, "program": str(program)}]
     there = write_experiment(tmp_path / "there.toml", agents=agents, conditions=ALL_KINDS, sandbox=PLAIN_PROCESS)

@@ -1,0 +1,144 @@
+"""Runs an agent that speaks ACP, in its sandbox: ``python3 acp_host.py SESSION.json COMMAND…``.
+
+It opens one session, sends one prompt, and prints what the agent says. What the agent asks its client goes to our
+server, which decides. It needs only Python in the sandbox. That the turn has ended is told to the server, too: a host
+that ends without it was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from typing import Any
+
+METHOD_NOT_FOUND = -32601
+SECONDS_TO_LEAVE = 2.0
+
+
+class AgentError(Exception):
+    """The agent answered a request of ours with an error, or ended without an answer."""
+
+
+class Host:
+    """One agent, and the requests that are open on either side.
+
+    ``session`` has the URL and token of our server, and what the agent is told: the capabilities of its client, the
+    work directory, the MCP servers, the mode and the prompt.
+    """
+
+    def __init__(self, session: dict[str, Any], command: list[str]) -> None:
+        """Start the agent in a process group of its own, because some adapters outlive their launcher."""
+        self.session = session
+        self.lock = threading.Lock()
+        self.count = 0
+        self.agent = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, cwd=session["cwd"]
+        )
+
+    def run(self) -> int:
+        """Return the exit code: 0 if the agent ended its turn."""
+        problem = None
+        try:
+            self.prompt()
+        except (AgentError, OSError) as error:
+            problem = str(error)
+        code = self.leave() if problem else 0
+        self.serve({"method": "host/ended", "params": {"problem": problem}})
+        if problem is None:
+            self.leave()
+            return 0
+        sys.stderr.write("the agent failed: " + problem + "\n")
+        return code or 1
+
+    def prompt(self) -> None:
+        """Open a session and send the prompt."""
+        client = {"name": "lhaw-record", "version": "1"}
+        capabilities = self.session["capabilities"]
+        self.ask("initialize", {"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": client})
+        opened = self.ask("session/new", {"cwd": self.session["cwd"], "mcpServers": self.session["mcp_servers"]})
+        session = {"sessionId": opened["sessionId"]}
+        if self.session["mode"]:
+            self.ask("session/set_mode", {**session, "modeId": self.session["mode"]})
+        self.ask("session/prompt", {**session, "prompt": [{"type": "text", "text": self.session["prompt"]}]})
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a request and return its result. Messages that arrive before it are handled."""
+        self.count += 1
+        self.send({"id": self.count, "method": method, "params": params})
+        assert self.agent.stdout is not None
+        for line in self.agent.stdout:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                sys.stderr.write(line.decode("utf-8", "replace"))  # adapters log where they must not
+                continue
+            if not isinstance(message, dict):
+                continue
+            if "method" in message and "id" in message:  # it may take long, and further messages come meanwhile
+                threading.Thread(target=self.answer, args=(message,), daemon=True).start()
+            elif "method" in message:
+                self.show(message.get("params") or {})
+            elif message.get("id") == self.count:
+                if "error" in message:
+                    raise AgentError(method + ": " + json.dumps(message["error"]))
+                return message.get("result") or {}
+        raise AgentError("it ended during " + method)
+
+    def answer(self, message: dict[str, Any]) -> None:
+        """Answer a request of the agent with what our server says. Without the server, the trial is over."""
+        try:
+            answer = self.serve({"method": message["method"], "params": message.get("params") or {}})
+        except (OSError, ValueError) as error:
+            sys.stderr.write("our server cannot be reached: " + str(error) + "\n")
+            sys.stderr.flush()
+            os.killpg(self.agent.pid, signal.SIGKILL)
+            os._exit(70)
+        with contextlib.suppress(OSError):  # the agent has ended, which its output says
+            self.send({"id": message["id"], **answer})
+
+    def serve(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Return what our server answers to a message: a result or an error."""
+        headers = {"Content-Type": "application/json", "Authorization": "Bearer " + self.session["token"]}
+        body = json.dumps(message).encode()
+        request = urllib.request.Request(self.session["url"], body, headers)  # noqa: S310 - our server, over HTTP
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as response:
+            answer: dict[str, Any] = json.loads(response.read())
+            return answer
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Write one message to the agent."""
+        assert self.agent.stdin is not None
+        with self.lock:
+            self.agent.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            self.agent.stdin.flush()
+
+    def show(self, params: dict[str, Any]) -> None:
+        """Print the agent's own words."""
+        update = params.get("update") or {}
+        if update.get("sessionUpdate") == "agent_message_chunk" and isinstance(update.get("content"), dict):
+            sys.stdout.write(str(update["content"].get("text") or ""))
+            sys.stdout.flush()
+
+    def leave(self) -> int:
+        """End the agent, and return the exit code that it had by itself, or 0."""
+        assert self.agent.stdin is not None
+        try:
+            self.agent.stdin.close()
+            code = self.agent.wait(SECONDS_TO_LEAVE)
+        except (OSError, subprocess.TimeoutExpired):
+            code = 0
+        with contextlib.suppress(OSError):  # nothing of it is left
+            os.killpg(self.agent.pid, signal.SIGKILL)
+        return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], encoding="utf-8") as file:  # noqa: PTH123 - it imports as little as it can
+        SESSION = json.load(file)
+    sys.exit(Host(SESSION, sys.argv[2:]).run())
