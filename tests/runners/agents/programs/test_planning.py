@@ -121,7 +121,7 @@ async def test_program_and_version_are_recorded(tmp_path):
         ({"command": ["a"], "mounts": ["/no/such"]}, {}, "there is no /no/such"),
         ({"command": ["a"], "version": ["/no/such/program"]}, {}, "does not print its version"),
         ({"command": ["a"], "version": ["false"]}, {}, "does not print its version"),
-        ({"command": ["a"]}, {"conditions": ["full", "ask_user"]}, "program cannot ask (its entry says"),
+        ({"command": ["a"]}, {"conditions": ["full", "ask_user"]}, 'program cannot ask (asks_by = "none")'),
         (
             {"command": ["a"], "install": {"pip": ["a==1"]}},
             {},
