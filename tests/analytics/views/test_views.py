@@ -19,6 +19,7 @@ from lhaw_record.analytics.views.build_order import (
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.events import (
     AnchorLost,
+    ApprovalAnswered,
     ExperimentCancelled,
     ExperimentPaused,
     ExperimentRequeued,
@@ -143,10 +144,11 @@ def busy_store():
 
 
 def moved_behind_a_gateway():
-    """A message whose place in the history was lost, and which was put in at the top."""
+    """A message whose place in the history was lost, and which was put in at the top, and an approval."""
     lost = AnchorLost(model_call_id="c9", thread_id="main", anchor_call_id="c2", reason="summary")
+    approved = ApprovalAnswered(title="rm", options=("allow_once",), answer="allow_once")
     flagged = TrialFlagged(flag="actions_uncounted", detail="4 more were served")
-    return [lost, InjectionReapplied(model_call_id="c9", thread_id="main", place="top"), flagged]
+    return [lost, InjectionReapplied(model_call_id="c9", thread_id="main", place="top"), flagged, approved]
 
 
 def asked_of_the_daemon(experiment):

@@ -40,7 +40,7 @@ def said(kind, raw):
             "agents[0].program.wire",
             "chat, responses, messages, gemini",
         ),
-        (ProgramSpec, {"command": ["a"], "ask_user": "x"}, "ask_user", "mcp, none"),
+        (ProgramSpec, {"command": ["a"], "asks_by": "x"}, "asks_by", "built_in, mcp, prose, none"),
         (SwebenchProOptions, {"instances": ["a"], "scripts": "b", "history": "x"}, "history", "past, published"),
     ],
 )

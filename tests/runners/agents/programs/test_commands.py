@@ -38,7 +38,8 @@ def test_the_list_names_every_entry(capsys):
     code, out, _ = run(capsys, "agents", "list", "--format", "json")
     rows = {row["name"]: row for row in json.loads(out)}
     assert code == 0
-    assert rows["mini-swe-agent"]["ask_user"] == "none"
+    assert rows["mini-swe-agent"]["asks_by"] == "none"
+    assert (rows["claude-code-acp"]["host"], rows["claude-code-acp"]["asks_by"]) == ("acp", "built_in")
     assert {row["wire"] for row in rows.values()} == {"chat", "responses", "messages", "gemini", None}
     assert rows["leased"]["wire"] is None
 
