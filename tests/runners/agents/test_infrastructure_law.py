@@ -29,6 +29,7 @@ from lhaw_record.recorder.events import (
     TrialFailed,
     TrialFinished,
 )
+from lhaw_record.runners.agents.programs.acp import AcpServer
 from lhaw_record.runners.agents.programs.program_server import ProgramServer
 from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
@@ -445,7 +446,7 @@ class Life(ListedBenchmark):
                 ),
                 recorder=SimpleNamespace(attempt=lambda *_: recording, store=None),
                 run_id="run",
-                server=ProgramServer(gateway, asking, "", None),
+                server=ProgramServer(gateway, asking, AcpServer(), "", None),
                 budget=self.budget,
             )
             await runner.run(trial, 1, None)
