@@ -41,6 +41,8 @@ GATEWAY_VARIABLES = {
 """The variables by which most clients find the gateway, as templates."""
 
 Host = Literal["process", "acp"]
+ACP_HOST_VERSION = 1
+"""Goes up when what our ACP host tells agents, or answers them, changes: their trials are then other trials."""
 AsksBy = Literal["built_in", "mcp", "prose", "none"]
 
 FOUND = ("install_digest", "found_version", "found_content")
@@ -148,7 +150,9 @@ class ProgramSpec(_Table, frozen=True):
         left_out = {"mounts", "install", "install_digest", "version", "about"}
         if not self.leased:
             left_out.add("name")  # nothing else is known of what runs elsewhere
-        return {name: value for name, value in msgspec.to_builtins(self).items() if name not in left_out}
+        host = self.host if self.host == "process" else f"{self.host}/{ACP_HOST_VERSION}"
+        known = {name: value for name, value in msgspec.to_builtins(self).items() if name not in left_out}
+        return {**known, "host": host}
 
 
 class FilledProgram(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import pytest
 from lhaw_record.runners.agents.programs.entries import entry_paths
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.decoding import read_program
-from lhaw_record.runners.experiment.program import PLACEHOLDERS, ProgramSpec, filled
+from lhaw_record.runners.experiment.program import ACP_HOST_VERSION, PLACEHOLDERS, BuiltInSpec, ProgramSpec, filled
 from lhaw_record.runners.experiment.validation import program_problems
 
 VALUES = {name: f"<{name}>" for name in PLACEHOLDERS}
@@ -135,11 +135,14 @@ def test_what_is_measured_is_in_the_identity_and_nothing_else():
         "wire": "chat",
         "answer": "stdout",
         "asks_by": "mcp",
+        "host": "acp",
+        "built_in": BuiltInSpec(tool="ask"),
         "ask_user_tool": "consult",
         "found_version": "2",
     }
     for name, value in changed.items():
         assert msgspec.structs.replace(spec, **{name: value}).identity() != spec.identity(), name
+    assert msgspec.structs.replace(spec, host="acp").identity()["host"] == f"acp/{ACP_HOST_VERSION}"
     for name, value in {"mounts": ("/x",), "version": ("a", "-v"), "about": "x", "name": "x"}.items():
         assert msgspec.structs.replace(spec, **{name: value}).identity() == spec.identity(), name
 
