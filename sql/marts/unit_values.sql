@@ -119,7 +119,9 @@ asking as (
             ]
         ) as asked
     from cells
-    where condition like '%ask\_user' escape '\'
+    where
+        condition like '%ask\_user' escape '\'
+        or condition like 'ask\_user\_%' escape '\'
 ),
 
 gains as (
