@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import anyio
+import msgspec
 
 from lhaw_record.recorder.events import ActionFinished, ModelResponded
 from lhaw_record.recorder.events.trial import EndedBy
@@ -291,16 +292,13 @@ class NativeAgent:
         No condition has both.
         """
         told = None if self.user is None else await self.user.told_after(self.action_count)
+        planned = self.injection
+        if told is None and planned is not None and planned.is_due(self.action_count):
+            told, self.injection = planned.message, None
+            await self.recording.append(injected(planned, status="injected", after_action=self.action_count))
         if told is not None:
             self._messages = insert_user_turn(self._messages, told)
-            return True
-        planned = self.injection
-        if planned is None or not planned.is_due(self.action_count):
-            return False
-        self.injection = None
-        self._messages = insert_user_turn(self._messages, planned.message)
-        await self.recording.append(injected(planned, status="injected", after_action=self.action_count))
-        return True
+        return told is not None
 
     async def _start_action(self, action: Action) -> int:
         """Count an action and make it durable before it is executed.
@@ -315,15 +313,5 @@ class NativeAgent:
 
 
 def _finished(index: int, result: ToolResult, duration_ms: float) -> ActionFinished:
-    return ActionFinished(
-        action_index=index,
-        is_error=result.is_error,
-        result=result.text,
-        duration_ms=duration_ms,
-        server=result.server,
-        server_pid=result.server_pid,
-        reference_result_sha256=result.reference_result_sha256,
-        is_same_as_reference=result.is_same_as_reference,
-        limit_met=result.limit_met,
-        limits_watched=result.limits_watched,
-    )
+    facts = msgspec.structs.asdict(result)
+    return ActionFinished(action_index=index, result=facts.pop("text"), duration_ms=duration_ms, **facts)

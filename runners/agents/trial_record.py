@@ -59,7 +59,6 @@ def trial_started(
     """Return the first event of an attempt, with every part of its trial's key."""
     key, percent = trial.key, trial.inject_percent
     budget = budget_actions if trial.needs_budget else None
-    response = trial.response or ResponseSpec(state="late")
     simulator, _, simulator_digest = (key.user_simulator or "").partition(":")
     return TrialStarted(
         run_id=run_id,
@@ -94,10 +93,7 @@ def trial_started(
         inject_percent=percent,
         budget_actions=budget,
         inject_after_action=injection_action(budget, percent) if percent is not None and budget else None,
-        response_state=response.state if trial.response else None,
-        response_after_actions=response_actions(response, budget),
-        response_after_percent=response.after_percent,
-        response_after_seconds=response.after_seconds,
+        response_json=canonical_json(trial.response).decode() if trial.response else None,
     )
 
 

@@ -57,19 +57,8 @@ with started as (
                     trials.user_simulator_digest
                 )
         end as answering,
-        case
-            when trials.response_state is not null
-                then concat_ws(
-                    '|',
-                    trials.condition,
-                    trials.response_state,
-                    coalesce(
-                        trials.response_after_percent || '%',
-                        trials.response_after_actions::varchar
-                    ),
-                    trials.response_after_seconds
-                )
-        end as response
+        trials.condition,
+        trials.response_json as response
     from stg_trials_started as trials
     left join stg_runs_started as runs on trials.run_id = runs.run_id
     where
@@ -135,7 +124,7 @@ placed as (
         started.user_simulator,
         started.channel_kind,
         started.response,
-        split_part(started.response, '|', 1) as own_condition,
+        started.condition,
         started.core_settings,
         md5(
             concat_ws(
@@ -182,7 +171,7 @@ counted as (
         ),
         by_response as (
             partition by
-                benchmark, agent_name, agent_digest, settings_digest, own_condition
+                benchmark, agent_name, agent_digest, settings_digest, condition
         )
 ),
 

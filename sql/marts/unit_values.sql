@@ -119,9 +119,7 @@ asking as (
             ]
         ) as asked
     from cells
-    where
-        condition like '%ask\_user' escape '\'
-        or condition like 'ask\_user\_%' escape '\'
+    where contains(condition, 'ask_user')
 ),
 
 gains as (

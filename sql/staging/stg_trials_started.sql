@@ -31,10 +31,8 @@
 --   origin varchar: recorded, or the format that it was imported from
 --   instruments varchar: versions of the table of endings, the simulated user and the
 --       judge; null if imported
---   response_state varchar: how the user responds under ask_user_NAME; else null
---   response_after_actions bigint: actions after the question; null if not so counted
---   response_after_percent bigint: the same, as % of B, as planned
---   response_after_seconds double: seconds after the question
+--   response_json varchar: how the user responds under ask_user_NAME, as canonical
+--       JSON; else null
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_started
 -- notes: one row is one attempt of one trial.
@@ -82,9 +80,6 @@ select
     trial_started.program,
     trial_started.origin,
     trial_started.instruments,
-    trial_started.response_state,
-    trial_started.response_after_actions,
-    trial_started.response_after_percent,
-    trial_started.response_after_seconds
+    trial_started.response_json
 from events
 where type = 'trial_started'

@@ -110,10 +110,11 @@ class RecordedUser:
 
     async def told_after(self, action_count: int) -> str | None:
         """Return what the user says by now about earlier questions, after so many actions, or None."""
-        response, due = self._response, []
-        if response is not None and response.after_actions is not None:
-            waited = [(key, action_count - (asked.action_index or 0)) for key, (asked, _) in self._unanswered.items()]
-            due = [key for key, actions in waited if actions >= response.after_actions]
+        response = self._response
+        if response is None or response.after_actions is None:
+            return None
+        latest = action_count - response.after_actions
+        due = [key for key, (asked, _) in self._unanswered.items() if (asked.action_index or 0) <= latest]
         messages = [await self._respond(key, response.state, action_count) for key in due]
         return "\n\n".join(messages) or None
 
