@@ -43,7 +43,12 @@ _LEVELS = {
     "f1_micro": ("F1", 1),
     "f1_macro": ("F1, mean of trials", 1),
 }
-_DIFFERENCES = {"gain": ("gain in {}", 1), "loss": ("loss of {}", -1), "difference": ("change of {}", 0)}
+_DIFFERENCES = {
+    "gain": ("gain in {}", 1),
+    "loss": ("loss of {}", -1),
+    "difference": ("change of {}", 0),
+    "change": ("{} less that with a prompt answer", 1),
+}
 _MEASURES: Mapping[str, Measure] = {
     **{name: Measure(label, "%", 100, better) for name, (label, better) in _LEVELS.items()},
     **{

@@ -1,6 +1,7 @@
 -- view: late_answers
 -- grain: benchmark, agent, condition, measure
--- inputs: int_response_trials, unit_values
+-- inputs: int_question_targets, int_trials, int_trials_evaluated, questions,
+--     unit_values, wasted_trials
 -- outputs:
 --   benchmark, agent
 --   condition varchar: ask_user, or how the user responds instead: ask_user_NAME
@@ -11,7 +12,7 @@
 -- equation: asked_again_per_trial = questions that ask for a segment that an earlier
 --     one asked for / trials; guessed_segments_per_trial = segments asked for and never
 --     given, in trials that were handed in / trials; actions_until_answer = actions
---     from a question to its answer / answers; ..._difference = value(condition) -
+--     from a question to its answer / answers; ..._change = value(condition) -
 --     value(ask_user) of the same variant
 -- source: docs/metrics.md 4, what a late or missing answer costs (ours)
 -- notes: agents that ran a condition of [responses], and their ask_user. A variant
@@ -20,7 +21,114 @@
 --     counterpart in `full` trials. An answer in the result of its question came after
 --     0 actions, however late. A Holm family consists of all benchmarks, agents and
 --     conditions of one measure.
-with conditions as (
+with trials as (
+    select
+        trial_id,
+        stream_id,
+        benchmark,
+        agent,
+        variant_id,
+        condition,
+        is_measured
+    from int_trials_evaluated
+    where condition = 'ask_user' or condition like 'ask\_user\_%' escape '\'
+    qualify
+        bool_or(condition <> 'ask_user') over (
+            partition by benchmark, agent, variant_id
+        )
+),
+
+targets as (
+    select
+        stream_id,
+        question_id,
+        segment_id,
+        is_requested,
+        is_given,
+        sequence
+        > min(sequence) filter (where is_requested) over (
+            partition by stream_id, segment_id
+        ) as is_later
+    from int_question_targets
+    where stream_id in (select trials.stream_id from trials)
+),
+
+segments as (
+    select
+        stream_id,
+        segment_id,
+        bool_or(is_requested) and not bool_or(is_given) as is_never_given
+    from targets
+    group by stream_id, segment_id
+),
+
+guesses as (
+    select
+        stream_id,
+        count(*) filter (where is_never_given) as never_given_count
+    from segments
+    group by stream_id
+),
+
+asked as (
+    select
+        stream_id,
+        bool_or(segment_id is null) as has_unknown,
+        count(distinct question_id) filter (where is_requested and is_later)
+            as asked_again_count
+    from targets
+    group by stream_id
+),
+
+answers as (
+    select
+        stream_id,
+        count(*) as answer_count,
+        sum(coalesce(answered_after_action - action_index, 0))::bigint
+            as actions_until_answers
+    from questions
+    where
+        response_state in ('answered', 'late')
+        and stream_id in (select trials.stream_id from trials)
+    group by stream_id
+),
+
+counted as (
+    select
+        trials.trial_id,
+        trials.benchmark,
+        trials.agent,
+        trials.variant_id,
+        trials.condition,
+        wasted.wasted_actions,
+        wasted.reason as waste_reason,
+        case
+            when not coalesce(asked.has_unknown, false)
+                then coalesce(asked.asked_again_count, 0)
+        end as asked_again_count,
+        case
+            when not coalesce(asked.has_unknown, false)
+                then if(
+                    int_trials.ended_by = 'submitted',
+                    coalesce(guesses.never_given_count, 0),
+                    0
+                )
+        end as guessed_count,
+        coalesce(answers.answer_count, 0) as answer_count,
+        coalesce(answers.actions_until_answers, 0) as actions_until_answers
+    from trials
+    inner join int_trials on trials.trial_id = int_trials.trial_id
+    left join wasted_trials as wasted
+        on
+            trials.trial_id = wasted.trial_id
+            and trials.agent = wasted.agent
+    left join asked on trials.stream_id = asked.stream_id
+    left join guesses on trials.stream_id = guesses.stream_id
+    left join answers on trials.stream_id = answers.stream_id
+    where trials.is_measured
+),
+
+conditions as (
     select *
     from unit_values
     where
@@ -49,7 +157,7 @@ measured as (
         nullif(sum(trials.answer_count), 0)::bigint as answer_count,
         sum(trials.actions_until_answers)::bigint as actions_until_answers
     from conditions as cells
-    left join int_response_trials as trials
+    left join counted as trials
         on
             cells.benchmark = trials.benchmark
             and cells.agent = trials.agent
@@ -150,7 +258,7 @@ values_of_arms as (
         late.agent,
         late.unit_id,
         late.condition,
-        late.measure || '_difference' as measure,
+        late.measure || '_change' as measure,
         late.numerator / late.denominator - prompt.numerator / prompt.denominator
             as numerator,
         1 as denominator,
