@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.values import LATE_ANSWERS, is_own_condition
 from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.values import Price, WireMode
 
@@ -254,6 +255,25 @@ class UserSimulatorSpec(_Table, frozen=True):
     deferral: Deferral = DEFERRAL
 
 
+class ResponseSpec(_Table, frozen=True, omit_defaults=True):
+    """How the user responds to every question under the condition ``ask_user_NAME``, in a table ``[responses.NAME]``.
+
+    An agent whose user responds some actions later, or so many percent of its action budget, goes on meanwhile and gets
+    a message. So does one that is never answered, whose question is ``timed_out`` when the trial ends. With
+    ``after_seconds`` or no time at all, its question waits for the response, and the time is the agent's own.
+    """
+
+    state: Literal["late", "timed_out", "declined", "dismissed", "unavailable"]
+    after_actions: int | None = None
+    after_percent: int | None = None
+    after_seconds: float | None = None
+
+    @property
+    def comes_as_message(self) -> bool:
+        """Whether the response comes as a message while the agent goes on."""
+        return self.after_actions is not None or self.after_percent is not None
+
+
 class GraderSpec(_Table, frozen=True):
     """How claims are graded if the benchmark leaves the choice: by a deterministic matcher or an LLM judge."""
 
@@ -268,6 +288,7 @@ class PromptsSpec(_Table, frozen=True):
     program: str | None = None
     injection: str | None = None
     user_simulator: str | None = None
+    responses: str | None = None
     strategies: dict[str, str] = msgspec.field(default_factory=dict)
     personas: dict[str, str] = msgspec.field(default_factory=dict)
 
@@ -277,7 +298,8 @@ class Experiment(_Table, frozen=True):
 
     ``wire`` says what is kept of the bodies of model calls. ``preflight`` asks every real model once before a run.
     ``prompt_caching`` marks the requests of native agents where a provider caches only what is marked. If ``sessions``
-    is set, it replaces ``trials``: that many sessions of each agent and condition are spread over the tasks.
+    is set, it replaces ``trials``: that many sessions of each agent and condition are spread over the tasks. Each of
+    ``responses`` adds its condition to ``conditions``.
     """
 
     name: str
@@ -300,6 +322,7 @@ class Experiment(_Table, frozen=True):
     retry: RetrySpec = RetrySpec()
     sandbox: SandboxSpec = SandboxSpec()
     user_simulator: UserSimulatorSpec = UserSimulatorSpec()
+    responses: dict[str, ResponseSpec] = {}
     grader: GraderSpec = GraderSpec()
     prompts: PromptsSpec = PromptsSpec()
 
@@ -312,6 +335,10 @@ class Experiment(_Table, frozen=True):
         if self.grader.judge:
             named.append(("grader.judge", self.grader.judge))
         return named
+
+    def response_of(self, condition: str) -> ResponseSpec | None:
+        """Return how the user responds under a condition, or None if they answer at once or cannot be asked."""
+        return self.responses[condition.removeprefix(LATE_ANSWERS)] if is_own_condition(condition) else None
 
     def seed_of(self, trial_index: int) -> int:
         """Return the seed for a trial index. Without ``seeds``, the seed is the index itself."""

@@ -38,6 +38,12 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
                 f'{key}: {agent.name} cannot ask (its entry says ask_user = "none"), and {asking[0]} needs it; give '
                 "the agent 'conditions' of its own"
             )
+        late = [each for each in asking if (said := experiment.response_of(each)) and said.comes_as_message]
+        if late:
+            raise ExperimentError(
+                f"{key}: {late[0]} answers {agent.name} in a message while it works, and a program that runs as a "
+                "process takes none; say after_seconds in that table, or give the agent 'conditions' of its own"
+            )
         if experiment.sandbox.kind != "process":
             _check_shown(key, agent.external)
 

@@ -12,6 +12,8 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
+import msgspec
+
 from lhaw_record.recorder.events import ExchangeReading
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.resources import data_path
@@ -74,6 +76,13 @@ class DumpSimulator:
         asked = asked_segments(question, context, knowledge, self._encoder)
         reading = _reading_of(knowledge.removed, asked, question, knowledge, self._encoder)
         return UserAnswer(text=answer_with(knowledge.removed, self._deferral), readings=(reading,))
+
+
+def unanswered(question: str, context: str, knowledge: UserKnowledge) -> ExchangeReading:
+    """Return what the rules read in a question that gets no answer. So nothing about the answer is right or wrong."""
+    asked = asked_segments(question, context, knowledge)
+    reading = _reading_of((), asked, question, knowledge, None)
+    return msgspec.structs.replace(reading, withheld=(), verdict=None)
 
 
 def answer_with(segments: Sequence[Segment], kind: Deferral = DEFERRAL) -> str:

@@ -119,7 +119,7 @@ def checked(reply: PlayedReply, question: str, context: str, knowledge: UserKnow
     rules = reading_of(judge_of(None), knowledge, asks_for=asked, gives=verbatim, is_for_everything=is_all)
     if reply.asks_for is None:
         readings: tuple[ExchangeReading, ...] = (msgspec.structs.replace(rules, doubts=("unstructured",)),)
-        problem: str = "unstructured"
+        problem: str | None = "unstructured"
     else:
         asks_for = reply.asks_for - {_EVERYTHING}
         gives = (

@@ -114,7 +114,7 @@ class CannedServices(Services):
         return (self.simulator, None) if self.simulator else super().user_simulator(trial, recording)
 
 
-async def attempt(tmp_path, answers, *, condition="full", simulator=None, changes=None, **failures):
+async def attempt(tmp_path, answers, *, condition="full", simulator=None, changes=None, number=1, **failures):
     """Run one attempt and return its events and the outcome; the store must verify."""
     benchmark = BrittleBenchmark(**failures)
     described = experiment(conditions=tuple({"full": 0, condition: 0}), **(changes or {}))
@@ -132,7 +132,7 @@ async def attempt(tmp_path, answers, *, condition="full", simulator=None, change
             recorder=recorder,
             run_id="run",
         )
-        outcome = await runner.run(trial, 1, 4)
+        outcome = await runner.run(trial, number, 4)
     assert verify(store.root).findings == ()
     return [envelope.event for envelope in read_envelopes(store.root)], outcome
 
