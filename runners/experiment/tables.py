@@ -25,7 +25,7 @@ _TEMPERATURES: tuple[tuple[re.Pattern[str], int | None, int | None], ...] = tupl
         (r"claude-(?:4[-.][7-9]-opus|(?:opus|sonnet|haiku)-latest)", None, None),  # names of the same elsewhere
         (r"claude", 0, None),
         # "only 1 is allowed for this model": platform.kimi.ai/docs/api/models-overview
-        (r"kimi-(?:k2[.p][5-9]|k2-thinking|k[3-9]|latest)", 1, 1),
+        (r"kimi-(?:k2[-.p][5-9](?!\d)|k2-thinking|k[3-9]|latest)", 1, 1),
         # thinks unless told not to, and then ignores a temperature: api-docs.deepseek.com/guides/thinking_mode
         (r"deepseek-(?:reasoner|r\d|v[4-9])", None, None),
         (r"minimax-m\d", 1, 1),  # (0, 1], 1.0 recommended: platform.minimax.io/docs/api-reference/text-openai-api
