@@ -102,7 +102,8 @@ class Differences:
         if self._redacted:
             yield (
                 f"a secret was replaced by {MARK} in {len(self._redacted)} requests, from call {self._redacted[0]} on: "
-                "they are as they were stored, and their digests, made before, cannot be compared"
+                "they are as they were stored, and their digests, made before, cannot be compared "
+                "(log verify checks the stream itself)"
             )
         if self.changed:
             yield f"the messages of model call {self.changed[0]} do not have its recorded digest"

@@ -15,6 +15,7 @@ LIMITS = ("max_tokens", "max_completion_tokens")
 """The names of the limit of a reply, in tokens."""
 DEFAULT_MAX_TOKENS = 4096
 """The limit of a reply of a model whose replies are limited, unless the experiment file sets another."""
+_LOOPS_AT_0 = r"qwq|qwen-?3(?!.*(?:instruct|coder|max))"
 _TEMPERATURES: tuple[tuple[re.Pattern[str], int | None, int | None], ...] = tuple(
     (re.compile(rf"(?<![a-z0-9]){name}"), plain, reasoning)
     for name, plain, reasoning in (
@@ -26,9 +27,11 @@ _TEMPERATURES: tuple[tuple[re.Pattern[str], int | None, int | None], ...] = tupl
         (r"claude-(?:4[-.][7-9]-opus|(?:opus|sonnet|haiku)-latest)", None, None),  # names of the same elsewhere
         (r"claude", 0, None),
         # "only 1 is allowed for this model": platform.kimi.ai/docs/api/models-overview
-        (r"kimi-(?:k2[.p][5-9]|k2-thinking|k[3-9]|latest)", 1, 1),
+        (r"kimi-(?:k2[-.p][5-9](?!\d)|k2-thinking|k[3-9]|latest)", 1, 1),
         # thinks unless told not to, and then ignores a temperature: api-docs.deepseek.com/guides/thinking_mode
         (r"deepseek-(?:reasoner|r\d|v[4-9])", None, None),
+        # "DO NOT use greedy decoding ... endless repetitions" while it thinks: model card of Qwen3-8B; it has its own
+        (rf"(?:{_LOOPS_AT_0})", None, None),
         (r"minimax-m\d", 1, 1),  # (0, 1], 1.0 recommended: platform.minimax.io/docs/api-reference/text-openai-api
         # "keep at 1.0", else loops: docs.cloud.google.com/vertex-ai/generative-ai/docs/start/gemini-3-prompting-guide
         (r"gemini-3(?![-.][2-9])(?!\d)", 1, 1),
@@ -128,6 +131,11 @@ def default_temperature(model: str, *, is_reasoning: bool) -> int | None:
     found = ((plain, reasoning) for pattern, plain, reasoning in _TEMPERATURES if pattern.search(name))
     plain, reasoning = next(found, (0, 0))
     return reasoning if is_reasoning else plain
+
+
+def loops(model: str, parameters: Mapping[str, Any]) -> bool:
+    """Return whether a model with these parameters may repeat itself without end."""
+    return parameters.get("temperature") == 0 and re.search(_LOOPS_AT_0, model.lower()) is not None
 
 
 def asks_to_reason(parameters: Mapping[str, Any]) -> bool:
