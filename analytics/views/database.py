@@ -27,7 +27,7 @@ def database_of(
     snapshot: Snapshot, prepare: Callable[[duckdb.DuckDBPyConnection], None], only: set[str] | None
 ) -> duckdb.DuckDBPyConnection:
     """Return a connection with ``events``, the macros and the views. ``prepare`` sets variables and adds functions."""
-    if is_on_disk := (snapshot.store / MARKER).exists():  # a snapshot in memory has none
+    if (snapshot.store / MARKER).exists():  # a snapshot in memory has none
         check_manifest(Store(snapshot.store))
     connection = empty_database()
     try:
@@ -37,8 +37,6 @@ def database_of(
             parts = _create_events(connection, snapshot)
         except duckdb.Error as error:
             raise DamagedStore(f"{snapshot.store}: {error}; 'lhaw-record log verify' names the file") from error
-        if is_on_disk:
-            _refuse_repeats(connection, snapshot.store)
         live = pa.table({"stream_id": pa.array(sorted(snapshot.live_streams), pa.string())})
         _load(connection, "live_streams", live)
         create_macros(connection)
@@ -47,18 +45,6 @@ def database_of(
         connection.close()
         raise
     return connection
-
-
-def _refuse_repeats(connection: duckdb.DuckDBPyConnection, store: Path) -> None:
-    """Refuse a store in which a stream is twice, because each of its trials would count twice."""
-    begun = "select stream_id from events where sequence = 0 group by experiment_id, stream_id having count(*) > 1"
-    twice = connection.execute(f"{begun} order by all limit 1").fetchone()
-    if twice is not None:
-        raise DamagedStore(
-            f"{store}: stream {twice[0]} is there twice, as where a restored backup went on beside the store; "
-            "'lhaw-record log verify' names the files, and 'lhaw-record log repair --accept-loss' moves the later ones "
-            "out of the way"
-        )
 
 
 def _create_events(connection: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> tuple[str, ...]:
