@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lhaw_record.recorder.errors import DamagedStore
@@ -125,7 +124,7 @@ def _repeated(store: Store, unreadable: Collection[Path]) -> dict[Path, str]:
     begun: set[tuple[str, str]] = set()
     found: dict[Path, str] = {}
     for each in sorted(segments, key=lambda one: order.get(one.path.relative_to(store.root).as_posix(), len(order))):
-        firsts = pq.read_table(where_now(each.path), columns=["stream_id"], filters=pc.field("sequence") == 0)
+        firsts = pq.read_table(where_now(each.path), columns=["stream_id"], filters=[("sequence", "=", 0)])
         streams = {(each.experiment_id, stream_id) for stream_id in firsts["stream_id"].to_pylist()}
         if twice := streams & begun:
             found[each.path] = f"has {len(twice)} streams once more, such as {min(twice)[1]}, and {len(streams)} in all"
