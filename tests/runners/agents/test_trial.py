@@ -342,7 +342,7 @@ async def test_what_a_grader_quotes_is_bounded(tmp_path):
     """A sentence with a file in it is cut, and half a character of an agent's does not stop the recorder."""
     events, _ = await attempt(tmp_path, [SUBMIT], grade={"results": (result(0.0, details="\ud800" + "x" * 9_000_000),)})
     (event,) = [event for event in events if isinstance(event, CheckpointScored)]
-    assert event.details.startswith("?xxx")
+    assert event.details.startswith("\ufffdxxx")
     assert len(event.details) < 2100
 
 
