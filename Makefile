@@ -141,5 +141,5 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 $(VENV)/.dev-ready: pyproject.toml constraints.txt
 	@echo 'setting up for tests in $(VENV) (about two minutes, 1.5 GB) ...' >&2
-	$(call install,.[dev])
+	$(call install,.[dev$(comma)encoder])
 	touch "$@" "$(VENV)/.ready"

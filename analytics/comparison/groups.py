@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lhaw_record.analytics.errors import BadParameter, UnknownName
-from lhaw_record.recorder.events.values import CONDITIONS
+from lhaw_record.recorder.events.values import CONDITIONS, is_own_condition
 
 MEASURES = ("pass_at_k", "pass_hat_k", "checkpoint_progress", "success_pct", "ask_pct", "questions_per_trial")
 
@@ -45,12 +45,12 @@ def parse_group(text: str) -> Group:
         if not found.keys() <= set(Group._fields) or len(found) < len(named) or not all(found.values()):
             raise BadParameter(f"the arm {text!r} cannot be read; write agent=NAME,condition=NAME, or one of the two")
         arm = Group(found.get("agent"), found.get("condition"))
-    elif text in CONDITIONS:
+    elif text in CONDITIONS or is_own_condition(text):
         arm = Group(None, text)
     else:
         agent, has_condition, condition = text.rpartition(":")
         arm = Group(agent, condition) if has_condition else Group(text, None)
-    if arm.condition is not None and arm.condition not in CONDITIONS:
+    if arm.condition is not None and arm.condition not in CONDITIONS and not is_own_condition(arm.condition):
         raise BadParameter(f"there is no condition {arm.condition!r} (arm {text!r}); known: {', '.join(CONDITIONS)}")
     return arm
 

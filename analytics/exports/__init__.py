@@ -5,7 +5,7 @@ from collections.abc import Callable
 from lhaw_record.analytics.exports.atif_documents import atif_documents
 from lhaw_record.analytics.exports.database_file import database_file
 from lhaw_record.analytics.exports.dataset_rows import dataset_folder, dataset_rows
-from lhaw_record.analytics.exports.exported import ExportDocument, ExportFolder
+from lhaw_record.analytics.exports.exported import ExportDocument, ExportFolder, tasks_left_out
 from lhaw_record.analytics.exports.harbor_tasks import harbor_folders, write_harbor_folders
 from lhaw_record.analytics.exports.inspect_logs import inspect_logs
 from lhaw_record.analytics.exports.training_rows import training_rows
@@ -31,6 +31,7 @@ __all__ = [
     "golden_trajectories",
     "harbor_folders",
     "inspect_logs",
+    "tasks_left_out",
     "training_rows",
     "trial_records",
     "write_harbor_folders",

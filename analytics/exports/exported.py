@@ -2,10 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import yaml
+
+from lhaw_record.analytics.views.rows import rows_of
+from lhaw_record.analytics.views.store import open as open_store
 
 
 class ExportDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +36,16 @@ class ExportFolder(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def tasks_left_out(store: Path, experiment: str | None = None) -> tuple[str, ...]:
+    """Return a sentence that names the tasks that the latest plans lack (``allow_left_out``), or none."""
+    query = """select distinct unnest(runs.left_out_tasks) as task_id
+        from stg_runs_started as runs inner join int_experiments using (run_id)
+        where ?::varchar is null or runs.experiment_id = ? order by all"""
+    with open_store(store, only={"stg_runs_started", "int_experiments"}) as connection:
+        names = [row["task_id"] for row in rows_of(connection, query, [experiment, experiment])]
+    return (f"{len(names)} tasks (allow_left_out): {', '.join(names)}",) if names else ()
 
 
 Features = Mapping[str, Any]

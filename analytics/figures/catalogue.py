@@ -1,5 +1,6 @@
 """The catalogue of all figures, and functions that draw one from a store."""
 
+import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -7,7 +8,8 @@ import msgspec
 
 from lhaw_record.analytics.errors import UnknownName
 from lhaw_record.analytics.figures import asking, injections, questions, variants, voi
-from lhaw_record.analytics.figures.drawing import FigureSpec, NothingToDraw, Row, blank, read, styled
+from lhaw_record.analytics.figures.drawing import QUIET, FigureSpec, NothingToDraw, Row, blank, read, styled
+from lhaw_record.analytics.tables.notes import background, caption_notes
 from lhaw_record.analytics.views.parameters import current
 from lhaw_record.recorder.wording import did_you_mean
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     import duckdb
     from matplotlib.figure import Figure
 
+_LETTERS_PER_INCH = 14
 _SPECS = (
     FigureSpec(
         name="by_segments_removed",
@@ -131,7 +134,7 @@ def paint(
     title: str | None = None,
     shown: Callable[[list[Row]], list[Row]] = list,
 ) -> "Figure":
-    """Draw a figure from a store as :func:`draw` does, but with another title."""
+    """Draw a figure from a store as :func:`draw` does, but with another title, to which a caption belongs."""
     spec = spec_of(name)
     rows = {view: read(connection, view) for view in spec.reads}
     about_agents = [view for view, found in rows.items() if any(row.get("agent") != "all" for row in found)]
@@ -144,4 +147,8 @@ def paint(
     rows |= pools
     rows["parameters"] = [dict(current(connection))]
     with styled():
-        return spec.draw(spec if title is None else msgspec.structs.replace(spec, title=title), rows)
+        drawn = spec.draw(spec if title is None else msgspec.structs.replace(spec, title=title), rows)
+        if title is None and (said := caption_notes(background(connection))):
+            lines = textwrap.wrap(". ".join(said), int(drawn.get_figwidth() * _LETTERS_PER_INCH))
+            drawn.supxlabel("\n".join(lines), x=0.01, ha="left", size="small", color=QUIET)
+        return drawn

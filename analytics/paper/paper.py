@@ -15,6 +15,7 @@ from lhaw_record.analytics.paper.spec import FigureChoice, PaperSpec
 from lhaw_record.analytics.tables.catalogue import ORDERS
 from lhaw_record.analytics.tables.filters import Filter, known_filter
 from lhaw_record.analytics.tables.labels import BENCHMARKS
+from lhaw_record.analytics.tables.notes import background, caption_notes
 from lhaw_record.analytics.tables.render import markdown_text, tex_text
 from lhaw_record.analytics.tables.tables import TABLES, tables
 from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
@@ -118,6 +119,7 @@ def make(
         rows = [row for each in computed.values() for row in each.rows]
         shown = known_filter(only.wanted, rows) if only else Filter()
         unequal = connection.execute("select benchmark from exclusions where kind like '%_not_common'").fetchall()
+        said = caption_notes(background(connection))
         made, figures, left_out = {}, {}, {}
         for choice in spec.tables:
             try:
@@ -128,6 +130,7 @@ def make(
                     names=spec.names,
                     parameters=values,
                     unequal=[benchmark for (benchmark,) in unequal],
+                    said=said,
                 )
                 made[choice.label] = PaperTable(one)
             except Empty as reason:
@@ -143,6 +146,7 @@ def make(
                 left_out[figure.label] = str(reason)
                 continue
             caption = figure.caption or f"{figure_spec_of(figure.figure).title}."
+            caption = " ".join([caption, *(f"{each[0].upper()}{each[1:]}." for each in said)])
             files = (to_bytes(painted, form, has_paths=True) for form in ("pdf", "svg"))
             figures[figure.label] = PaperFigure(figure.label, caption, *files)
         absent = [

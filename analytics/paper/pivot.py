@@ -114,6 +114,7 @@ def pivot(
     names: Mapping[str, str],
     parameters: Mapping[str, Setting],
     unequal: Iterable[str] = (),
+    said: Iterable[str] = (),
     only: Filter | None = None,
 ) -> Pivot:
     named = _Names(names, parameters["k"])
@@ -162,7 +163,7 @@ def pivot(
     return Pivot(
         name=choice.label,
         title=choice.caption or table.title,
-        facts=(*_facts(table, rows, choice, named, grid, parameters), *why),
+        facts=(*_facts(table, rows, choice, named, grid, parameters), *why, *said),
         corner=key_label(choice.rows[-1]).capitalize() if choice.rows else "",
         heads=heads,
         lines=tuple(grid),
@@ -171,7 +172,9 @@ def pivot(
             *_remarks(choice, rows, compared, best, named, parameters, apart, has_holes=_has_holes(grid)),
             *(f"kept, but in no row: {each}" for each in absent),
         ),
-        cautions=tuple(note for note in table.notes if note.partition(":")[0] not in ("reading", *MEANINGS)),
+        cautions=tuple(
+            note for note in table.notes if note.partition(":")[0] not in ("reading", *MEANINGS) and note not in said
+        ),
         absent=absent,
         has_intervals=choice.intervals and any(cell.interval for line in grid for cell in line.cells),
     )

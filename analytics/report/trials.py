@@ -53,7 +53,8 @@ select
     row_number() over (
         order by
             trials.benchmark, trials.task_id, trials.variant_id nulls first, trials.agent,
-            list_position($conditions, trials.condition), trials.role, trials.trial_index, trials.trial_id
+            list_position($conditions, trials.condition), trials.condition, trials.role, trials.trial_index,
+            trials.trial_id
     ) - 1 as place,
     kept.keys_stream_id as stream_id,
     trials.* exclude (stream_id, number_in_cell)

@@ -43,7 +43,12 @@ _LEVELS = {
     "f1_micro": ("F1", 1),
     "f1_macro": ("F1, mean of trials", 1),
 }
-_DIFFERENCES = {"gain": ("gain in {}", 1), "loss": ("loss of {}", -1), "difference": ("change of {}", 0)}
+_DIFFERENCES = {
+    "gain": ("gain in {}", 1),
+    "loss": ("loss of {}", -1),
+    "difference": ("change of {}", 0),
+    "change": ("{} less that with a prompt answer", 1),
+}
 _MEASURES: Mapping[str, Measure] = {
     **{name: Measure(label, "%", 100, better) for name, (label, better) in _LEVELS.items()},
     **{
@@ -60,6 +65,8 @@ _MEASURES: Mapping[str, Measure] = {
     "ask_variant_pct": Measure("variants asked about", "%"),
     "questions_per_asking_trial": Measure("questions if any"),
     "questions_per_trial": Measure("questions per trial"),
+    "asked_again_per_trial": Measure("repeated questions per trial", better=-1),
+    "guessed_segments_per_trial": Measure("guesses per trial", better=-1),
     "most_questions_per_trial": Measure("most questions"),
     "pass_pp_per_question": Measure("pass@{k} per question", "pp", better=1),
     "pass_pp_per_question_per_variant": Measure("pass@{k} per question and variant", "pp", better=1),

@@ -10,6 +10,7 @@ from lhaw_record.recorder.events.values import DIMENSIONS
 if TYPE_CHECKING:
     import duckdb
 
+_LEFT_OUT = "tasks_left_out"
 _EVERYWHERE = {
     "missing_trials": "missing trials of {benchmark}: {n}; they failed at a boundary or never started: missing "
     "data, not failures",
@@ -17,7 +18,7 @@ _EVERYWHERE = {
     "others of their cell are left, they are missing",
     "discarded_replaced": "set aside by hand (discard), with another attempt in their place: {n} trials of "
     "{benchmark}; what was set aside cost {cost}, in no other sum",
-    "tasks_left_out": "tasks of {benchmark} that were left out (allow_left_out): {n}; the numbers are of the others",
+    _LEFT_OUT: "tasks of {benchmark} that were left out (allow_left_out): {n}; the numbers are of the others",
     "running_trials": "trials of {benchmark} running now: {n}",
     "unstarted_trials": "trials of the last plan not started yet: {n}",
     "superseded": "left out of {benchmark}, because their task or variant has changed since: {n} trials",
@@ -225,6 +226,16 @@ def instruments_of(
             (select stream_id from int_trials_evaluated where stream_id is not null and {where})
         order by instruments nulls first"""  # noqa: S608
     return [instruments or _EARLIER for (instruments,) in connection.execute(query, dict(values)).fetchall()]
+
+
+def caption_notes(found: Background) -> list[str]:
+    """Return what captions say as well: several versions of the instruments, and tasks that were left out."""
+    versions = "; ".join(found.instruments)
+    left = {benchmark: n for (kind, benchmark), n in found.counted.items() if kind == _LEFT_OUT}
+    return [
+        *([f"mixed instruments: {versions}"] if len(found.instruments) > 1 else []),
+        *(_EVERYWHERE[_LEFT_OUT].format(n=n, benchmark=benchmark) for benchmark, n in left.items()),
+    ]
 
 
 def notes_for(

@@ -13,7 +13,6 @@ from duckdb.sqltypes import BIGINT, DOUBLE, UBIGINT, VARCHAR
 from lhaw_record.analytics.statistics.agreement import f1, rank_agreement, rank_correlation, weighted_kappa
 from lhaw_record.analytics.statistics.inference import Estimate, InferenceSettings, Units, contrast, estimate
 from lhaw_record.analytics.statistics.noise_floor import pass_noise_floor, progress_noise_floor
-from lhaw_record.analytics.views.prose import asking_of
 from lhaw_record.recorder.events.canonical_json import canonical_json
 
 if TYPE_CHECKING:
@@ -40,6 +39,13 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
     define("progress_noise_floor", progress_noise_floor, [integers, integers, doubles], return_type=DOUBLE)
     connection.create_function("trimmed_arguments", trimmed_arguments, [VARCHAR], VARCHAR)
     connection.create_function("asking_of", asking_of, [VARCHAR], VARCHAR)
+
+
+def asking_of(text: str) -> str:
+    """Return what the closing of a text asks for (:func:`lhaw_record.analytics.views.prose.asking_of`)."""
+    from lhaw_record.analytics.views import prose  # compiles its patterns, which few commands need
+
+    return prose.asking_of(text)
 
 
 def trimmed_arguments(arguments_json: str) -> str:

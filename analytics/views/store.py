@@ -11,6 +11,8 @@ from lhaw_record.analytics.views.build_order import all_views, query_of
 from lhaw_record.analytics.views.database import database_of
 from lhaw_record.analytics.views.functions import register
 from lhaw_record.analytics.views.parameters import Setting, set_parameters
+from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.files.layout import MARKER
 from lhaw_record.recorder.reading.reader import Snapshot, read_snapshot
 
 
@@ -54,7 +56,23 @@ def connect(
         register(connection)
         set_parameters(connection, parameters)
 
-    return database_of(snapshot, prepare, only)
+    connection = database_of(snapshot, prepare, only)
+    if (snapshot.store / MARKER).exists():  # a snapshot in memory has none
+        _refuse_repeats(connection, snapshot.store)
+    return connection
+
+
+def _refuse_repeats(connection: duckdb.DuckDBPyConnection, store: Path) -> None:
+    """Refuse a store in which a stream is twice, because each of its trials would count twice."""
+    begun = "select stream_id from events where sequence = 0 group by experiment_id, stream_id having count(*) > 1"
+    twice = connection.execute(f"{begun} order by all limit 1").fetchone()
+    if twice is not None:
+        connection.close()
+        raise DamagedStore(
+            f"{store}: stream {twice[0]} is there twice, as where a restored backup went on beside the store; "
+            "'lhaw-record log verify' names the files, and 'lhaw-record log repair --accept-loss' moves the later ones "
+            "out of the way"
+        )
 
 
 class BrokenClaim(msgspec.Struct, frozen=True, kw_only=True):

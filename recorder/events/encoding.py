@@ -31,7 +31,7 @@ def encoded(envelope: Envelope) -> bytes:
     except OverflowError:
         raise _too_large(envelope) from None
     except UnicodeEncodeError:  # models write lone surrogates in JSON, which UTF-8 cannot encode
-        return encoded(msgspec.structs.replace(envelope, event=map_text(envelope.event, _valid_unicode)))
+        return encoded(msgspec.structs.replace(envelope, event=map_text(envelope.event, valid_text)))
     if _may_be_too_large(payload) and _has_too_large(plain["event"]):
         raise _too_large(envelope)
     return payload
@@ -81,5 +81,6 @@ def _log_words() -> frozenset[str]:
     return frozenset(found)
 
 
-def _valid_unicode(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
+def valid_text(text: str) -> str:
+    """Return text that UTF-8 can encode: half a surrogate pair becomes U+FFFD, and two halves one character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

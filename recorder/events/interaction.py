@@ -90,6 +90,10 @@ class QuestionAsked(Event, frozen=True, tag="question_asked"):
 class QuestionAnswered(Event, frozen=True, tag="question_answered"):
     """The simulated user answered a question, or ``response_state`` says why there is no prompt answer.
 
+    Without an answer, ``answer`` is None, and what the agent was told instead is in the experiment's wording.
+    ``after_action`` is the number of actions after which the agent was told as a message of its own, None if the result
+    of its question said it, or if its trial ended first.
+
     ``revealed`` is ``()`` if nothing was revealed, None if unknown. ``answer`` and ``latency_ms`` are None if the
     source of an imported trial lacks them. ``withheld`` holds the ids of the removed segments that the question asks
     for and the answer omits, None if unknown. ``rejected`` holds the replies that failed the checks of the
@@ -108,6 +112,7 @@ class QuestionAnswered(Event, frozen=True, tag="question_answered"):
     rejected: tuple[RejectedAnswer, ...] = ()
     response_state: ResponseState = "answered"
     readings: tuple[ExchangeReading, ...] = ()
+    after_action: int | None = None
 
 
 class ApprovalAnswered(Event, frozen=True, tag="approval_answered"):

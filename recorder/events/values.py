@@ -31,6 +31,8 @@ _PROMPTS_AND_CHANNELS: dict[str, tuple[PromptState, Channel]] = {
     "faulty_ask_user": ("faulty", "ask_user"),
 }
 CONDITIONS = tuple(_PROMPTS_AND_CHANNELS)
+LATE_ANSWERS = "ask_user_"
+"""Begins the name of a condition in which the experiment says how the user responds, under ``[responses]``."""
 CONTROL_CONDITIONS = ("control", "control_ask_user")
 FAULTY_CONDITIONS = ("faulty", "faulty_ask_user")
 
@@ -210,16 +212,14 @@ class Usage(Value, frozen=True):
     provider_cost_usd: float | None = None
 
 
-def condition_of(prompt_state: str, channel: str) -> str:
-    """Return the name of the condition that has the given prompt state and channel."""
-    for condition, pair in _PROMPTS_AND_CHANNELS.items():
-        if pair == (prompt_state, channel):
-            return condition
-    raise ValueError(f"no condition has prompt state {prompt_state!r} and channel {channel!r}")
+def is_own_condition(condition: str) -> bool:
+    """Return whether an experiment itself says, under ``[responses]``, how the user responds under a condition."""
+    return condition.startswith(LATE_ANSWERS) and len(condition) > len(LATE_ANSWERS)
 
 
 def prompt_state_and_channel(condition: str) -> tuple[PromptState, Channel]:
     """Return the prompt state and the channel of a condition."""
+    condition = "ask_user" if is_own_condition(condition) else condition
     if condition not in _PROMPTS_AND_CHANNELS:
         raise ValueError(f"unknown condition {condition!r}; known: {', '.join(CONDITIONS)}")
     return _PROMPTS_AND_CHANNELS[condition]

@@ -299,7 +299,7 @@ _WORDS: Mapping[str, Callable[[Fields], str]] = {
     "action_started": _action_started,
     "action_finished": _action_finished,
     "question_asked": lambda event: event["question"],
-    "question_answered": lambda event: event["answer"] or "(no text)",
+    "question_answered": lambda event: event["answer"] or f"({event.get('response_state') or 'no text'})",
     "clarification_injected": _injected,
     "checkpoint_scored": lambda event: f"{event['label']}: {event['score']:g} of {event['total']:g}",
     "model_failed": lambda event: f"{event['error_kind']}: {event['message']}",

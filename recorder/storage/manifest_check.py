@@ -67,8 +67,9 @@ def find_problems(store: Store, unreadable: Collection[Path] = ()) -> list[FileP
 
 
 def find_losses(store: Store) -> list[FileProblem]:
-    """Return what ``accept_loss`` would go on without, one problem per file, with unreadable segments and journals."""
+    """Return what ``accept_loss`` would go on without, one problem per file, with unreadable and repeating ones."""
     unreadable = {path: text for path in store.segment_paths() if (text := _unreadable(path))}
+    unreadable |= _repeated(store, unreadable)
     broken = {path: text for path in store.journals().values() if (text := _broken(path))}
     texts = {str(path): text for path, text in (unreadable | broken).items()}
     found = find_problems(store, unreadable)
@@ -114,6 +115,22 @@ def _unreadable(path: Path) -> str | None:
     except (OSError, ValueError, pa.ArrowException) as error:
         return f"cannot be read ({error})"
     return None
+
+
+def _repeated(store: Store, unreadable: Collection[Path]) -> dict[Path, str]:
+    """Describe the segments with a stream that an earlier one has, too: a restored backup went on beside the store."""
+    order = {each.file: place for place, each in enumerate(read_entries(store)[0])} if has_manifest(store) else {}
+    segments = choose([describe(path) for path in store.segment_paths() if path not in unreadable]).chosen
+    begun: set[tuple[str, str]] = set()
+    found: dict[Path, str] = {}
+    for each in sorted(segments, key=lambda one: order.get(one.path.relative_to(store.root).as_posix(), len(order))):
+        firsts = pq.read_table(where_now(each.path), columns=["stream_id"], filters=[("sequence", "=", 0)])
+        streams = {(each.experiment_id, stream_id) for stream_id in firsts["stream_id"].to_pylist()}
+        if twice := streams & begun:
+            found[each.path] = f"has {len(twice)} streams once more, such as {min(twice)[1]}, and {len(streams)} in all"
+        else:
+            begun |= streams
+    return found
 
 
 def _broken(path: Path) -> str | None:

@@ -126,6 +126,7 @@ class _Spans:
         elif isinstance(event, QuestionAnswered):
             name = "lhaw.question_answered"
             attributes = {"lhaw.question_id": event.question_id, "lhaw.answer": event.answer}
+            attributes |= {"lhaw.response_state": event.response_state}
         elif isinstance(event, ClarificationInjected):
             name = "lhaw.clarification_injected"
             attributes = {"lhaw.status": event.status, "lhaw.message": event.message}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import anyio
+import msgspec
 
 from lhaw_record.recorder.events import ActionFinished, ModelResponded
 from lhaw_record.recorder.events.trial import EndedBy
@@ -62,6 +63,18 @@ class RecordedModel(Protocol):
         ...
 
 
+class LateUser(Protocol):
+    """The user whom the agent has asked, and who may respond later."""
+
+    async def told_after(self, action_count: int) -> str | None:
+        """Return what the user says by now about earlier questions, after so many actions, or None."""
+        ...
+
+    async def close(self) -> None:
+        """Record that no open question gets an answer any more."""
+        ...
+
+
 class AgentClock(Protocol):
     """Measures the agent's own time."""
 
@@ -94,6 +107,7 @@ class NativeAgent:
         follow_up: The user's second request, which the agent gets when it hands in the work on the first. None if the
             user makes none.
         trial_clock: Bounds the agent's own time. None for no limit.
+        user: Responds to earlier questions. None if the agent cannot ask.
     """
 
     caller: RecordedModel
@@ -108,6 +122,7 @@ class NativeAgent:
     injection: PlannedInjection | None = None
     follow_up: str | None = None
     trial_clock: AgentClock | None = None
+    user: LateUser | None = None
 
     def __post_init__(self) -> None:
         self._messages = list(self.opening)
@@ -146,7 +161,9 @@ class NativeAgent:
         return ending
 
     async def skip_injection(self, reason: str) -> None:
-        """Record that the planned injection did not take place. Do nothing if it did, or if none was planned."""
+        """Record what the agent is no longer told: the planned injection, if there is one left, and late answers."""
+        if self.user is not None:
+            await self.user.close()
         planned, self.injection = self.injection, None
         if planned is not None:
             await self.recording.append(injected(planned, status="skipped", reason=reason))
@@ -270,13 +287,18 @@ class NativeAgent:
         return round((time.monotonic_ns() - began_ns) / 1e6, 3)
 
     async def _inject_if_due(self) -> bool:
+        """Insert what the user says by themselves, if that is due: an injection, or a response to an earlier question.
+
+        No condition has both.
+        """
+        told = None if self.user is None else await self.user.told_after(self.action_count)
         planned = self.injection
-        if planned is None or not planned.is_due(self.action_count):
-            return False
-        self.injection = None
-        self._messages = insert_user_turn(self._messages, planned.message)
-        await self.recording.append(injected(planned, status="injected", after_action=self.action_count))
-        return True
+        if told is None and planned is not None and planned.is_due(self.action_count):
+            told, self.injection = planned.message, None
+            await self.recording.append(injected(planned, status="injected", after_action=self.action_count))
+        if told is not None:
+            self._messages = insert_user_turn(self._messages, told)
+        return told is not None
 
     async def _start_action(self, action: Action) -> int:
         """Count an action and make it durable before it is executed.
@@ -291,15 +313,5 @@ class NativeAgent:
 
 
 def _finished(index: int, result: ToolResult, duration_ms: float) -> ActionFinished:
-    return ActionFinished(
-        action_index=index,
-        is_error=result.is_error,
-        result=result.text,
-        duration_ms=duration_ms,
-        server=result.server,
-        server_pid=result.server_pid,
-        reference_result_sha256=result.reference_result_sha256,
-        is_same_as_reference=result.is_same_as_reference,
-        limit_met=result.limit_met,
-        limits_watched=result.limits_watched,
-    )
+    facts = msgspec.structs.asdict(result)
+    return ActionFinished(action_index=index, result=facts.pop("text"), duration_ms=duration_ms, **facts)

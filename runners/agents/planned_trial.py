@@ -7,11 +7,14 @@ limits are not part of it. If a prompt or parameter changes, the trials get new 
 import msgspec
 
 from lhaw_record.recorder.events.values import Task, Variant
-from lhaw_record.runners.experiment.tables import AgentSpec
+from lhaw_record.runners.experiment.tables import AgentSpec, ResponseSpec
 
 
-class TrialKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a trial measures, and its experiment. Trials with equal keys are the same trial."""
+class TrialKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything that a trial measures, and its experiment. Trials with equal keys are the same trial.
+
+    ``response_digest`` is that of a user who does not answer at once, and of what is said then.
+    """
 
     experiment: str
     benchmark: str
@@ -28,6 +31,7 @@ class TrialKey(msgspec.Struct, frozen=True, kw_only=True):
     oracle_scope: str
     trial_index: int
     seed: int
+    response_digest: str | None = None
 
 
 class BudgetUnit(msgspec.Struct, frozen=True):
@@ -39,7 +43,10 @@ class BudgetUnit(msgspec.Struct, frozen=True):
 
 
 class PlannedTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """One trial to run. ``variant`` is None for conditions with the full prompt and scope ``task``."""
+    """One trial to run. ``variant`` is None for conditions with the full prompt and scope ``task``.
+
+    ``response`` is how the user responds to its questions, None if they answer at once or cannot be asked.
+    """
 
     trial_id: str
     key: TrialKey
@@ -50,6 +57,7 @@ class PlannedTrial(msgspec.Struct, frozen=True, kw_only=True):
     trial_index: int
     seed: int
     unit: BudgetUnit
+    response: ResponseSpec | None = None
 
     @property
     def shown_variant(self) -> Variant | None:
@@ -60,3 +68,9 @@ class PlannedTrial(msgspec.Struct, frozen=True, kw_only=True):
     def inject_percent(self) -> int | None:
         """The percentage in the name of an ``inject_`` condition. It is None for other conditions."""
         return int(self.condition.removeprefix("inject_")) if self.condition.startswith("inject_") else None
+
+    @property
+    def needs_budget(self) -> bool:
+        """Whether the trial waits for the action budget of its unit."""
+        in_percent = self.response is not None and self.response.after_percent is not None
+        return self.inject_percent is not None or in_percent

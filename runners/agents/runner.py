@@ -16,7 +16,7 @@ from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.program_attempts import ToolCallNotes, program_sandbox
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.agents.toolbox import TrialToolbox
-from lhaw_record.runners.agents.trial_record import TrialOutcome, trial_started
+from lhaw_record.runners.agents.trial_record import TrialOutcome, response_actions, trial_started
 from lhaw_record.runners.base.budget import RunBudget, TrialSpending
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.injection import PlannedInjection, injection_action
@@ -36,7 +36,7 @@ from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.models.gateway.calls import SessionLimits
 from lhaw_record.runners.models.gateway.session import TrialSession
-from lhaw_record.runners.users.ask_user.recorded_user import AskUserTool, RecordedUser
+from lhaw_record.runners.users.ask_user.recorded_user import AskUserTool, RecordedUser, Response
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
@@ -194,6 +194,7 @@ class _Parts:
             injection=self._injection(),
             follow_up=trial.shown_variant.follow_up if trial.shown_variant else None,
             trial_clock=self._clock,
+            user=user,
         )
         yield agent
 
@@ -278,7 +279,21 @@ class _Parts:
         if caller is not None:
             self._spenders.append(caller)
         knowledge = UserKnowledge.of_variant(trial.task.prompt, trial.shown_variant)
-        return RecordedUser(simulator, knowledge, self.recording, self._clock)
+        return RecordedUser(simulator, knowledge, self.recording, self._clock, response=self._response())
+
+    def _response(self) -> Response | None:
+        planned = self._trial.response
+        return (
+            None
+            if planned is None
+            else Response(
+                state=planned.state,
+                words=self._runner.prompts.responses,
+                after_actions=response_actions(planned, self._budget_actions),
+                after_seconds=planned.after_seconds,
+                goes_on=self._trial.agent.external is None,
+            )
+        )
 
     def _injection(self) -> PlannedInjection | None:
         trial = self._trial

@@ -11,6 +11,7 @@ from lhaw_record.recorder.reading.trial_index import FailedTrial
 from lhaw_record.runners.agents.attempt import trial_failed
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.base.conversation.injection import injection_action
+from lhaw_record.runners.experiment.tables import ResponseSpec
 from lhaw_record.runners.models.endings import endings_version
 
 _SIMULATOR_AND_JUDGE = "simulator 1, judge 1"
@@ -57,7 +58,7 @@ def trial_started(
 ) -> TrialStarted:
     """Return the first event of an attempt, with every part of its trial's key."""
     key, percent = trial.key, trial.inject_percent
-    budget = None if percent is None else budget_actions
+    budget = budget_actions if trial.needs_budget else None
     simulator, _, simulator_digest = (key.user_simulator or "").partition(":")
     return TrialStarted(
         run_id=run_id,
@@ -92,4 +93,12 @@ def trial_started(
         inject_percent=percent,
         budget_actions=budget,
         inject_after_action=injection_action(budget, percent) if percent is not None and budget else None,
+        response_json=canonical_json(trial.response).decode() if trial.response else None,
     )
+
+
+def response_actions(response: ResponseSpec, budget_actions: int | None) -> int | None:
+    """Return after how many actions a user responds, or None if that is not counted in actions."""
+    if response.after_percent is None:
+        return response.after_actions
+    return None if budget_actions is None else injection_action(budget_actions, response.after_percent)

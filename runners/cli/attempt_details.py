@@ -100,7 +100,8 @@ def print_test(store: Store, events: Iterable[AnyEvent], out: TextIO) -> bool:
             asked = f"question {event.question_id}, as action {event.action_index}: {event.question}"
             out.write(f"\n{visible(asked, out)}\n")
         if isinstance(event, QuestionAnswered):
-            out.write(f"answer: {visible(event.answer or '', out)}\n")
+            said = event.answer or (event.response_state if event.response_state != "answered" else "")
+            out.write(f"answer: {visible(said, out)}\n")
     for event in events:
         if isinstance(event, ArtifactStored) and event.role == "program_output":
             text = visible(load_blob(store, event.sha256).decode("utf-8", "replace"), out)

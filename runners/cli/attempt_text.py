@@ -102,7 +102,8 @@ class Differences:
         if self._redacted:
             yield (
                 f"a secret was replaced by {MARK} in {len(self._redacted)} requests, from call {self._redacted[0]} on: "
-                "they are as they were stored, and their digests, made before, cannot be compared"
+                "they are as they were stored, and their digests, made before, cannot be compared "
+                "(log verify checks the stream itself)"
             )
         if self.changed:
             yield f"the messages of model call {self.changed[0]} do not have its recorded digest"
@@ -251,7 +252,13 @@ def facts_of(event: AnyEvent) -> Iterator[str]:
     elif isinstance(event, TrialFlagged):
         yield f"\nflagged {event.flag}: {event.detail}"
     elif isinstance(event, QuestionAnswered):
-        yield f"\nanswer to {event.question_id} by {event.simulator} revealed {_revealed(event)}"
+        state = event.response_state
+        when = "" if event.after_action is None else f", told after action {event.after_action}"
+        if event.answer is None and state != "answered":
+            yield f"\nno answer to {event.question_id} by {event.simulator}: {state}{when}"
+        else:
+            late = f" ({state}{when})" if state != "answered" else ""
+            yield f"\nanswer to {event.question_id} by {event.simulator}{late} revealed {_revealed(event)}"
     elif isinstance(event, ClarificationInjected):
         outcome = f"after action {event.after_action}" if event.after_action else f"skipped: {event.reason}"
         yield f"\ninjection at {event.inject_percent} %, due after action {_known(event.target_action)}: {outcome}"

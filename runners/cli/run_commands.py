@@ -65,7 +65,7 @@ def check_command(options: argparse.Namespace) -> int:
     """Ask every real model once, and print what was found. The exit code is 1 if there is a problem."""
     from lhaw_record.runners.models.litellm_library import close_clients
     from lhaw_record.runners.runs.endpoint_check import CheckReport, check_models
-    from lhaw_record.runners.runs.planning.plan_table import limit_notes
+    from lhaw_record.runners.runs.planning.plan_table import model_notes
     from lhaw_record.runners.runs.preflight import check_keys
     from lhaw_record.runners.runs.preparation import naming_file, prepare, redactor_of
 
@@ -80,7 +80,7 @@ def check_command(options: argparse.Namespace) -> int:
             await close_clients()
 
     report = anyio.run(checked)
-    for note in limit_notes(prepared.experiment):
+    for note in model_notes(prepared.experiment):
         say(note)
     redactor = redactor_of(prepared)
     columns = ("level", "key", "model", "address", "finding", "next_step")

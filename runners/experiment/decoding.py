@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import msgspec
 
 from lhaw_record.recorder.events.encoding import LARGEST_INTEGER
+from lhaw_record.recorder.events.values import LATE_ANSWERS
 from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.experiment.program import ProgramSpec
@@ -48,9 +49,12 @@ def experiment_text(path: Path) -> str:
 
 
 def read_experiment(text: str, path: Path, environment: Mapping[str, str] | None = None) -> Experiment:
-    filled = _substitute(_parsed(text, path), "", path, os.environ if environment is None else environment)
+    filled = _substitute(parsed(text, path), "", path, os.environ if environment is None else environment)
     _split_benchmark_options(filled)
     experiment = converted(filled, Experiment, path, _PAGE)
+    named = dict.fromkeys((*experiment.conditions, *(LATE_ANSWERS + name for name in experiment.responses)))
+    if len(named) > len(experiment.conditions):
+        experiment = msgspec.structs.replace(experiment, conditions=tuple(named))
     problem = next(experiment_problems(experiment), None)
     if problem is not None:
         raise ExperimentError(f"{path}: {problem}")
@@ -69,14 +73,14 @@ def read_program(path: Path) -> ProgramSpec:
         raise ExperimentError(f"{path}: no such file{did_you_mean(path.name, beside)}; {there}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ExperimentError(f"{path}: cannot be read: {error}") from error
-    spec = converted(_parsed(text, path), ProgramSpec, path, _PROGRAM_PAGE)
+    spec = converted(parsed(text, path), ProgramSpec, path, _PROGRAM_PAGE)
     problem = next(program_problems(spec), None)
     if problem is not None:
         raise ExperimentError(f"{path}: {problem}")
     return msgspec.structs.replace(spec, name=spec.name or path.stem)
 
 
-def _parsed(text: str, path: Path) -> dict[str, Any]:
+def parsed(text: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

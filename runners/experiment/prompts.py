@@ -3,16 +3,20 @@
 An experiment may replace their files. Their digests are part of a trial's key.
 """
 
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.experiment.decoding import converted, parsed
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
 
 
@@ -45,6 +49,7 @@ class Prompts:
         self._program = self._own_text("prompts.program", own.program) if own.program else program
         self.nudge = _bundled("nudge.md")
         self.templates = InjectionTemplates(self._path("prompts.injection", own.injection) if own.injection else None)
+        self.responses = ResponseWords(self._path("prompts.responses", own.responses) if own.responses else None)
         self.user_simulator_path = (
             self._path("prompts.user_simulator", own.user_simulator) if own.user_simulator else None
         )
@@ -129,6 +134,47 @@ class InjectionTemplates:
             _fill(connectives[index % len(connectives)], segment.value) for index, segment in enumerate(others)
         ]
         return " ".join(sentences)
+
+
+class _ResultWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pending: str
+    timed_out: str
+    declined: str
+    dismissed: str
+    unavailable: str
+
+
+class _MessageWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    late: str
+    timed_out: str
+
+
+class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    result: _ResultWords
+    message: _MessageWords
+
+
+class ResponseWords:
+    """What an agent is told whose user does not answer at once.
+
+    Args:
+        path: A TOML file in the form of ``data/user/responses.toml``. None selects that bundled file.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        path = path or data_path("user", "responses.toml")
+        self.source = path.read_text(encoding="utf-8")
+        self._words = converted(parsed(self.source, path), _Words, path, "data/user/responses.toml")
+
+    def result(self, state: str) -> str:
+        """Return the result of a question in this state, or ``pending``."""
+        return str(getattr(self._words.result, state))
+
+    def message(self, state: str, question: str, answer: str = "") -> str:
+        """Return the message about an earlier question that is now in this state."""
+        said = {"question": question, "answer": answer}
+        words = getattr(self._words.message, state)
+        return re.sub(r"\{(question|answer)\}", lambda found: said[found[1]], words).strip()
 
 
 def _fill(template: str, value: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.values import LATE_ANSWERS, is_own_condition
 from lhaw_record.runners.experiment.program import AsksBy, ProgramSpec
 from lhaw_record.runners.experiment.values import Price, WireMode
 
@@ -14,6 +15,7 @@ LIMITS = ("max_tokens", "max_completion_tokens")
 """The names of the limit of a reply, in tokens."""
 DEFAULT_MAX_TOKENS = 4096
 """The limit of a reply of a model whose replies are limited, unless the experiment file sets another."""
+_LOOPS_AT_0 = r"qwq|qwen-?3(?!.*(?:instruct|coder|max))"
 _TEMPERATURES: tuple[tuple[re.Pattern[str], int | None, int | None], ...] = tuple(
     (re.compile(rf"(?<![a-z0-9]){name}"), plain, reasoning)
     for name, plain, reasoning in (
@@ -25,9 +27,11 @@ _TEMPERATURES: tuple[tuple[re.Pattern[str], int | None, int | None], ...] = tupl
         (r"claude-(?:4[-.][7-9]-opus|(?:opus|sonnet|haiku)-latest)", None, None),  # names of the same elsewhere
         (r"claude", 0, None),
         # "only 1 is allowed for this model": platform.kimi.ai/docs/api/models-overview
-        (r"kimi-(?:k2[.p][5-9]|k2-thinking|k[3-9]|latest)", 1, 1),
+        (r"kimi-(?:k2[-.p][5-9](?!\d)|k2-thinking|k[3-9]|latest)", 1, 1),
         # thinks unless told not to, and then ignores a temperature: api-docs.deepseek.com/guides/thinking_mode
         (r"deepseek-(?:reasoner|r\d|v[4-9])", None, None),
+        # "DO NOT use greedy decoding ... endless repetitions" while it thinks: model card of Qwen3-8B; it has its own
+        (rf"(?:{_LOOPS_AT_0})", None, None),
         (r"minimax-m\d", 1, 1),  # (0, 1], 1.0 recommended: platform.minimax.io/docs/api-reference/text-openai-api
         # "keep at 1.0", else loops: docs.cloud.google.com/vertex-ai/generative-ai/docs/start/gemini-3-prompting-guide
         (r"gemini-3(?![-.][2-9])(?!\d)", 1, 1),
@@ -127,6 +131,11 @@ def default_temperature(model: str, *, is_reasoning: bool) -> int | None:
     found = ((plain, reasoning) for pattern, plain, reasoning in _TEMPERATURES if pattern.search(name))
     plain, reasoning = next(found, (0, 0))
     return reasoning if is_reasoning else plain
+
+
+def loops(model: str, parameters: Mapping[str, Any]) -> bool:
+    """Return whether a model with these parameters may repeat itself without end."""
+    return parameters.get("temperature") == 0 and re.search(_LOOPS_AT_0, model.lower()) is not None
 
 
 def asks_to_reason(parameters: Mapping[str, Any]) -> bool:
@@ -257,6 +266,25 @@ class UserSimulatorSpec(_Table, frozen=True):
     deferral: Deferral = DEFERRAL
 
 
+class ResponseSpec(_Table, frozen=True, omit_defaults=True):
+    """How the user responds to every question under the condition ``ask_user_NAME``, in a table ``[responses.NAME]``.
+
+    An agent whose user responds some actions later, or so many percent of its action budget, goes on meanwhile and gets
+    a message. So does one that is never answered, whose question is ``timed_out`` when the trial ends. With
+    ``after_seconds`` or no time at all, its question waits for the response, and the time is the agent's own.
+    """
+
+    state: Literal["late", "timed_out", "declined", "dismissed", "unavailable"]
+    after_actions: int | None = None
+    after_percent: int | None = None
+    after_seconds: float | None = None
+
+    @property
+    def comes_as_message(self) -> bool:
+        """Whether the response comes as a message while the agent goes on."""
+        return self.after_actions is not None or self.after_percent is not None
+
+
 class GraderSpec(_Table, frozen=True):
     """How claims are graded if the benchmark leaves the choice: by a deterministic matcher or an LLM judge."""
 
@@ -271,6 +299,7 @@ class PromptsSpec(_Table, frozen=True):
     program: str | None = None
     injection: str | None = None
     user_simulator: str | None = None
+    responses: str | None = None
     strategies: dict[str, str] = msgspec.field(default_factory=dict)
     personas: dict[str, str] = msgspec.field(default_factory=dict)
 
@@ -280,7 +309,8 @@ class Experiment(_Table, frozen=True):
 
     ``wire`` says what is kept of the bodies of model calls. ``preflight`` asks every real model once before a run.
     ``prompt_caching`` marks the requests of native agents where a provider caches only what is marked. If ``sessions``
-    is set, it replaces ``trials``: that many sessions of each agent and condition are spread over the tasks.
+    is set, it replaces ``trials``: that many sessions of each agent and condition are spread over the tasks. Each of
+    ``responses`` adds its condition to ``conditions``.
     """
 
     name: str
@@ -303,6 +333,7 @@ class Experiment(_Table, frozen=True):
     retry: RetrySpec = RetrySpec()
     sandbox: SandboxSpec = SandboxSpec()
     user_simulator: UserSimulatorSpec = UserSimulatorSpec()
+    responses: dict[str, ResponseSpec] = {}
     grader: GraderSpec = GraderSpec()
     prompts: PromptsSpec = PromptsSpec()
 
@@ -315,6 +346,10 @@ class Experiment(_Table, frozen=True):
         if self.grader.judge:
             named.append(("grader.judge", self.grader.judge))
         return named
+
+    def response_of(self, condition: str) -> ResponseSpec | None:
+        """Return how the user responds under a condition, or None if they answer at once or cannot be asked."""
+        return self.responses[condition.removeprefix(LATE_ANSWERS)] if is_own_condition(condition) else None
 
     def seed_of(self, trial_index: int) -> int:
         """Return the seed for a trial index. Without ``seeds``, the seed is the index itself."""

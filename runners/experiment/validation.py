@@ -5,13 +5,14 @@ are in ``runners/runs/preflight.py``. A benchmark checks its own keys in its
 ``benchmark.py``.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lhaw_record.recorder.errors import StoreError
-from lhaw_record.recorder.events.values import CONDITIONS
+from lhaw_record.recorder.events.values import CONDITIONS, LATE_ANSWERS, is_own_condition
 from lhaw_record.recorder.storage.store import check_experiment_id
 from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.experiment.program import (
@@ -26,12 +27,13 @@ from lhaw_record.runners.experiment.program import (
     placeholders_in,
     templates_of,
 )
-from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, SandboxSpec, StoreSpec
+from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ResponseSpec, SandboxSpec, StoreSpec
 
 _OF_ASKING = frozenset({"mcp_url", "mcp_bridge"})
 _OF_A_PROMPT = frozenset({"prompt", "prompt_file"})
 _OF_A_START = ("command", "environment", "files", "asking", "built_in", "host", "mounts", "install", "version")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RESPONSE = re.compile(r"[a-z0-9_]+")
 _PINNED = {"pip": re.compile(r"[^=<>~! ]+==[^=<>~! ]+"), "npm": re.compile(r"@?[^@ ]+@[0-9][^@ ]*")}
 
 
@@ -41,9 +43,7 @@ def experiment_problems(experiment: Experiment) -> Iterator[str]:
         check_experiment_id(experiment.name)
     except StoreError as error:
         yield f"key 'name': {error}"
-    for index, agent in enumerate(experiment.agents):
-        yield from _condition_problems(f"agents[{index}].conditions", agent.conditions or ())
-    yield from _condition_problems("conditions", experiment.conditions)
+    yield from _condition_problems(experiment)
     yield from _agent_problems(experiment)
     origin = experiment.benchmark.variants_from
     if isinstance(origin, StoreSpec) and (origin.selection is None) == (origin.experiment is None):
@@ -104,7 +104,7 @@ def _agent_problems(experiment: Experiment) -> Iterator[str]:
             yield f'key \'agents[{index}].asks_by\': the native agent asks by "mcp" or "none"'
         yield from _route_problems(f"agents[{index}].models", agent)
         conditions = agent.conditions or experiment.conditions
-        injected = [condition for condition in conditions if condition.startswith("inject_")]
+        injected = [condition for condition in conditions if needs_budget(condition, experiment)]
         if injected and "full" not in conditions:
             yield f"key 'conditions': {injected[0]} needs the action budget of 'full' trials; add \"full\""
 
@@ -128,9 +128,8 @@ def _session_problems(experiment: Experiment) -> Iterator[str]:
         yield "key 'sessions': at least 1"
     if experiment.seeds is not None:
         yield "key 'seeds': the index of a session is its seed; remove one of 'seeds' and 'sessions'"
-    if any(each.startswith("inject_") for agent in experiment.agents for each in agent.conditions or ()) or any(
-        each.startswith("inject_") for each in experiment.conditions
-    ):
+    own = [each for agent in experiment.agents for each in agent.conditions or ()]
+    if any(needs_budget(each, experiment) for each in (*own, *experiment.conditions)):
         yield "key 'sessions': an injection needs the 'full' trials of its own cell; use 'trials' instead"
 
 
@@ -142,13 +141,48 @@ def _sandbox_problems(sandbox: SandboxSpec) -> Iterator[str]:
         yield f"key 'sandbox.cpus': {sandbox.cpus:g} is not a number of processors from 0.01 to 1024"
 
 
-def _condition_problems(key: str, conditions: tuple[str, ...]) -> Iterator[str]:
+def needs_budget(condition: str, experiment: Experiment) -> bool:
+    """Return whether a condition needs the action budget of ``full`` trials."""
+    response = experiment.responses.get(condition.removeprefix(LATE_ANSWERS))
+    in_percent = response is not None and response.after_percent is not None
+    return condition.startswith("inject_") or (is_own_condition(condition) and in_percent)
+
+
+def _condition_problems(experiment: Experiment) -> Iterator[str]:
+    known = (*CONDITIONS, *(LATE_ANSWERS + name for name in experiment.responses))
+    for index, agent in enumerate(experiment.agents):
+        yield from _unknown_conditions(f"agents[{index}].conditions", agent.conditions or (), known)
+    yield from _unknown_conditions("conditions", experiment.conditions, known)
+    for name, response in experiment.responses.items():
+        yield from _response_problems(f"responses.{name}", name, response)
+
+
+def _unknown_conditions(key: str, conditions: tuple[str, ...], known: tuple[str, ...]) -> Iterator[str]:
     for condition in conditions:
         if conditions.count(condition) > 1:
             yield f"key '{key}': {condition!r} occurs twice; remove one"
-        if condition not in CONDITIONS:
-            meant = did_you_mean(condition, CONDITIONS)
-            yield f"key '{key}': unknown condition {condition!r}{meant}; known: {', '.join(CONDITIONS)}"
+        if condition not in known:
+            meant = did_you_mean(condition, known)
+            table = f"; add a table [responses.{condition.removeprefix(LATE_ANSWERS)}]" * is_own_condition(condition)
+            yield f"key '{key}': unknown condition {condition!r}{table or meant}; known: {', '.join(known)}"
+
+
+def _response_problems(key: str, name: str, response: ResponseSpec) -> Iterator[str]:
+    if not _RESPONSE.fullmatch(name):
+        yield f"key '{key}': a name of small letters, digits and '_' is needed, because it becomes a condition's name"
+    times = {each: getattr(response, each) for each in ("after_actions", "after_percent", "after_seconds")}
+    given = [each for each, time in times.items() if time is not None]
+    if len(given) > 1:
+        yield f"key '{key}': {' and '.join(given)} both say when the user responds; leave one of them"
+    if not given and response.state == "late":
+        yield f"key '{key}': say how late, with one of {', '.join(times)}"
+    if response.comes_as_message and response.state not in ("late", "timed_out"):
+        yield f"key '{key}.{given[0]}': {response.state} is the result of the question itself; take after_seconds"
+    for each in given:
+        if not 0 < times[each] < (101 if each == "after_percent" else math.inf):
+            yield f"key '{key}.{each}': {times[each]} is out of range; take one above 0" + " up to 100" * (
+                each == "after_percent"
+            )
 
 
 def program_problems(spec: ProgramSpec) -> Iterator[str]:

@@ -125,7 +125,7 @@ def said_in(wires: Iterable[Any], remarks: Counter[str] | None = None) -> list[S
 def turns_of(
     wires: Iterable[Any],
     remarks: Counter[str] | None = None,
-    usage_of: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None,
+    usage_of: Callable[[Said], dict[str, Any]] | None = None,
 ) -> list[ForeignTurn]:
     """Return the turns of a conversation. ``usage_of`` reads the tokens and the cost in a source's reply.
 
@@ -141,7 +141,7 @@ def turns_of(
 def turns_said(
     said: Sequence[Said],
     remarks: Counter[str] | None = None,
-    usage_of: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None,
+    usage_of: Callable[[Said], dict[str, Any]] | None = None,
 ) -> list[ForeignTurn]:
     """Return the turns of a conversation that has been read."""
     messages: list[Message] = []
@@ -165,7 +165,7 @@ def turns_said(
             outcomes=outcomes,
             is_dropped=each.is_dropped,
             reasoning=_reasoning(each.wire),
-            **(usage_of(each.wire) if usage_of else {}),
+            **(usage_of(each) if usage_of else {}),
         )
         for (each, request), outcomes in zip(begun, pairing.outcomes, strict=True)
     ]

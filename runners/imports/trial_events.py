@@ -12,7 +12,7 @@ from lhaw_record.recorder.events import (
     TrialStarted,
 )
 from lhaw_record.recorder.events.canonical_json import digest
-from lhaw_record.recorder.events.values import condition_of, prompt_state_and_channel
+from lhaw_record.recorder.events.values import prompt_state_and_channel
 from lhaw_record.runners.base.conversation.injection import injection_action
 from lhaw_record.runners.environments.grading.grade import scored
 from lhaw_record.runners.imports.foreign_trial import UNKNOWN, UNSTATED_USAGE, Failure, ForeignInjection, ForeignTrial
@@ -43,7 +43,7 @@ def _started(format_name: str, trial: ForeignTrial, budget: int | None, target: 
         task_digest=trial.task.task_digest,
         prompt_state=state,
         channel=channel,
-        condition=condition_of(state, channel),
+        condition=trial.condition,
         agent=trial.agent,
         agent_digest=agent_digest(trial),
         model=trial.model,

@@ -200,7 +200,8 @@ def _question(number: int, asked: QuestionAsked, answered: QuestionAnswered | No
     position = f"action {asked.action_index}" if asked.action_index is not None else "at an unknown action"
     context = f"\nsaid beside it: {asked.context}" if asked.context else ""
     answer = answered.answer if answered is not None else "(none)"
-    shown = _UNKNOWN if answer is None else answer
+    state = answered.response_state if answered is not None else "answered"
+    shown = answer or (_UNKNOWN if state == "answered" else f"({state})")
     return f"question {number}, {position}: {asked.question}{context}\nanswer: {shown}"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from lhaw_record.recorder.events.canonical_json import canonical_json, short_digest
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
-from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
+from lhaw_record.runners.models.costs import reported_usage, usage_in
 from lhaw_record.runners.models.endings import is_of_known_wire, refusal_in, with_ending
 from lhaw_record.runners.models.failures import check_choice, in_band_error
 from lhaw_record.runners.models.protocol import ModelReply
@@ -38,7 +38,6 @@ def read_chat(
     calls = tuple(read_call(object_in(call, "a tool call")) for call in wire.get("tool_calls") or ())
     if not all(call.name for call in calls):
         raise malformed("a tool call has no name")
-    usage = usage_in(body)
     message = Message(
         role="assistant",
         content=text_of(wire.get("content"), "") or refusal_in(wire) or "",
@@ -47,12 +46,7 @@ def read_chat(
     reply = ModelReply(
         message=message,
         finish_reason="",
-        usage=reported_usage(
-            token_count(usage.get("prompt_tokens")),
-            token_count(usage.get("completion_tokens")),
-            message,
-            usage,
-        ),
+        usage=reported_usage(message, usage_in(body)),
         served_model=body.get("model") or None,
     )
     return with_ending(reply, own if is_of_known_wire(own) else body, model)

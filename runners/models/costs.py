@@ -16,18 +16,23 @@ from lhaw_record.runners.models.protocol import ModelError
 Number = TypeVar("Number", int, float)
 NO_USAGE = Usage(cost_usd=0.0, reasoning_tokens=0, cache_write_tokens=0, provider_cost_usd=0.0)
 """The usage of zero calls, the start value of sums."""
+_INPUT = (  # whose sum is what was sent: Anthropic's input tokens are without those of the cache
+    ("prompt_tokens",),
+    ("promptTokenCount",),
+    ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+)
+_OUTPUT = (("completion_tokens",), ("candidatesTokenCount", "thoughtsTokenCount"), ("output_tokens",))
 _DETAILS_OF_INPUT = ("prompt_tokens_details", "input_tokens_details")
 _DETAILS_OF_OUTPUT = ("completion_tokens_details", "output_tokens_details")
 _CACHED = ("cached_tokens", "cache_read_input_tokens", "cachedContentTokenCount", "prompt_cache_hit_tokens")
 _WRITTEN = ("cache_creation_input_tokens", "cache_write_tokens")
 _REASONING = ("reasoning_tokens", "thinking_tokens", "thoughtsTokenCount")
-_KNOWN = ("prompt_tokens", "input_tokens", "promptTokenCount")
 _MOST_TOKENS = 1 << 53  # JSON numbers above this are inexact
 _SNAPSHOT = re.compile(r"(?:[-:](?:latest|preview|exp|v\d+|0|\d{4}-\d\d-\d\d|\d\d-\d\d(?:\d\d)?|\d{3,8}))*")
 """What providers append to a model's name: gpt-5.1-2025-11-13, gemini-2.5-flash-preview-09-2025, claude-…-v1:0."""
 
-_VENDOR = re.compile(r"(?:(?:[a-z]+\.)?(?:openai|anthropic)\.|databricks-)")
-"""What Bedrock, Oracle and Databricks put before a model's name: us.openai.gpt-5.4, databricks-gpt-5-4."""
+_VENDOR = re.compile(r"^(?:databricks-|(?:[a-z-]+\.)?[a-z]+[0-9]*\.(?=[a-z])(?!v\d))")
+"""What Bedrock, Oracle and Databricks put before a model's name: us.xai.grok-5, system.ai.kimi-k3, databricks-gpt-5."""
 _HYPHENS = str.maketrans("@.", "--")
 
 
@@ -44,17 +49,16 @@ def usage_in(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_understood(usage: Mapping[str, Any]) -> bool:
     """Return whether a usage object has field names that :func:`reported_usage` reads."""
-    return any(name in usage for name in _KNOWN)
+    return any(names[0] in usage for names in _INPUT)
 
 
-def reported_usage(
-    input_tokens: int | None, output_tokens: int | None, message: Message, usage: Mapping[str, Any]
-) -> Usage:
-    """Return a reply's usage, without its cost at the list price. Unreported values are None.
+def reported_usage(message: Message, usage: Mapping[str, Any]) -> Usage:
+    """Return a reply's usage from its usage object of any wire, without its cost at the list price.
 
-    Zero input tokens mean that the number is unknown. So do zero output tokens if the reply has content, because
-    libraries between the server and us write zeros if a server reports nothing.
+    Unreported values are None. Zero input tokens mean that the number is unknown. So do zero output tokens if the reply
+    has content, because libraries between the server and us write zeros if a server reports nothing.
     """
+    input_tokens, output_tokens = _total(usage, _INPUT), _total(usage, _OUTPUT)
     is_output_known = bool(output_tokens) or bool(input_tokens and not message.content and not message.tool_calls)
     charged = _usd(usage.get("cost"))
     if usage.get("is_byok") is True:  # OpenRouter's fee, beside what the provider of the user's own key charges
@@ -71,6 +75,12 @@ def reported_usage(
 
 def _usd(cost: Any) -> float | None:
     return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None
+
+
+def _total(usage: Mapping[str, Any], forms: Sequence[Sequence[str]]) -> int | None:
+    """Return the sum of the numbers of the first form that has any, or None."""
+    known = ([count for name in names if (count := token_count(usage.get(name))) is not None] for names in forms)
+    return next((sum(counts) for counts in known if counts), None)
 
 
 def _first(usage: Mapping[str, Any], names: Sequence[str], groups: Sequence[str]) -> int | None:

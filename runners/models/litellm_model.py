@@ -310,9 +310,7 @@ def to_reply(
         tool_calls=with_distinct_ids(calls, conversation),
         provider_state_json=state.provider_state_json,
     )
-    usage = reply.usage
-    if is_understood(state.usage):  # use litellm's totals, which are uniform across wires
-        usage = reported_usage(usage.input_tokens, usage.output_tokens, turn, state.usage)
+    usage = reported_usage(turn, state.usage) if is_understood(state.usage) else reply.usage  # or as litellm read it
     return msgspec.structs.replace(
         reply,
         message=turn,

@@ -62,7 +62,7 @@ def with_reasoning(reply: ModelReply, body: Body) -> ModelReply:
     text, _ = _read(body)
     usage, said = reply.usage, usage_in(body)
     if is_understood(said):
-        usage = reported_usage(usage.input_tokens, usage.output_tokens, reply.message, said)
+        usage = reported_usage(reply.message, said)
     return msgspec.structs.replace(
         reply,
         reasoning_text=with_valid_text(text),

@@ -429,7 +429,7 @@ class Scheduler:
             self.stop("cost_unknown")
 
     def _queue(self, trial: PlannedTrial) -> None:
-        if trial.inject_percent is not None and trial.unit not in self._budgets:
+        if trial.needs_budget and trial.unit not in self._budgets:
             self._waiting.setdefault(trial.unit, []).append(trial)
         elif any(trial.agent.name in each for each in (self._pauses, self._stuck, self._broke)):
             self._held.append(trial)

@@ -15,10 +15,11 @@
 --     `settings`, `user_simulator`
 -- notes: prompts and simulator depend on the channel. A trial belongs to the system
 --     prompt of its own run; a run without trials of channel none takes that of the
---     nearest run. Where an arm has several simulators, or several injection templates,
---     each is an arm of its own, and its trials without that channel belong to each.
---     An arm's plan is that of the latest run that started trials of it: a run under
---     other settings does not say how many are missing.
+--     nearest run. Where an arm has several simulators, injection templates, or
+--     responses of the same ask_user_NAME, each is an arm of its own, and its trials
+--     without that channel belong to each. An arm's plan is that of the latest run that
+--     started trials of it: a run under other settings does not say how many are
+--     missing.
 with started as (
     select
         trials.stream_id,
@@ -55,7 +56,9 @@ with started as (
                     coalesce(trials.user_simulator, 'unknown'),
                     trials.user_simulator_digest
                 )
-        end as answering
+        end as answering,
+        trials.condition,
+        trials.response_json as response
     from stg_trials_started as trials
     left join stg_runs_started as runs on trials.run_id = runs.run_id
     where
@@ -120,6 +123,8 @@ placed as (
         started.trials_per_cell,
         started.user_simulator,
         started.channel_kind,
+        started.response,
+        started.condition,
         started.core_settings,
         md5(
             concat_ws(
@@ -152,7 +157,10 @@ counted as (
             as has_other_settings,
         channel_kind <> 'none'
         and min(channel_settings) over by_channel
-        <> max(channel_settings) over by_channel as has_other_channel_settings
+        <> max(channel_settings) over by_channel as has_other_channel_settings,
+        response is not null
+        and min(response) over by_response <> max(response) over by_response
+            as has_other_responses
     from placed
     window
         by_name as (partition by agent_name),
@@ -160,6 +168,10 @@ counted as (
         by_channel as (
             partition by
                 benchmark, agent_name, agent_digest, settings_digest, channel_kind
+        ),
+        by_response as (
+            partition by
+                benchmark, agent_name, agent_digest, settings_digest, condition
         )
 ),
 
@@ -181,8 +193,10 @@ named as (
             as settings_suffix,
         case
             when channel_kind = 'none' then null
-            when has_other_channel_settings then left(md5(channel_settings), 6)
-            else ''
+            else concat(
+                if(has_other_channel_settings, left(md5(channel_settings), 6), null),
+                if(has_other_responses, left(md5(response), 6), null)
+            )
         end as channel_suffix
     from counted
 ),

@@ -13,8 +13,9 @@
 --     name only; supply = most often in one `full` trial of the unit
 -- source: docs/metrics.md 4, wasted compute and budget: the unit is (agent; task or
 --     variant); parameters `wasted_match`, `wasted_supply`, `wasted_uninjected`
--- notes: measured trials of the injected conditions with the variant that has their
---     `full` trials: their own, or null for those of the task. Their actions up to the
+-- notes: measured trials of the injected conditions, and, with all their actions, of
+--     ask_user_NAME and its ask_user, with the variant that has their `full` trials:
+--     their own, or null for those of the task. Their actions up to the
 --     one after which the message was inserted, or all if the trial ended before,
 --     except ask_user, submit and turns of text alone. Arguments are recorded as
 --     canonical JSON, so they are parsed only if a string may start or end with a
@@ -35,6 +36,15 @@ with oracles as (
         ) as trace_number
     from int_trials_evaluated
     where condition = 'full' and is_measured and action_count is not null
+),
+
+late_units as (
+    select distinct
+        benchmark,
+        agent,
+        variant_id
+    from int_trials_evaluated
+    where condition like 'ask\_user\_%' escape '\'
 ),
 
 oracle_units as (
@@ -68,6 +78,12 @@ traces as (
             trials.benchmark = own.benchmark
             and trials.agent = own.agent
             and trials.variant_id = own.variant_id
+    left join late_units as late
+        on
+            trials.benchmark = late.benchmark
+            and trials.agent = late.agent
+            and trials.variant_id = late.variant_id
+            and trials.condition like 'ask\_user%' escape '\'
     left join oracle_units as shared
         on
             trials.benchmark = shared.benchmark
@@ -75,9 +91,14 @@ traces as (
             and trials.task_id = shared.task_id
             and shared.variant_id is null
     where
-        trials.inject_percent is not null
-        and trials.trial_state = 'valid'
-        and (trials.is_injected or getvariable('wasted_uninjected'))
+        trials.trial_state = 'valid'
+        and (
+            late.variant_id is not null
+            or (
+                trials.inject_percent is not null
+                and (trials.is_injected or getvariable('wasted_uninjected'))
+            )
+        )
 ),
 
 looked_at as (

@@ -115,8 +115,10 @@ valued as (
         grid.variant_digest,
         grid.ambiguity_class,
         grid.cluster_id,
-        coalesce(pass_values.cell_id, concat_ws('|', grid.benchmark, grid.variant_id))
-            as cell_id,
+        coalesce(
+            pass_values.cell_id,
+            concat_ws('|', grid.benchmark, grid.agent, grid.variant_id, grid.condition)
+        ) as cell_id,
         case when grid.is_taken then pass_values.unit_value end as unit_value,
         case
             when pass_values.cell_id is null then 'not_run'

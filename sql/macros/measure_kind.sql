@@ -40,7 +40,13 @@ create or replace macro measure_kind(measure) as case
         then 'level'
     when measure = 'questions_per_asking_trial' then 'amount_from_1'
     when
-        measure in ('questions_per_trial', 'wasted_actions')
+        measure in (
+            'questions_per_trial',
+            'wasted_actions',
+            'asked_again_per_trial',
+            'guessed_segments_per_trial',
+            'actions_until_answer'
+        )
         or measure like 'pre\_injection\_%' escape '\'
         then 'amount'
     else 'ratio'

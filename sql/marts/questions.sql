@@ -22,14 +22,17 @@
 --   medium varchar: mcp, built_in, elicitation or prose
 --   response_state varchar: answered, or why there is no prompt answer: declined,
 --       dismissed, timed_out, late or unavailable; null if the trial broke off
+--   answered_after_action bigint: actions after which a message gave the answer; null
+--       if the result of the question did, or nothing
 --   exchange_judge varchar: who says what was asked for and given; null if unknown
 --   request varchar: segments, something_else or everything; null if unknown
 --   verdict varchar: right, withheld, volunteered or leaked; null if unknown
 -- equation: timing_pct = 100 * action_index / action_count
 -- source: docs/metrics.md 1, questions, and 3, question quality
 -- notes: every attempt; `is_counted` marks the attempt that counts. An answer is null
---     if the simulated user failed or the source does not have it; revealed is null if
---     it is unknown or the chosen `exchange_judge` did not read the exchange.
+--     if the simulated user failed or did not give one, or the source does not have
+--     it; revealed is null if it is unknown or the chosen `exchange_judge` did not read
+--     the exchange.
 with judged as (
     select
         *,
@@ -65,6 +68,7 @@ select
     ) as rejected_problems,
     asked.medium,
     answered.response_state,
+    answered.after_action as answered_after_action,
     judged.judge as exchange_judge,
     judged.request,
     judged.verdict

@@ -119,7 +119,7 @@ asking as (
             ]
         ) as asked
     from cells
-    where condition like '%ask\_user' escape '\'
+    where contains(condition, 'ask_user')
 ),
 
 gains as (

@@ -12,6 +12,8 @@
 --   rejected struct[]: replies that did not pass the simulator's checks
 --   response_state varchar: answered, declined, dismissed, timed_out, late or
 --       unavailable
+--   after_action bigint: actions after which a message gave the answer; null if the
+--       result of the question did, or nothing
 --   readings struct[]: what each judge reads in the exchange; null or empty before
 -- equation: none; renames the fields of one event type; older events mean answered
 -- source: recorder/events, event question_answered
@@ -29,6 +31,7 @@ select
     question_answered.withheld,
     question_answered.rejected,
     coalesce(question_answered.response_state, 'answered') as response_state,
+    question_answered.after_action,
     question_answered.readings
 from events
 where type = 'question_answered'

@@ -31,6 +31,8 @@
 --   origin varchar: recorded, or the format that it was imported from
 --   instruments varchar: versions of the table of endings, the simulated user and the
 --       judge; null if imported
+--   response_json varchar: how the user responds under ask_user_NAME, as canonical
+--       JSON; else null
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_started
 -- notes: one row is one attempt of one trial.
@@ -77,6 +79,7 @@ select
     trial_started.inject_after_action,
     trial_started.program,
     trial_started.origin,
-    trial_started.instruments
+    trial_started.instruments,
+    trial_started.response_json
 from events
 where type = 'trial_started'

@@ -2,7 +2,8 @@
 
 An action is a text: ``read a.csv`` calls the tool read with the argument ``a.csv``, ``ask_user S1`` asks a question
 whose answer reveals S1 (``~S2`` volunteers S2, ``-S2`` withholds it, ``=`` echoes the question, ``!echo`` is a reply
-that was rejected as that, ``@m#1:S1,S2/S1`` a judge's reading), ``say ...`` is a turn of text alone, ``broken read`` a
+that was rejected as that, ``@m#1:S1,S2/S1`` a judge's reading, ``>declined`` a response state, ``>late:4`` one that a
+message told after action 4), ``say ...`` is a turn of text alone, ``broken read`` a
 call with broken JSON. ``one + two`` are two calls of one reply.
 """
 
@@ -421,15 +422,21 @@ class Store:
         if name == "ask_user" and kind == "tool":
             question = QuestionAsked(question_id=f"q{place}", question="which?", call_id=call_id, action_index=place)
             self.add(stream, question, trial_id, attempt)
+            state, _, told_after = next((item[1:] for item in rest.split() if item[0] == ">"), "answered").partition(
+                ":"
+            )
+            said = "Which ...?" if rest == "=" else "this"
             answer = QuestionAnswered(
                 question_id=f"q{place}",
-                answer="Which ...?" if rest == "=" else "this",
+                answer=said if state in ("answered", "late") else None,
+                response_state=state,
+                after_action=int(told_after) if told_after else None,
                 simulator="exact",
                 latency_ms=1.0,
                 revealed=tuple(
                     RevealedSegment(segment_id=item.lstrip("~"), is_requested=not item.startswith("~"))
                     for item in rest.split()
-                    if item[0] not in "-!=@"
+                    if item[0] not in "-!=@>"
                 ),
                 withheld=tuple(item[1:] for item in rest.split() if item[0] == "-"),
                 rejected=tuple(RejectedAnswer(text="no", problem=item[1:]) for item in rest.split() if item[0] == "!"),

@@ -103,6 +103,7 @@ def test_the_demo_store_is_whole_and_keeps_every_claim(demo, connection):
         "controls",
         "grader_agreement",
         "input_faults",
+        "late_answers",
         "review_agreement",
         "trajectory",
     }

@@ -181,6 +181,8 @@ class ExternalAgent:
         If the trial has failed or was stopped, it does not wait.
         """
         with anyio.move_on_after(_GRACE_S if error is None else 0.0, shield=True) as moment:
+            if self.asking is not None and error is None:
+                await self.asking.close()
             await close(self._key)
         if error is None and moment.cancelled_caught:
             message = "the program ended before the simulated user had answered its question"

@@ -43,6 +43,18 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
                 f"{key}: {benchmark.name} takes no programs: {benchmark.why_no_programs}; remove 'program' from "
                 f"{agent.name}, or take another benchmark"
             )
+        responding = [each for each in asking if experiment.response_of(each)]
+        late = [each for each in responding if (said := experiment.response_of(each)) and said.comes_as_message]
+        if late:
+            raise ExperimentError(
+                f"{key}: {late[0]} answers {agent.name} in a message while it works, and a program that runs as a "
+                "process takes none; say after_seconds in that table, or give the agent 'conditions' of its own"
+            )
+        if responding and agent.external.asks_by == "built_in":
+            raise ExperimentError(
+                f"{key}: {responding[0]} is for agents that ask by ask_user, and {agent.name} asks by its own tool; "
+                "give it 'conditions' of its own"
+            )
         if experiment.sandbox.kind != "process":
             _check_shown(key, agent.external)
 

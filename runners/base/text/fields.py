@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from lhaw_record.recorder.events.encoding import valid_text
+
 LEVELS_OF_BODY = 200
 """How deep JSON of a provider or client is read. Arguments that nest too deep (half as deep) stay so in what is cut."""
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -48,9 +50,9 @@ def shallow_json(raw: bytes, most_levels: int = LEVELS_OF_BODY) -> bytes:
 
 
 def with_valid_text(value: Any) -> Any:
-    """Return a JSON value with text that UTF-8 can encode: half a surrogate pair is replaced."""
+    """Return a JSON value with text that UTF-8 can encode."""
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return valid_text(value)
     if isinstance(value, list):
         return [with_valid_text(item) for item in value]
     if isinstance(value, dict):

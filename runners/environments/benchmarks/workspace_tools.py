@@ -4,6 +4,7 @@ import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lhaw_record.recorder.events.encoding import valid_text
 from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.base.conversation.messages import ToolDefinition
 from lhaw_record.runners.environments.benchmarks.protocol import ToolResult
@@ -113,7 +114,7 @@ def read_result(path: str, content: bytes) -> ToolResult:
 
 
 async def _write(sandbox: Sandbox, path: str, text: str) -> ToolResult:
-    content = text.encode("utf-8", "replace")
+    content = valid_text(text).encode()
     try:
         await sandbox.write_file(path, content)
     except (OSError, ValueError) as error:

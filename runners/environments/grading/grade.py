@@ -7,6 +7,7 @@ import msgspec
 
 from lhaw_record.recorder.events import CheckpointScored
 from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.encoding import valid_text
 from lhaw_record.recorder.events.values import Checkpoint
 from lhaw_record.runners.base.errors import GraderError
 
@@ -120,4 +121,4 @@ def plain(details: str) -> str:
     """Return a text that may quote an agent, truncated and in valid UTF-8."""
     if len(details) > _SHOWN_CHARACTERS:
         details = f"{details[:_SHOWN_CHARACTERS]} … ({len(details)} characters)"
-    return details.encode("utf-8", "replace").decode()
+    return valid_text(details)

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from lhaw_record.recorder.events.encoding import valid_text
 from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit, ungrouped
 from lhaw_record.runners.environments.sandboxes.channel import ControlChannel
@@ -162,7 +163,7 @@ class DrivenSandbox:
         _raise_load_error(await self._channel.ask(b"settle", timeout_s=_ANSWER_S), files)
 
     async def _run(self, operation: bytes, text: str) -> CommandResult:
-        request = text.encode("utf-8", "replace")
+        request = valid_text(text).encode()
         if len(request) > _COMMAND_LIMIT_BYTES:
             return CommandResult(output="the command is longer than 4 MB; write it to a file first", exit_code=2)
         timeout_s = self._limits.command_seconds + _ANSWER_S

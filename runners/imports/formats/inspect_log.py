@@ -111,25 +111,32 @@ def turns_of_sample(sample: Mapping[str, Any], remarks: Counter[str]) -> list[Fo
     remarks.update({"model calls of scorers are not the agent's": scored} if scored else {})
     given = [as_object(each, "a message") for each in as_list(sample.get("messages") or [], "messages")]
     final = [_with_error(each) for each in said_in(given, remarks)]
+    read: dict[int, list[Said]] = {}  # by identity, since the requests of a sample share the messages of its pool
+
+    def said_once(message: Mapping[str, Any]) -> list[Said]:
+        if id(message) not in read:
+            read[id(message)] = [_with_error(each) for each in said_in([message])]
+        return read[id(message)]
+
     calls = [event for event in events if event.get("event") == "model" and _has_reply(event)]
     if not calls:
         return turns_said(final, remarks)
-    owners = _owners(calls, events, [_inputs(event, sample) for event in calls], given)
-    model_calls = set(map(id, calls))
+    requests = [_inputs(event, sample) for event in calls]
+    asked = dict(zip(map(id, calls), zip(_owners(calls, events, requests, given), requests, strict=True), strict=True))
     pairing = Pairing()
     turns: list[ForeignTurn] = []
     seen = 0
     for event in events:
         if event.get("event") == "tool":
             pairing.result(str(event.get("id") or ""), _outcome(event))
-        if id(event) not in model_calls:
+        if id(event) not in asked:
             continue
-        owner = owners.pop(0)
+        owner, messages = asked[id(event)]
         if owner == OTHERS:
             whose = f"role {event['role']}" if event.get("role") else "a helper or a grader"
             remarks[f"model calls of {whose} are not the agent's"] += 1
             continue
-        request = [_with_error(each) for each in said_in(_inputs(event, sample))]
+        request = [each for message in messages for each in said_once(message)]
         if owner == AGENT:
             _pair(pairing, request[seen:])
             seen = len(request) + 1

@@ -91,12 +91,12 @@ def _reply(response: Any) -> Message:
     return found[0].message
 
 
-def _usage(reply: Mapping[str, Any]) -> dict[str, Any]:
+def _usage(said: Said) -> dict[str, Any]:
     """Return the usage of a reply. A cost of 0 becomes null, because it means that the price is unknown."""
-    cost = (reply.get("extra") or {}).get("cost")
-    response = _response(reply)
+    cost = (said.wire.get("extra") or {}).get("cost")
+    response = _response(said.wire)
     return {
-        **usage_fields(response.get("usage") or {}),
+        **usage_fields(said.message, response),
         "cost_usd": None if cost is None else known_cost(as_number(cost, "cost"), 1),
         "finish_reason": next((each.get("finish_reason") for each in response.get("choices") or ()), None),
     }

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from lhaw_record.runners.base.text.fields import optional_count
+from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, in_one, read_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
@@ -20,6 +20,7 @@ from lhaw_record.runners.imports.foreign_trial import (
 )
 from lhaw_record.runners.imports.source_files import decode_json_or_lines
 from lhaw_record.runners.imports.trajectory import ForeignTurn, turns_of
+from lhaw_record.runners.models.costs import reported_usage, usage_in
 
 FORMAT = "openai-messages"
 
@@ -40,19 +41,11 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     return in_one(found)
 
 
-def usage_fields(usage: Mapping[str, Any]) -> dict[str, int | None]:
-    """Return a reply's tokens as fields of a turn. Anthropic's input tokens are without those of the cache."""
-    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
-    read, written = (usage.get(f"cache_{name}_input_tokens") for name in ("read", "creation"))
-    sent = usage.get("prompt_tokens", usage.get("input_tokens"))
-    if sent is not None and "prompt_tokens" not in usage:
-        sent += (read or 0) + (written or 0)
-    return {
-        "input_tokens": optional_count(sent, "input tokens"),
-        "output_tokens": optional_count(usage.get("completion_tokens", usage.get("output_tokens")), "output tokens"),
-        "cached_input_tokens": optional_count(details.get("cached_tokens", read), "cached tokens"),
-        "cache_write_tokens": optional_count(details.get("cache_write_tokens", written), "tokens written to a cache"),
-    }
+def usage_fields(reply: Message, response: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tokens of a reply, by the provider's response, as fields of a turn."""
+    read = reported_usage(reply, usage_in(response))
+    names = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens")
+    return {name: getattr(read, name) for name in names}
 
 
 def first_prompt(turns: Sequence[ForeignTurn]) -> str:

@@ -196,16 +196,17 @@ def _turn(
     response = batch[0].response
     choice: Mapping[str, Any] = next(iter(response.get("choices") or ()), {})
     acts = [each for each in batch if each.call is not None]
+    reply = Message(
+        role="assistant",
+        content=str((choice.get("message") or {}).get("content") or batch[0].text),
+        tool_calls=tuple(each.call for each in acts if each.call),
+    )
     return ForeignTurn(
         request=request,
-        reply=Message(
-            role="assistant",
-            content=str((choice.get("message") or {}).get("content") or batch[0].text),
-            tool_calls=tuple(each.call for each in acts if each.call),
-        ),
+        reply=reply,
         outcomes=tuple(_outcome(each, results.get(each.key)) for each in acts),
         finish_reason=choice.get("finish_reason"),
-        **(_tokens(usage) if usage else usage_fields(response.get("usage") or {})),
+        **(_tokens(usage) if usage else usage_fields(reply, response)),
     )
 
 

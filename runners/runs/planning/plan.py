@@ -182,7 +182,7 @@ def _trials_of(
 ) -> Iterator[PlannedTrial]:
     """Yield the trials of one agent under one condition: every cell with all of its trial indices."""
     prompt_state, channel = prompt_state_and_channel(condition)
-    identity = agent_digest(agent)
+    identity, response = agent_digest(agent), experiment.response_of(condition)
     common: dict[str, Any] = {
         "experiment": experiment.name,
         "benchmark": benchmark.name,
@@ -195,6 +195,7 @@ def _trials_of(
         "grader": benchmark.grader,
         "limits": _measured_limits(experiment),
         "oracle_scope": experiment.oracle_scope,
+        "response_digest": None if response is None else digest([response, prompts.responses.source]),
     }
     for task, variant, trial_index in sessions_of(experiment, condition, tasks, variants):
         key = TrialKey(
@@ -215,6 +216,7 @@ def _trials_of(
             trial_index=trial_index,
             seed=key.seed,
             unit=BudgetUnit(identity, experiment.oracle_scope, unit_id),
+            response=response,
         )
 
 
@@ -274,7 +276,7 @@ def _in_run_order(
     So the conditions of a variant run beside each other: what changes meanwhile at a provider changes all of them. The
     ``full`` trials come first only where injected trials wait for them.
     """
-    has_injections = any(trial.inject_percent is not None for trial in trials)
+    has_injections = any(trial.needs_budget for trial in trials)
     task_positions, variant_positions = (
         {name: position for position, name in enumerate(names)} for names in (tasks, variants)
     )

@@ -10,7 +10,7 @@ from lhaw_record.recorder.reading.trial_index import TrialIndex
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.base.text.fields import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
-from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSpec
+from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSpec, loops
 from lhaw_record.runners.models.costs import price_of, spent_words
 from lhaw_record.runners.models.replay import MASKED_REPLAY, hides_nothing
 from lhaw_record.runners.runs.planning.designs import DesignedBenchmark
@@ -154,7 +154,7 @@ def plan_notes(experiment: Experiment, benchmark: Benchmark, plan: Plan, index: 
     yield from _left_out(left_out_of(plan, experiment, benchmark), [task.task_id for task in benchmark.tasks()])
     yield from benchmark.remarks()
     yield from _not_hidden(benchmark, plan)
-    yield from limit_notes(experiment)
+    yield from model_notes(experiment)
     known = _known_costs(plan, index)
     if any(list_prices(agent) is not None and agent.name not in known for agent in experiment.agents):
         is_learned = any(typical_usd(agent) for agent in experiment.agents if agent.name in known)
@@ -183,10 +183,15 @@ def _not_hidden(benchmark: Benchmark, plan: Plan) -> Iterator[str]:
         )
 
 
-def limit_notes(experiment: Experiment) -> Iterator[str]:
+def model_notes(experiment: Experiment) -> Iterator[str]:
     for pattern, limit_usd in experiment.budget.models.items():
         own = dict.fromkeys(spec.model for _, spec in experiment.models() if fnmatchcase(spec.model, pattern))
         yield f"budget.models.'{pattern}': at most {limit_usd:g} USD for {', '.join(own)}."
+    if looping := dict.fromkeys(spec.model for _, spec in experiment.models() if loops(spec.model, spec.parameters)):
+        yield (
+            f"{', '.join(looping)}: while it thinks, this model repeats itself without end at temperature 0, says its "
+            "model card, and reaches its length limit; leave the temperature out, or take what the card recommends."
+        )
 
 
 def _left_out(found: Mapping[str, str], known: Sequence[str]) -> Iterator[str]:

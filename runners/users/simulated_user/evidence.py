@@ -19,9 +19,11 @@ import numpy as np
 
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.base.text.normalization import whole
 from lhaw_record.runners.users.simulated_user.encoder import Encoder
 from lhaw_record.runners.users.simulated_user.lexicon import lexicon, stem
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
+from lhaw_record.runners.users.simulated_user.readings import is_for_everything
 
 _LONGEST_QUESTION = 4_000
 _MOST_PARTS = 16
@@ -52,7 +54,6 @@ class _Patterns(msgspec.Struct, frozen=True, kw_only=True):
     premise: re.Pattern[str]
     confirmation: re.Pattern[str]
     join: re.Pattern[str]
-    fishing: re.Pattern[str]
 
 
 @cache
@@ -80,11 +81,6 @@ def without_quotations(question: str, sent_prompt: str) -> str:
     return _MARKUP.sub(" ", text)[:_LONGEST_QUESTION].strip()
 
 
-def is_fishing(question: str) -> bool:
-    """Return whether a question is for everything at once, or about the user's instructions."""
-    return _patterns().fishing.search(unicodedata.normalize("NFKC", question)) is not None
-
-
 def asks(sentence: str) -> bool:
     """Return whether a sentence asks for something, or proposes it."""
     patterns = _patterns()
@@ -105,7 +101,7 @@ def asking_parts(question: str, context: str) -> list[str]:
             text = patterns.confirmation.sub("", piece).strip(" ,.?!-\u2013")
             if not _has_content(text) and before:
                 text = f"{before[-1]} {text}".strip()
-            if text and not is_fishing(text):
+            if text and not is_for_everything(text):
                 parts.append(text)
         if not is_asking:
             before.append(sentence)
@@ -264,10 +260,10 @@ def _changes(full_prompt: str, sent_prompt: str) -> list[tuple[int, int, int, in
 def _place(segment: Segment, full_prompt: str, changes: Sequence[tuple[int, int, int, int]]) -> tuple[int, int] | None:
     """Return from where to where the prompt that was sent has something else in the segment's place."""
     for said in filter(None, (segment.text, segment.value)):
-        start = full_prompt.find(said)
-        touched = [(c, d) for a, b, c, d in changes if a < start + len(said) and b > start] if start >= 0 else []
-        if touched:
-            return touched[0][0], touched[-1][1]
+        for found in whole(said).finditer(full_prompt):
+            touched = [(c, d) for a, b, c, d in changes if a < found.end() and b > found.start()]
+            if touched:
+                return touched[0][0], touched[-1][1]
     return None
 
 

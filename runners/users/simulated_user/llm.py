@@ -18,6 +18,7 @@ from lhaw_record.recorder.events.canonical_json import canonical_json, digest
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError, UnusableReply, UserSimulatorError
+from lhaw_record.runners.base.text.normalization import normalize
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import DEFERRAL, Deferral, Experiment, UserSimulatorSpec
 from lhaw_record.runners.models.llm_jobs.json_replies import repaired_object
@@ -30,7 +31,7 @@ from lhaw_record.runners.users.simulated_user.answers import (
     reveals,
 )
 from lhaw_record.runners.users.simulated_user.encoder import installed_encoder
-from lhaw_record.runners.users.simulated_user.lexicon import sentences, terms
+from lhaw_record.runners.users.simulated_user.lexicon import lexicon, sentences, stem, terms
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments, judge_of
 from lhaw_record.runners.users.simulated_user.protocol import AskModel, UserAnswer, UserKnowledge, UserSimulator
 from lhaw_record.runners.users.simulated_user.readings import is_for_everything, names_nothing, reading_of
@@ -119,7 +120,7 @@ def checked(reply: PlayedReply, question: str, context: str, knowledge: UserKnow
     rules = reading_of(judge_of(None), knowledge, asks_for=asked, gives=verbatim, is_for_everything=is_all)
     if reply.asks_for is None:
         readings: tuple[ExchangeReading, ...] = (msgspec.structs.replace(rules, doubts=("unstructured",)),)
-        problem: str = "unstructured"
+        problem: str | None = "unstructured"
     else:
         asks_for = reply.asks_for - {_EVERYTHING}
         gives = (
@@ -137,7 +138,10 @@ def checked(reply: PlayedReply, question: str, context: str, knowledge: UserKnow
             gives=gives,
             is_for_everything=is_all,
             opened_by=asks_for | set(asked),
-            doubts=_doubts(asks_for, gives, rules, knowledge),
+            doubts=[
+                *_doubts(asks_for, gives, rules, knowledge),
+                *_traces(text, f"{question} {context}", asks_for | gives, knowledge),
+            ],
         )
         readings = (own, rules)
         problem = own.verdict
@@ -189,6 +193,26 @@ def _doubts(
         for segment_id in (each.segment_id for each in knowledge.removed)
         if (segment_id in by_rules) != (segment_id in by_model)
     ]
+
+
+def _traces(text: str, said_before: str, named: Collection[str], knowledge: UserKnowledge) -> list[str]:
+    """Return of which segments, neither asked for nor given, a reply has a word or a number that nobody had said."""
+    told = [f"{each.value} {each.text or ''}" for each in knowledge.removed if each.segment_id in named]
+    own = _signs(text) - _signs(" ".join((said_before, knowledge.sent_prompt, *told)))
+    others = (each for each in knowledge.removed if each.segment_id not in named)
+    return [f"trace:{each.segment_id}" for each in others if own & _signs(each.value)]
+
+
+def _signs(text: str) -> set[str]:
+    """Return the stems of the words of four letters or more, and the numbers, in digits."""
+    found = (_numbers().get(word) or (word if word.isdigit() else stem(word)) for word in _words(normalize(text)))
+    return {each for each in found if each.isdigit() or (len(each) > 3 and each not in lexicon().stop_terms)}
+
+
+@cache
+def _numbers() -> dict[str, str]:
+    raw = tomllib.loads(data_path("gate", "words.toml").read_text(encoding="utf-8"))
+    return dict(raw["numbers"])
 
 
 def _repeats(text: str, question: str, context: str, said: Sequence[Segment]) -> bool:
@@ -357,10 +381,10 @@ def simulator_identity(experiment: Experiment, prompts: Prompts) -> str:
         ExperimentError: The experiment names an encoder that is not installed.
     """
     spec = experiment.user_simulator
-    files = [data_path("user", name) for name in ("answers.toml", "matcher.toml", "evidence.toml")]
+    files = [data_path("user", name) for name in ("answers.toml", "matcher.toml", "evidence.toml", "fishing.toml")]
     model: list[Any] = [judge_of(installed_encoder() if spec.matcher == "encoder" else None)]
     if spec.kind == "llm" and spec.llm is not None:
         files.append(prompts.user_simulator_path or data_path("prompts", "user_simulator.md"))
-        files += [data_path("user", "checks.toml"), data_path("user", "fishing.toml")]
+        files.append(data_path("user", "checks.toml"))
         model += [spec.llm.model, spec.llm.given_parameters]
     return f"{spec.kind}:{digest([model, spec.deferral, *(path.read_text(encoding='utf-8') for path in files)])[:12]}"

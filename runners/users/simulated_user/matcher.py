@@ -11,11 +11,11 @@ from itertools import takewhile
 import msgspec
 
 from lhaw_record.recorder.events.values import Segment
+from lhaw_record.runners.base.text.normalization import whole
 from lhaw_record.runners.users.simulated_user.encoder import Encoder
 from lhaw_record.runners.users.simulated_user.evidence import (
     asking_parts,
     asks,
-    is_fishing,
     near_segments,
     without_quotations,
 )
@@ -31,6 +31,7 @@ from lhaw_record.runners.users.simulated_user.lexicon import (
     words,
 )
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
+from lhaw_record.runners.users.simulated_user.readings import is_for_everything
 
 RULES = "rules/2"
 """The name of the rules and their weights in events. They are for English."""
@@ -112,7 +113,7 @@ def parts_of(question: str, context: str, knowledge: UserKnowledge) -> tuple[lis
     A question for everything at once, or about the user's own instructions, has no parts.
     """
     own = without_quotations(question, knowledge.sent_prompt)
-    if is_fishing(own):
+    if is_for_everything(own):
         return [], []
     parts = asking_parts(own, context)
     around = f"{context}\n{own}"
@@ -166,7 +167,7 @@ def _is_asked_for(segment: Segment, clauses: Sequence[Clause]) -> bool:
 
 def _as_shown(segment: Segment) -> Segment:
     decoy = segment.decoy or segment.value
-    text = segment.text.replace(segment.value, decoy) if segment.text else None
+    text = whole(segment.value).sub(lambda _: decoy, segment.text) if segment.text else None
     return msgspec.structs.replace(segment, value=decoy, text=text)
 
 
@@ -197,7 +198,7 @@ def _profile(segment: Segment) -> _Profile:
         topic=widen(own_topic | nouns),
         value_terms=terms(segment.value),
         counted_terms=widen(terms(" ".join(_COUNTED.findall(segment.value.lower())))),
-        frame_terms=widen(terms(text.replace(segment.value, " ") if segment.value else text)),
+        frame_terms=widen(terms(whole(segment.value).sub(" ", text) if segment.value else text)),
         synonyms=tuple(terms(synonym) for synonym in segment.synonyms),
         shapes=tuple(shapes),
         is_goal=segment.dimension == "goal",
@@ -208,8 +209,8 @@ def _profile(segment: Segment) -> _Profile:
 
 def _nouns_beside_value(text: str, value: str) -> frozenset[str]:
     """Return the stems of the value's words and of the preceding word: "table orders_2023" makes the value a table."""
-    position = text.find(value)
-    beside = words(text[:position])[-1:] if position > 0 else []
+    found = whole(value).search(text) if value else None
+    beside = words(text[: found.start()])[-1:] if found else []
     own = words(value)
     if len(own) > _LONGEST_NAME_WORDS:
         own = []

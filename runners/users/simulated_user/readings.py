@@ -5,6 +5,7 @@ Each judge decides the first two in its own way, and :func:`reading_of` decides 
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Literal
@@ -68,8 +69,8 @@ class _Fishing(msgspec.Struct, frozen=True):
 
 
 def is_for_everything(question: str) -> bool:
-    """Return whether a question asks, in English, for all that is missing, or for the user's own instructions."""
-    text = " ".join(question.lower().replace("\u2019", "'").split())
+    """Return whether a question asks for all that is missing, or for the user's own instructions."""
+    text = " ".join(unicodedata.normalize("NFKC", question).lower().replace("\u2019", "'").split())
     return any(pattern.search(text) for pattern in _fishing().patterns)
 
 

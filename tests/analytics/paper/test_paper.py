@@ -1,6 +1,7 @@
 """A paper's tables and figures: fair claims, the same numbers in each format, files that compile, clear errors."""
 
 import html
+import json
 import re
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ from lhaw_record.analytics.tables.labels import label, measure_of, printed
 from lhaw_record.analytics.tables.tables import TABLES, Table, table
 from lhaw_record.analytics.views.parameters import values_of
 from lhaw_record.command_line import main
+from lhaw_record.recorder.events import RunStarted, TrialStarted
 from lhaw_record.recorder.events.values import CONDITIONS
 from lhaw_record.recorder.storage.creation import create_store
 from tests.analytics.make_store import write_events
@@ -456,3 +458,38 @@ def test_a_preset_compiles(stored, tmp_path, name):
         assert lines
         assert all(re.search(r" yes +(yes|no) +(yes|no) +\d+ +\d+$", line) for line in lines)
         assert "Type 3" not in fonts.stdout
+
+
+def told_apart(envelopes):
+    """Events of a store whose trials were measured with two versions, and whose plan lacks two tasks."""
+    for place, each in enumerate(envelopes):
+        if isinstance(each.event, TrialStarted):
+            event = msgspec.structs.replace(each.event, instruments=f"endings {place % 2}")
+        elif isinstance(each.event, RunStarted):
+            config = json.dumps({**json.loads(each.event.config_json), "benchmark": {"name": "desk"}})
+            event = msgspec.structs.replace(each.event, config_json=config, left_out_tasks=("lost-1", "lost-2"))
+        else:
+            continue
+        envelopes[place] = msgspec.structs.replace(each, event=event)
+    return envelopes
+
+
+@pytest.mark.thorough
+def test_captions_and_exports_say_what_is_mixed_or_left_out(tmp_path, capsys):
+    """Whoever reads one table, one figure or one export of a store learns of both; others stay as they are."""
+    store, said = tmp_path / "store", "mixed instruments: endings 0; endings 1"
+    anyio.run(write_events, store, told_apart(busy_store().envelopes))
+    paper = make(store, spec_and_text("lhaw")[0])
+    captions = [each.pivot.caption for each in paper.tables.values()] + [
+        each.caption for each in paper.figures.values()
+    ]
+    assert len(captions) > 2
+    assert all(said in text.replace("Mixed", "mixed") and "(allow_left_out): 2" in text for text in captions)
+    assert main(["figures", str(store), "value_scatter", "--out", str(tmp_path)]) == 0
+    assert said in (tmp_path / "value_scatter.svg").read_text()
+    capsys.readouterr()
+    for name, file in (("hf", "hf"), ("training", "training"), ("trials", "t.json"), ("duckdb", "d.duckdb")):
+        assert main(["export", name, str(store), "-o", str(tmp_path / file)]) == 0
+        assert "left out: 2 tasks (allow_left_out): lost-1, lost-2" in capsys.readouterr().err
+    cards = [(tmp_path / name / "README.md").read_text() for name in ("hf", "training")]
+    assert all("Left out: 2 tasks (allow_left_out): lost-1, lost-2." in card for card in cards)

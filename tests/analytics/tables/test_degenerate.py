@@ -9,7 +9,8 @@ from lhaw_record.analytics.tables.tables import TABLES, table
 from lhaw_record.analytics.views.store import checks, claims, connect
 from tests.analytics.make_store import Store
 
-MAY_BE_NULL = ("question_cost_pp",)  # the break-even row of net_value has no cost of its own
+MAY_BE_NULL = ("question_cost_pp", "judge", "other_judge")
+"""The break-even row of net_value has no cost of its own; what the chosen judge says is compared with nobody."""
 ALL_CONDITIONS = ("underspecified", "ask_user", "inject_10", "inject_30", "inject_50", "inject_70", "inject_90")
 
 

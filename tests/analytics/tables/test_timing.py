@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from fractions import Fraction
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -364,6 +365,31 @@ def test_arms_that_share_a_full_trial_do_not_multiply_it():
         query = "select agent, pre_injection_actions, wasted_actions, wasted_ratio from wasted_trials"
         assert connection.execute(query).fetchall() == [("a", 2, 1, 0.5)]
         assert connection.execute("select is_wasted from wasted_actions order by all").fetchall() == [(False,), (True,)]
+    finally:
+        connection.close()
+
+
+def test_cells_that_no_agent_ran_are_counted_for_each_agent():
+    """Two agents lack the same cell of a variant, and two trials before it: each agent misses its own."""
+    store = Store(trials=3)
+    for task_id in ("t", "u", "w"):
+        store.task(task_id)
+        store.variant(task_id, f"{task_id}-v", "goal", ambiguity_class="outcome-critical", classified_by="us")
+        for agent, index in product(("a", "b"), range(3)):
+            store.trial(task_id, "full", index, agent=agent)
+            if task_id != "w" or index == 0:
+                store.trial(f"{task_id}-v", "underspecified", index, agent=agent, scores=[0])
+            for condition in INJECTED:
+                if (task_id, condition) != ("w", "inject_30"):
+                    store.trial(f"{task_id}-v", condition, index, agent=agent, budget=9, injected_after=1)
+    connection = opened(store, {"point_of_no_return", "voi"}, voi_cases="available")
+    try:
+        query = """select n_units, n_dropped, n_trials, n_missing from {} where measure = '{}' and {}
+            and dimension = 'goal' and agent = 'all'"""
+        gains = query.format("point_of_no_return", "injection_gain", "timing = '30'")
+        levels = query.format("voi", "pass_at_1", "condition = 'inject_30' and benchmark = 'desk'")
+        assert connection.execute(gains).fetchall() == [(4, 2, 24, 4)]
+        assert connection.execute(levels).fetchall() == [(4, 2, 12, 0)]
     finally:
         connection.close()
 

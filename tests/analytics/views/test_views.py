@@ -107,6 +107,8 @@ def busy_store():
             for index in range(3):
                 store.trial(unit, "underspecified", index, agent=agent, scores=scores)
                 store.trial(unit, "ask_user", index, agent=agent, scores=scores, actions=["ask_user S1", "submit"])
+                asks = ["ask_user S1 >late:2", "read a", "submit"]
+                store.trial(unit, "ask_user_late", index, agent=agent, scores=scores, actions=asks)
                 for percent in (10, 30, 50, 70, 90):
                     actions = ["read a", "read a", "submit"]
                     place = max(1, 3 * percent // 100)
@@ -279,7 +281,7 @@ def test_only_what_a_query_needs():
     assert named_in("describe trials") is None
     opened = connect(busy_store().snapshot(), only={"trials"})
     try:
-        assert opened.execute("select count(*) from trials").fetchall() == [(130,)]
+        assert opened.execute("select count(*) from trials").fetchall() == [(142,)]
         assert opened.execute("select count(*) from duckdb_views() where view_name = 'voi'").fetchall() == [(0,)]
     finally:
         opened.close()

@@ -7,10 +7,10 @@ import pytest
 
 from lhaw_record.generators.errors import SourceError
 from lhaw_record.generators.generation.user_calibration import bundled_sets, outcomes_of, read_set, user_rates
-from lhaw_record.recorder.events import RevealedSegment
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKnowledge
+from lhaw_record.runners.users.simulated_user.readings import reading_of
 from tests.cli.program import called
 from tests.support.chat_server import server_beside
 from tests.support.generation_model import HandlerModel
@@ -58,8 +58,10 @@ class Told:
 
     async def answer(self, question, context, knowledge):
         """Reveal them."""
-        given = (RevealedSegment(segment_id=each, is_requested=True) for each in self._revealed[question].split())
-        return UserAnswer(text="", revealed=tuple(given))
+        gives = self._revealed[question].split()
+        return UserAnswer(
+            text="", readings=(reading_of("test", knowledge, asks_for=gives, gives=gives, is_for_everything=False),)
+        )
 
 
 def measured(path, simulator, names=None):

@@ -15,6 +15,7 @@ from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.blobs import store_blob
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.storage.journal import read_journal
+from lhaw_record.recorder.storage.manifest import append, read_entries
 from lhaw_record.recorder.storage.manifest_check import find_problems
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
@@ -165,3 +166,29 @@ def test_what_is_before_the_damage_in_a_journal_stays(original, capsys):
     assert _run(["log", "repair", "--accept-loss"], original, capsys) == promised
     assert [each.sequence for each in read_envelopes(original, "open")] == list(range(len(first.payloads) + 1))
     assert verify(original).findings == ()
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["foreign", "adopted"])
+def test_a_stream_that_a_restored_backup_has_too_counts_once(tmp_path, capsys, is_known):
+    """The backup went on and recorded the same trials: what is twice is refused, and repaired by moving away."""
+    store, backup = tmp_path / "store", tmp_path / "backup"
+    create_store(store)
+    shutil.copytree(store, backup)
+    for root, count in ((store, 2), (backup, 3)):
+        anyio.run(recorded_in, root, count)
+    shutil.copytree(backup / "events", store / "events", dirs_exist_ok=True)
+    for entry in read_entries(Store(backup))[0] if is_known else ():  # an earlier repair adopted the file
+        append(Store(store), entry)
+    assert main(["sql", str(store), "-c", "select count(*) from events"]) != 0
+    assert ("stream s0 is there twice" if is_known else "not in") in capsys.readouterr().err
+    assert main(["log", "repair", str(store), "--accept-loss"]) == 0
+    assert "has 2 streams once more, such as s0, and 3 in all" in capsys.readouterr().out
+    assert verify(store).findings == ()
+    assert len(list((store / "damaged").iterdir())) == 1
+    assert len({each.stream_id for each in read_envelopes(store)}) == 2
+
+
+async def recorded_in(root, count):
+    """Record some streams in a store that is there."""
+    async with StoreRecorder(Store(root), "exp") as recorder:
+        await record_streams(recorder, count, 2)

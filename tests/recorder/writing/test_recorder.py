@@ -86,12 +86,12 @@ async def test_secrets_never_reach_the_disk(tmp_path):
 
 
 async def test_text_that_is_no_unicode_is_recorded(tmp_path):
-    """A lone surrogate in a model's reply is replaced, not an error."""
+    """Half a surrogate pair in a model's reply becomes U+FFFD, as everywhere, and two halves their character."""
     store = create_store(tmp_path / "store")
     async with StoreRecorder(store, "exp") as recorder:
         stream = recorder.stream("s", trial_id="t", attempt=1)
-        await stream.append(finished(1, "half a pair: \ud83d"), failed())
-    assert read_envelopes(store.root)[0].event.result == "half a pair: ?"
+        await stream.append(finished(1, "half a pair: \ud83d, a pair: \ud83d\ude00"), failed())
+    assert read_envelopes(store.root)[0].event.result == "half a pair: \ufffd, a pair: \U0001f600"
 
 
 @pytest.mark.sampled(2)

@@ -114,7 +114,7 @@ class CannedServices(Services):
         return (self.simulator, None) if self.simulator else super().user_simulator(trial, recording)
 
 
-async def attempt(tmp_path, answers, *, condition="full", simulator=None, changes=None, **failures):
+async def attempt(tmp_path, answers, *, condition="full", simulator=None, changes=None, number=1, **failures):
     """Run one attempt and return its events and the outcome; the store must verify."""
     benchmark = BrittleBenchmark(**failures)
     described = experiment(conditions=tuple({"full": 0, condition: 0}), **(changes or {}))
@@ -132,7 +132,7 @@ async def attempt(tmp_path, answers, *, condition="full", simulator=None, change
             recorder=recorder,
             run_id="run",
         )
-        outcome = await runner.run(trial, 1, 4)
+        outcome = await runner.run(trial, number, 4)
     assert verify(store.root).findings == ()
     return [envelope.event for envelope in read_envelopes(store.root)], outcome
 
@@ -342,7 +342,7 @@ async def test_what_a_grader_quotes_is_bounded(tmp_path):
     """A sentence with a file in it is cut, and half a character of an agent's does not stop the recorder."""
     events, _ = await attempt(tmp_path, [SUBMIT], grade={"results": (result(0.0, details="\ud800" + "x" * 9_000_000),)})
     (event,) = [event for event in events if isinstance(event, CheckpointScored)]
-    assert event.details.startswith("?xxx")
+    assert event.details.startswith("\ufffdxxx")
     assert len(event.details) < 2100
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.experiment.tables import ModelSpec
+from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment, ModelSpec
 from lhaw_record.runners.models.costs import price_of
 from lhaw_record.runners.models.litellm_library import (
     litellm_library,
@@ -17,6 +17,7 @@ from lhaw_record.runners.models.litellm_library import (
     unsupported_parameters,
 )
 from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.runs.planning.plan_table import model_notes
 
 ROOT = Path(__file__).resolve().parents[3]
 SERVER = "http://127.0.0.1:1/v1"
@@ -172,7 +173,13 @@ TEMPERATURES = {  # without effort, with effort "low"; the sources stand beside 
     "minimax/MiniMax-M2.5": (1, 1),
     "gemini/gemini-3-flash-preview": (1, 1),
     "gemini/gemini-2.5-pro": (0, 0),
-    "Qwen/Qwen3-8B": (0, 0),
+    "Qwen/Qwen3-8B": (None, None),
+    "openrouter/qwen/qwen3-235b-a22b-thinking-2507": (None, None),
+    "Qwen/Qwen3.5-27B": (None, None),
+    "ollama_chat/qwen3:8b": (None, None),
+    "Qwen/Qwen3-30B-A3B-Instruct-2507": (0, 0),
+    "dashscope/qwen3-coder-plus": (0, 0),
+    "Qwen/Qwen2.5-7B-Instruct": (0, 0),
 }
 
 
@@ -181,6 +188,20 @@ def test_the_temperature_is_one_that_the_model_takes(name):
     """It is 0 where that is accepted, else what the provider requires, with effort and without."""
     sent = [ModelSpec(model=name, effort=effort).generation_parameters.get("temperature") for effort in (None, "low")]
     assert tuple(sent) == TEMPERATURES[name]
+
+
+def test_a_plan_warns_of_a_temperature_at_which_a_model_loops():
+    """Qwen3 while it thinks, as its model card says; what the user sets is sent all the same."""
+    agents = [
+        AgentSpec(name=str(place), model=model, parameters={"temperature": temperature})
+        for place, (model, temperature) in enumerate(
+            [("Qwen/Qwen3-8B", 0), ("Qwen/QwQ-32B", 0.6), ("Qwen/Qwen3-4B-Instruct-2507", 0), ("openai/gpt-5.1", 0)]
+        )
+    ]
+    experiment = Experiment(name="e", benchmark=BenchmarkSpec(name="desk"), agents=tuple(agents), conditions=("full",))
+    (note,) = model_notes(experiment)
+    assert note.startswith("Qwen/Qwen3-8B: while it thinks")
+    assert agents[0].generation_parameters["temperature"] == 0
 
 
 @pytest.mark.parametrize("effort", [None, "low", "high", "none"])

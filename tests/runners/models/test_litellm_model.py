@@ -49,10 +49,10 @@ async def reply_with(fault, canned=None):
 async def test_request_arrives_as_it_was_made():
     """Messages, tools and generation parameters reach the server unchanged, under the model's own name."""
     async with ChatServer(CannedModel([text_reply("done")])) as server:
-        await LitellmModel("Qwen/Qwen3-8B", api_base=server.url).respond(ASK)
+        await LitellmModel("Qwen/Qwen2.5-7B", api_base=server.url).respond(ASK)
     (body,) = server.requests
     assert body == {
-        "model": "Qwen/Qwen3-8B",
+        "model": "Qwen/Qwen2.5-7B",
         "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "List the files."}],
         "tools": [
             {

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,12 +121,15 @@ class HarborBenchmark(Benchmark):
         self._gate = OracleGate(passes_folder())
         self._folders: dict[str, HarborTask] = {}
         self._broken: dict[str, str] = {}
+        self._tasks: list[Task] = []
         for each in task_folders(folder):
             try:
                 task = read_task(each, folder)
-            except PublishedError as error:
+                known = [] if self._refusal(task) else [task_of(task, self._network(), options.without_services)]
+            except (PublishedError, OSError) as error:
                 self._broken[place_of(each, folder)] = str(error)
                 continue
+            self._tasks += known
             if (same := self._folders.setdefault(task.task_id, task)) is not task:
                 raise ExperimentError(
                     f"key 'benchmark.folder': {same.folder} and {each} are both the task {task.task_id}; give one of "
@@ -142,6 +145,9 @@ class HarborBenchmark(Benchmark):
     def tasks(self) -> Sequence[Task]:
         return self._tasks
 
+    def folder_of(self, task_id: str) -> Path:
+        return self._folders[task_id].folder
+
     def has_mcp_tools(self, task_id: str) -> bool:
         return bool(mcp_servers_of(self._folders[task_id], self._options.without_services))
 
@@ -153,7 +159,9 @@ class HarborBenchmark(Benchmark):
             return self._broken[task_id]
         if task_id not in self._folders:
             return f"benchmark.folder has no folder of that name with a {CONFIG}"
-        task = self._folders[task_id]
+        return self._refusal(self._folders[task_id])
+
+    def _refusal(self, task: HarborTask) -> str | None:
         return refusal(task, self._options.without_services) or (
             refusal_of_host(task) if self._options.without_docker else None
         )
@@ -195,7 +203,7 @@ class HarborBenchmark(Benchmark):
         root = "/tmp/solution" if self._options.without_docker else "/solution"  # noqa: S108
         try:
             texts = [_solution_texts(step.solution, root) for step in task.steps]
-        except UnicodeDecodeError:
+        except (UnicodeDecodeError, OSError):
             return None
         whole = "\0".join(text for files in texts for text in files.values())
         variables = "".join(
@@ -317,15 +325,12 @@ class HarborBenchmark(Benchmark):
         async with host.open(task, settings, passed) as environment:
             yield environment
 
-    @cached_property
-    def _tasks(self) -> tuple[Task, ...]:
-        network = "" if self._options.network == _PUBLIC else self._options.network
-        network += ", processes kept" if self._options.keep_processes else ""
+    def _network(self) -> str:
+        """Return what sets the environments of tasks apart beside their files."""
         if self._options.without_docker:
-            network = f"without_docker, {system_name()}"
-        without = self._options.without_services
-        runnable = [each for name, each in self._folders.items() if self.why_not(name) is None]
-        return tuple(task_of(each, network, without) for each in runnable)
+            return f"without_docker, {system_name()}"
+        network = "" if self._options.network == _PUBLIC else self._options.network
+        return network + (", processes kept" if self._options.keep_processes else "")
 
 
 def _solution_texts(folder: Path, root: str) -> dict[str, str]:

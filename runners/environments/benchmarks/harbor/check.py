@@ -32,11 +32,10 @@ async def check(benchmark: HarborBenchmark, report: Callable[[str], None]) -> As
             continue
         report(f"checking {task_id}")
         try:
-            oracle = await benchmark.oracle(task_id, settings)
-        except BoundaryError as error:
-            yield {**row, "reason": str(error)}
-            continue
-        yield {**row, **await _checked(oracle)}
+            row |= await _checked(await benchmark.oracle(task_id, settings))
+        except (BoundaryError, OSError) as error:  # of this task's files, for instance, which one may not read
+            row["reason"] = f"{benchmark.folder_of(task_id)}: {error}"
+        yield row
 
 
 async def _checked(oracle: Oracle) -> dict[str, Any]:

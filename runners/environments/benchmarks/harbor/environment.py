@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from lhaw_record.recorder.events.encoding import valid_text
 from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.base.conversation.messages import ToolDefinition
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
@@ -306,7 +307,7 @@ class HarborEnvironment(Environment):
         return read_result(path, content)
 
     async def _write(self, path: str, content: str) -> ToolResult:
-        encoded = content.encode("utf-8", "replace")
+        encoded = valid_text(content).encode()
         try:
             await self.container.write(path, encoded, self._phase)
         except OSError as error:

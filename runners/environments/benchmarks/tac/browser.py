@@ -31,7 +31,6 @@ OUTPUTS = ".downloads"
 _SERVER = "the browser"
 _ARGUMENTS = ("--isolated", "--snapshot-mode", "none", "--codegen", "none", "--output-dir")
 _PROCESSES = 4096  # threads count, and a browser has hundreds
-_CALL_S = 120.0  # the server's own limit for a page is 60 s
 _TEXT_BYTES = 65536
 _NOT_OFFERED = ("browser_run_code", "browser_install")  # code in the server's own process; a further download
 _SNAPSHOT, _SCREENSHOT, _CLOSE = "browser_snapshot", "browser_take_screenshot", "browser_close"
@@ -45,7 +44,7 @@ class Browser:
         channel: The server's standard streams.
         keep: Stores the pictures as they come.
         listed: The tools that the server lists.
-        keeps_screenshots: Whether to keep a picture of the page after every step.
+        spec: The keys of the experiment file.
     """
 
     def __init__(
@@ -55,13 +54,13 @@ class Browser:
         keep: Keep,
         listed: Sequence["Tool"],
         *,
-        keeps_screenshots: bool,
+        spec: BrowserSpec,
         result_bytes: int,
     ) -> None:
         self._client = client
         self._channel = channel
         self._keep = keep
-        self._keeps_screenshots = keeps_screenshots
+        self._spec = spec
         self._result_bytes = result_bytes
         self._pictures = 0
         offered = [tool for tool in listed if not tool.name.startswith(_NOT_OFFERED)]
@@ -82,13 +81,15 @@ class Browser:
         """Call one of ``tools``. After a step that may change the page, the result ends with the page's snapshot."""
         result = await self._ask(name, arguments)
         if result is None:
-            return ToolResult(text=f"[the browser gave no answer to {name} within {_CALL_S:g} s]", is_error=True)
+            return ToolResult(
+                text=f"[the browser gave no answer to {name} within {self._spec.step_seconds:g} s]", is_error=True
+            )
         texts = [await self._text_of(result)]
         if name not in self._read_only and name != _CLOSE:
             shown = await self._ask(_SNAPSHOT, {})
             if shown is not None and not shown.is_error:
                 texts.append(await self._text_of(shown))
-            if self._keeps_screenshots and (taken := await self._ask(_SCREENSHOT, {})) is not None:
+            if self._spec.screenshots and (taken := await self._ask(_SCREENSHOT, {})) is not None:
                 await self._text_of(taken)
         return ToolResult(text=shortened("\n".join(texts), self._result_bytes), is_error=bool(result.is_error))
 
@@ -107,7 +108,7 @@ class Browser:
 
         with translated(self._channel, f"{_SERVER} ({name})"):
             try:
-                with anyio.move_on_after(_CALL_S):
+                with anyio.move_on_after(self._spec.step_seconds):
                     return await self._client.call_tool(name, arguments)
             except MCPError as error:
                 if self._channel.end is not None:
@@ -147,6 +148,6 @@ async def open_browser(
             channel,
             settings.keep,
             tools,
-            keeps_screenshots=spec.screenshots,
+            spec=spec,
             result_bytes=settings.limits.result_bytes(_TEXT_BYTES),
         )

@@ -113,17 +113,20 @@ class BrowserSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         arguments: Further arguments of the server.
         memory_mb: The memory limit in MiB.
         screenshots: Whether to keep a picture of the page after every step, beside those that the agent takes.
+        step_seconds: How long a step may take, after which the agent is told that there was no answer.
     """
 
     image: str = "mcr.microsoft.com/playwright/mcp:v0.0.79"
     arguments: tuple[str, ...] = ()
     memory_mb: Annotated[int, msgspec.Meta(ge=256)] = 2048
     screenshots: bool = False
+    step_seconds: Seconds = 120.0  # the server's own limit for a page is 60 s
 
     @property
     def identity(self) -> dict[str, Any]:
         """What of it is part of a trial's identity."""
-        return {"image": self.image, "arguments": self.arguments}
+        own = {} if self.step_seconds == BrowserSpec().step_seconds else {"step_seconds": self.step_seconds}
+        return {"image": self.image, "arguments": self.arguments, **own}
 
 
 class TacOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

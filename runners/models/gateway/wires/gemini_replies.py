@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
+from lhaw_record.runners.models.costs import reported_usage, usage_in
 from lhaw_record.runners.models.endings import with_ending, word_of
 from lhaw_record.runners.models.failures import in_band_error
 from lhaw_record.runners.models.gateway.wires.common import event, object_of, said_in
@@ -25,7 +25,7 @@ _STATUSES = {
 
 
 def read(body: Body) -> ModelReply:
-    """Parse a provider's reply. Only the first candidate counts. Thought tokens count as output tokens."""
+    """Parse a provider's reply. Only the first candidate counts."""
     if body.get("error"):
         raise in_band_error(body["error"])
     candidates = body.get("candidates") or ()
@@ -33,13 +33,10 @@ def read(body: Body) -> ModelReply:
         raise malformed("it has no candidates")
     first = object_in(candidates[0], "the first candidate") if candidates else {}
     message = said_in(parts_of(first), "content", assistant_message)
-    usage = usage_in(body)
-    written = [token_count(usage.get(name)) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
-    output = sum(each or 0 for each in written) if any(each is not None for each in written) else None
     reply = ModelReply(
         message=message,
         finish_reason="",
-        usage=reported_usage(token_count(usage.get("promptTokenCount")), output, message, usage),
+        usage=reported_usage(message, usage_in(body)),
         served_model=body.get("modelVersion") or None,
     )
     return with_ending(reply, body)

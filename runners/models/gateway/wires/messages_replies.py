@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
+from lhaw_record.runners.models.costs import reported_usage, usage_in
 from lhaw_record.runners.models.endings import with_ending, word_of
 from lhaw_record.runners.models.failures import in_band_error
 from lhaw_record.runners.models.gateway.wires.common import event, object_of, said_in
@@ -13,7 +13,6 @@ from lhaw_record.runners.models.gateway.wires.messages_requests import assistant
 from lhaw_record.runners.models.gateway.wires.protocol import Body, WireRequest
 from lhaw_record.runners.models.protocol import ModelReply
 
-_INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -26,16 +25,14 @@ _ERROR_TYPES = {
 
 
 def read(body: Body) -> ModelReply:
-    """Parse a provider's reply. Tokens read from or written to a cache also count as input tokens."""
+    """Parse a provider's reply."""
     if body.get("type") == "error" or body.get("error"):
         raise in_band_error(body.get("error"))
     message = said_in(body.get("content"), "content", assistant_message)
-    usage = usage_in(body)
-    sent = sum(token_count(usage.get(name)) or 0 for name in _INPUT)
     reply = ModelReply(
         message=message,
         finish_reason="",
-        usage=reported_usage(sent, token_count(usage.get("output_tokens")), message, usage),
+        usage=reported_usage(message, usage_in(body)),
         served_model=body.get("model") or None,
     )
     return with_ending(reply, body)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lhaw_record.runners.base.conversation.messages import ToolCall
-from lhaw_record.runners.models.costs import reported_usage, token_count, usage_in
+from lhaw_record.runners.models.costs import reported_usage, usage_in
 from lhaw_record.runners.models.endings import with_ending, word_of
 from lhaw_record.runners.models.failures import in_band_error
 from lhaw_record.runners.models.gateway.wires.common import event, input_of, openai_error, said_in
@@ -20,16 +20,10 @@ def read(body: Body) -> ModelReply:
     if body.get("status") == "failed" or body.get("error"):
         raise in_band_error(body.get("error") or {})
     message = said_in(body.get("output"), "output", assistant_message)
-    usage = usage_in(body)
     reply = ModelReply(
         message=message,
         finish_reason="",
-        usage=reported_usage(
-            token_count(usage.get("input_tokens")),
-            token_count(usage.get("output_tokens")),
-            message,
-            usage,
-        ),
+        usage=reported_usage(message, usage_in(body)),
         served_model=body.get("model") or None,
     )
     return with_ending(reply, body)

@@ -7,8 +7,11 @@ import pytest
 from lhaw_record.recorder.events import ActionFinished, ActionStarted, ModelCalled, ModelResponded
 from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
+from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.imports import ImportFailed
 from lhaw_record.runners.imports.foreign_trial import KnownRecords
+from lhaw_record.runners.imports.formats.openai_messages import usage_fields
+from lhaw_record.runners.models.costs import reported_usage
 from tests.runners.imports.files import REAL, broken_claims, imported, parsed, query, write
 from tests.runners.imports.formats.test_atif import events
 from tests.support.needs import needs
@@ -446,6 +449,24 @@ def test_the_same_prompt_without_a_name_is_no_repetition(tmp_path):
     rows = "select task_id, trial_index from trials order by all"
     assert query(tmp_path / "one", rows) == [("t", 0), ("t", 1)]
     assert query(tmp_path / "two", rows) == [("a", 0), ("b", 0)]
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        ({"input_tokens": 5, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 11}, (23, 7, 11)),
+        ({"prompt_tokens": 9, "prompt_cache_hit_tokens": 4}, (9, 4, None)),
+        ({"prompt_tokens": 9, "cache_read_input_tokens": 4}, (9, 4, None)),
+        ({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2}}, (9, 4, 2)),
+        ({"promptTokenCount": 9, "cachedContentTokenCount": 4}, (9, 4, None)),
+    ],
+)
+def test_a_reply_has_the_same_usage_live_and_imported(usage, counts):
+    """One table says under which name each provider reports its tokens: imports lacked DeepSeek's and Gemini's."""
+    message = Message(role="assistant", content="x")
+    names = ("input_tokens", "cached_input_tokens", "cache_write_tokens")
+    live, imported = reported_usage(message, usage), usage_fields(message, {"usage": usage})
+    assert tuple(getattr(live, name) for name in names) == tuple(imported[name] for name in names) == counts
 
 
 def unparsed(cost=0.03):

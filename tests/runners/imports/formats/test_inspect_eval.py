@@ -6,6 +6,8 @@ from lhaw_record.recorder.events import ActionFinished, ActionStarted, ModelCall
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from lhaw_record.runners.imports import ImportFailed
 from lhaw_record.runners.imports.foreign_trial import Failure
+from lhaw_record.runners.imports.formats import inspect_log
+from lhaw_record.runners.imports.trajectory import said_in
 from tests.runners.imports.files import (
     broken_claims,
     eval_log,
@@ -260,3 +262,19 @@ def test_a_prompt_in_parts_is_its_text(tmp_path):
     content = eval_log({"samples/a.json": sample, "header.json": inspect_header()})
     imported("inspect-eval", write(tmp_path / "l.eval", content), tmp_path / "s")
     assert query(tmp_path / "s", "select started_at_us from trials") == [(1767225600000000,)]
+
+
+def test_each_message_of_a_pool_is_read_once(monkeypatch):
+    """A sample of many calls takes time for its messages, not for those of all requests together."""
+    pool = [{"id": "q", "role": "user", "content": "q"}]
+    events = []
+    for number in range(20):
+        call = generated("a", f"a{number}", [], call=f"c{number}")
+        events += [{**call, "input": [], "input_refs": [[0, len(pool)]]}, told("a", f"c{number}")]
+        pool.append(call["output"]["choices"][0]["message"])
+        pool.append({"id": f"t{number}", "role": "tool", "content": f"c{number}", "tool_call_id": f"c{number}"})
+    read = []
+    monkeypatch.setattr(inspect_log, "said_in", lambda given, *rest: (read.extend(given), said_in(given, *rest))[1])
+    trial = only(inspect_sample(messages=pool, events=events, events_data={"messages": pool}, input="q"))
+    assert len(rebuild_requests(trial.trajectory)) == 20
+    assert len(read) < 4 * len(pool)

@@ -93,7 +93,7 @@ def submit(view, served, body):  # noqa: F811
 
 
 def held(folder):
-    """The body of a submission of two trials that wait for a file, so that the page is never too late, and that file."""
+    """The body of a submission of two trials that wait for a file, so that the page is in time, and that file."""
     may_go_on = folder / "may go on"
     source = f"while not os.path.exists({str(may_go_on)!r}): time.sleep(0.05)\nwork(1)\n"
     path = folder / "small.toml"

@@ -1,9 +1,13 @@
 """Finding a removed value in an answer."""
 
+import threading
+
 import pytest
 
 from lhaw_record.recorder.events.values import Segment
-from lhaw_record.runners.users.simulated_user.answers import reveals
+from lhaw_record.runners.users.simulated_user import answers
+from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator, reveals
+from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
 
 def removed(value, subdimension="numeric_bound"):
@@ -63,3 +67,15 @@ def test_zeros_matter_in_a_version():
     assert not reveals("Use 3.1", removed("3.10", "version"))
     assert reveals("Use 3.10", removed("3.10", "version"))
     assert reveals("Use 3.1", removed("3.10", "numeric_bound"))
+
+
+@pytest.mark.parametrize("simulator", [ExactSimulator, DumpSimulator])
+@pytest.mark.parametrize("length", [10, 200_000])
+async def test_a_long_question_does_not_hold_up_the_other_trials(simulator, length, monkeypatch):
+    """What a question costs is the agent's choice: it is decided beside the event loop, with the same answer."""
+    decided = []
+    monkeypatch.setattr(answers, "asked_segments", lambda *_: decided.append(threading.get_ident()) or frozenset())
+    knowledge = UserKnowledge(full_prompt="", sent_prompt="", removed=(removed("500"),))
+    answer = await simulator().answer("-----BEGIN PRIVATE KEY-----\n" * (length // 10), "", knowledge)
+    assert (decided != [threading.get_ident()]) == (length > 10)
+    assert answer.text == answers.answer_with(knowledge.removed if simulator is DumpSimulator else ())

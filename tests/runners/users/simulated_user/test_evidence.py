@@ -8,7 +8,9 @@ import pytest
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.users.simulated_user import encoder as encoders
+from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator
 from lhaw_record.runners.users.simulated_user.encoder import Encoder, installed_encoder
+from lhaw_record.runners.users.simulated_user.evidence import is_placed
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments, judge_of
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
@@ -111,6 +113,25 @@ def test_without_places_the_rules_alone_decide():
     assert asked_segments("Person in charge?", "", unplaced, Encoder(Rhymes(), "0" * 64)) == ()
     assert asked_segments("Person in charge?", "", KNOWN) == ("S2",)
     assert asked_segments("Who should get the plan?", "", unplaced) == ("S2",)
+
+
+def test_a_value_inside_a_word_is_no_place():
+    """The ten of sentence and of often is not the value that was removed: it is missing where it stands by itself."""
+    ten = Segment(segment_id="S1", dimension="constraint", subdimension="numeric_bound", value="ten")
+    known = UserKnowledge(
+        full_prompt="Write one sentence for each, as often as asked, ten in all.",
+        sent_prompt="Write one sentence for each, as often as asked, some in all.",
+        removed=(ten,),
+    )
+    assert is_placed(known)
+
+
+@pytest.mark.parametrize("question", HOSTILE)
+@pytest.mark.parametrize("simulator", [ExactSimulator(), DumpSimulator()])
+async def test_who_wants_everything_is_recorded_so(simulator, question):
+    """What exact refuses as a question for everything is one in the event, in every language, and quoted or not."""
+    (reading,) = (await simulator.answer(f"{question}\n> {SENT}", "", KNOWN)).readings
+    assert (reading.request, reading.asks_for) == ("everything", ())
 
 
 def test_the_judge_says_in_which_languages_it_can():

@@ -280,6 +280,24 @@ async def test_llm_a_common_word_is_no_proof():
     assert (own.verdict, own.doubts, rules.verdict, len(model.prompts)) == ("right", ("given:S1",), "volunteered", 1)
 
 
+@pytest.mark.parametrize(
+    ("reply", "doubts"),
+    [
+        ("The third. Whoever is paid in October comes last.", ("trace:S1",)),
+        ("The third, and no payments of less than a thousand.", ("trace:S2",)),
+        ("The third. The 1,000 oldest are in the archive.", ("trace:S2",)),
+        ("The third, please.", ()),
+        ("I have no preference there, decide that yourself.", ()),
+    ],
+)
+async def test_llm_a_part_of_a_value_that_nobody_asked_for_is_a_doubt(reply, doubts):
+    """A number, also as a word, or a rare word of a value that the account conceals: the answer stands, marked."""
+    model = ToldModel(said(reply, "", ""))
+    day = msgspec.structs.replace(DAY, segment_id="S1")
+    answer = await LlmSimulator(model, "told").answer(OTHER_QUESTION, "", knowing(day, BOUND))
+    assert (answer.text, answer.readings[0].verdict, answer.readings[0].doubts) == (reply, "right", doubts)
+
+
 GOOD = "Call it overview.xlsx."
 TWO = f"{NAME_QUESTION} {BOUND_QUESTION}"
 OWN, RIGHT = said(GOOD, "S1", "S1"), said(ALL, "S1 S2", "S1 S2")

@@ -1,12 +1,15 @@
 """Reading task folders: which run, which are refused and by which key, and what a broken one says."""
 
+import errno
+
 import pytest
 
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.environments.benchmarks.harbor import open_harbor, read_task, task_of
+from lhaw_record.runners.environments.benchmarks.harbor import check, open_harbor, read_task, task_of
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import copied, refusal, resolved
 from lhaw_record.runners.experiment.tables import GraderSpec
 from tests.runners.environments.benchmarks.harbor.folders import CONFIG, write_task
+from tests.runners.environments.benchmarks.harbor.test_variants import VARIANT
 from tests.support.needs import PUBLISHED, needs
 
 REFUSED = [
@@ -59,6 +62,36 @@ def test_a_broken_folder_is_left_out_with_file_and_key(tmp_path, parts, words):
     assert [task.task_id for task in benchmark.tasks()] == ["works"]
     assert benchmark.left_out() == ["broken"]
     assert words in benchmark.why_not("broken")
+
+
+@pytest.mark.parametrize("place", ["tests", "environment", "solution"])
+async def test_a_file_that_cannot_be_read_costs_its_own_task_only(tmp_path, monkeypatch, place):
+    """``harbor`` says what is wrong with its folder, and checks the others; so does a failure while a task is tried."""
+    broken = write_task(tmp_path / "broken", **{"variants.toml": VARIANT})
+    (broken / place).mkdir(exist_ok=True)
+    (broken / place / "memory").symlink_to("/proc/self/mem")  # a file of which no byte can be read
+    for name in ("works", "fails"):
+        write_task(tmp_path / name)
+    benchmark = open_harbor({"folder": "."}, tmp_path, GraderSpec())
+
+    async def oracle(task_id, settings):
+        if task_id == "fails":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return task_id
+
+    async def checked(task_id):
+        return {"is_fit": True, "reason": ""}
+
+    async def no_provider(*_):
+        return None
+
+    monkeypatch.setattr(benchmark, "oracle", oracle)
+    monkeypatch.setattr(check, "_checked", checked)
+    monkeypatch.setattr(check, "provider", no_provider)
+    rows = {row["task_id"]: row async for row in check.check(benchmark, str)}
+    assert {name: row["is_fit"] for name, row in rows.items()} == {"broken": False, "works": True, "fails": False}
+    assert f"{tmp_path}/fails: [Errno 28] No space" in rows["fails"]["reason"]
+    assert "Input/output error" in rows["broken"]["reason"]
 
 
 def test_a_task_has_its_prompt_rewards_and_domain(tmp_path):

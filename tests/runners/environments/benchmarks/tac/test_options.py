@@ -3,14 +3,18 @@
 import threading
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
+import anyio
 import msgspec
 import pytest
+from mcp_types import Tool
 
 from lhaw_record.command_line import main
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.tac import company
 from lhaw_record.runners.environments.benchmarks.tac.benchmark import TacBenchmark, open_tac
+from lhaw_record.runners.environments.benchmarks.tac.browser import Browser
 from lhaw_record.runners.environments.benchmarks.tac.options import CompanyContainer, read_options
 from lhaw_record.runners.experiment.tables import GraderSpec, ModelSpec
 from tests.runners.environments.benchmarks.tac.images import CHECKPOINTS, TASK, make_folder
@@ -273,10 +277,35 @@ def test_a_browser_is_part_of_a_trial(tmp_path):
     without, with_one = (benchmark(folder, **SHARED, **more) for more in ({}, {"browser": {}}))
     other = benchmark(folder, **SHARED, browser={"image": "mine:1", "screenshots": True})
     digests = {each.tasks()[0].environment_digest for each in (without, with_one, other)}
-    assert len(digests) == 3
+    slow = benchmark(folder, **SHARED, browser={"step_seconds": 300})
+    assert len({*digests, slow.tasks()[0].environment_digest}) == 4
+    same = benchmark(folder, **SHARED, browser={"step_seconds": 120})
+    assert same.tasks()[0].environment_digest == with_one.tasks()[0].environment_digest
     assert with_one.memory_mb(TASK, 1000) - without.memory_mb(TASK, 1000) == 2048
     assert ["browser_" in each.system_prompt() for each in (without, with_one)] == [False, True]
     assert [len(each.remarks()) for each in (without, with_one)] == [1, 0]
+
+
+async def test_a_step_of_the_browser_has_the_time_that_the_file_gives_it():
+    """After ``benchmark.browser.step_seconds`` the agent is told that there was no answer."""
+
+    async def call_tool(name, arguments):
+        await anyio.sleep_forever()
+
+    async def state():
+        return SimpleNamespace(memory_kills=0)
+
+    names = ("browser_snapshot", "browser_take_screenshot", "browser_click")
+    browser = Browser(
+        SimpleNamespace(server_info=None, call_tool=call_tool),
+        SimpleNamespace(end=None, machine=SimpleNamespace(state=state)),
+        None,
+        [Tool(name=name, input_schema={"type": "object"}) for name in names],
+        spec=read_options({"folder": "", "browser": {"step_seconds": 0.01}}, Path()).browser,
+        result_bytes=1000,
+    )
+    told = await browser.call("browser_snapshot", {})
+    assert (told.is_error, told.text) == (True, "[the browser gave no answer to browser_snapshot within 0.01 s]")
 
 
 def test_memory_that_nobody_measured_is_called_a_guess_in_the_plan(tmp_path):
