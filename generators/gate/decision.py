@@ -130,8 +130,10 @@ def question_faults(before: SearchablePrompt, rewriting: Rewriting, removal: Rem
             continue
         for question in questions:
             yield from _told(before, rewriting.prompt, question, segment_id, removal)
-            if question.strip() and segment_id not in asked_segments(question, "", knowledge):
-                yield "questions_are_answered", f"no user would answer {question!r} with {segment_id}; ask for it"
+            answered = asked_segments(question, "", knowledge)
+            if question.strip() and answered != (segment_id,):
+                told = " and ".join(answered) or "nothing"
+                yield "questions_are_answered", f"a user answers {question!r} with {told}; ask for {segment_id} alone"
 
 
 def _told(
