@@ -38,7 +38,7 @@ _STATES = """
     where condition = 'underspecified' and trial_state = 'valid'
 """
 _SELECTIONS = """
-    select benchmark, selection, variant_digest, ambiguity_class, classifier
+    select benchmark, selection, variant_digest, nullif(ambiguity_class, 'unclassified') as ambiguity_class, classifier
     from selections
     order by benchmark, selection, position
 """
@@ -95,8 +95,8 @@ def chosen_variants(store: Path, selection: str, benchmark: str) -> frozenset[st
     return frozenset(_chosen([row for row in selections if row["benchmark"] == benchmark], selection))
 
 
-def _chosen(selections: Sequence[Mapping[str, Any]], name: str) -> dict[str, tuple[str, str]]:
-    """Map the digest of each selected variant to its class and the classifier that assigned it."""
+def _chosen(selections: Sequence[Mapping[str, Any]], name: str) -> dict[str, tuple[str | None, str]]:
+    """Map the digest of each selected variant to its class, None if it was unclassified, and who assigned it."""
     found = [row for row in selections if row["selection"] == name]
     if not found:
         there = ", ".join(dict.fromkeys(row["selection"] for row in selections)) or "none"

@@ -59,6 +59,8 @@ def _narrate(selection: "BenchmarkSelection", options: argparse.Namespace, reque
         )
     for name, count in selection.offered.excluded.items():
         say(f"not to be chosen: {count} {name} ({REASONS[name]})")
+    if not selection.offered.is_classified and selection.chosen:
+        say("no variant has a class yet: they are selected by their reviewers alone, as unclassified")
     short = ", ".join(f"{name} {count}" for name, count in selection.shortfalls.items())
     if short:
         say(f"warning: too few variants of some classes (short by: {short}); other classes do not make up for it")
@@ -94,9 +96,8 @@ QUOTA_ARGUMENTS = (
     argument(
         "--quota",
         type=_percents,
-        default="40/30/30",
         metavar="C/D/B",
-        help="percent of outcome-critical, divergent and benign variants (default: %(default)s)",
+        help="percent of outcome-critical, divergent and benign variants (default: 40/30/30)",
     ),
     argument("--max", type=positive, default=85, metavar="N", help="the most variants (default: %(default)s)"),
     argument("--seed", type=int, default=0, help="breaks ties (default: %(default)s)"),
@@ -107,9 +108,9 @@ COMMANDS = (
         name="select",
         help="select a benchmark from a store's classified variants, by quotas",
         description="Choose from the classified variants of a store a given percentage of each class, spread "
-        "over tasks, "
-        "dimensions, segment counts and severities. The choice and its classes are recorded. A class with too few "
-        "variants stays short.",
+        "over tasks, dimensions, segment counts and severities. The choice and its classes are recorded. A class with "
+        "too few variants stays short. With --reviewed, before any trial: variants that reviewers accepted, as "
+        "unclassified.",
         example="select --store stores/demo --benchmark desk --max 20 --out my-benchmark.json",
         arguments=(
             store_option("the store's directory or shared address"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from lhaw_record.analytics.exports.dataset_rows import UNCLASSIFIED
 from lhaw_record.analytics.views.rows import rows_of
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.generators.errors import GeneratorError
@@ -141,6 +142,7 @@ class EligibleVariants(msgspec.Struct, frozen=True, kw_only=True):
         classifier: The agent whose trials gave the classes, or the source of the labels.
         unjudged: The ids of outcome-critical candidates that may be new tasks.
         trials: The planned number of classifying trials per variant; None if all classes come from labels.
+        is_classified: Whether any variant of the benchmark has a class, or trials that could give it one.
     """
 
     candidates: tuple[Candidate, ...]
@@ -148,6 +150,7 @@ class EligibleVariants(msgspec.Struct, frozen=True, kw_only=True):
     classifier: str
     unjudged: frozenset[str]
     trials: int | None
+    is_classified: bool
 
 
 def eligible_variants(
@@ -159,7 +162,10 @@ def eligible_variants(
     experiment: str | None = None,
     reviewers: int = 0,
 ) -> EligibleVariants:
-    """Return the variants of a store that may be selected."""
+    """Return the variants of a store that may be selected.
+
+    If reviewers are wanted and no variant has a class yet, all are candidates, as ``unclassified``.
+    """
     asked = {"benchmark": benchmark}
     views = {"tasks", "variants", "observed_classes", "stg_variants_generated", "stg_variants_rejected"}
     views |= {"stg_variants_reviewed", "variant_reviews"} if reviewers else set()
@@ -176,15 +182,18 @@ def eligible_variants(
         where = f" under experiment {experiment}" if experiment else ""
         raise GeneratorError(f"{store} has no variants of benchmark {benchmark}{where}; generate or import some first")
     observed = _observed(classes, classifier)
+    is_classified = bool(observed) or any(row["label"] for row in variants)
+    without = None if is_classified or not reviewers else UNCLASSIFIED
     candidates: list[Candidate] = []
     excluded: Counter[str] = Counter({"failed_checks": given_up} if given_up else {})
     for row in variants:
         seen = observed.get(row["variant_digest"], {})
-        reason = _reason(row, seen) or _review_reason(reviews.get(row["variant_digest"], {}), reviewers)
+        found = row["label"] or seen.get("ambiguity_class") or without
+        reason = _reason(row, seen, found) or _review_reason(reviews.get(row["variant_digest"], {}), reviewers)
         if reason:
             excluded[reason] += 1
         else:
-            candidates.append(_candidate(row, row["label"] or seen["ambiguity_class"]))
+            candidates.append(_candidate(row, found))
     chosen = {each.variant_digest for each in candidates}
     by_trials = [seen for digest, seen in observed.items() if digest in chosen and digest not in _labelled(variants)]
     unjudged = {seen["variant_digest"] for seen in by_trials if seen["new_task_verdict"] == "unjudged"}
@@ -195,6 +204,7 @@ def eligible_variants(
         classifier=by_trials[0]["agent"] if by_trials else ", ".join(givers),
         unjudged=frozenset(each.variant_id for each in candidates if each.variant_digest in unjudged),
         trials=max((seen["n_planned"] for seen in by_trials), default=None),
+        is_classified=is_classified,
     )
 
 
@@ -223,9 +233,8 @@ def _observed(classes: Sequence[Mapping[str, Any]], classifier: str | None) -> d
     return {row["variant_digest"]: row for row in classes}
 
 
-def _reason(row: Mapping[str, Any], seen: Mapping[str, Any]) -> str | None:
-    """Return the reason to exclude a variant, or None if it may be selected."""
-    found = row["label"] or seen.get("ambiguity_class")
+def _reason(row: Mapping[str, Any], seen: Mapping[str, Any], found: str | None) -> str | None:
+    """Return the reason to exclude a variant with what was found as its class, or None if it may be selected."""
     checks = {
         "control": row["origin"] == "control",
         "fault": row["fault"] is not None,
@@ -233,10 +242,10 @@ def _reason(row: Mapping[str, Any], seen: Mapping[str, Any]) -> str | None:
         "superseded": row["is_superseded"],
         "no_task": not row["has_task"],
         "withdrawn": row["is_withdrawn"],
-        "no_class": not row["label"] and not seen,
+        "no_class": not found and not seen,
         "trials_incomplete": not row["label"] and seen.get("reason") == "trials_incomplete",
         "classifiers_tie": not row["label"] and seen.get("reason") == "classifiers_tie",
-        "new_task": found not in CLASSES,
+        "new_task": found not in (*CLASSES, UNCLASSIFIED),
     }
     return next((name for name, applies in checks.items() if applies), None)
 

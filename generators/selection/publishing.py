@@ -21,7 +21,6 @@ from lhaw_record.analytics.exports import ExportDocument, dataset_rows
 from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.generators.gate import UNJUDGED, unjudged_by
 from lhaw_record.generators.selection.eligibility import REASONS
-from lhaw_record.generators.selection.quotas import CLASSES
 from lhaw_record.generators.sources.written import WRITTEN
 from lhaw_record.recorder.events import BenchmarkSelected, VariantGenerated
 from lhaw_record.recorder.events.values import DIMENSIONS, Task
@@ -62,6 +61,7 @@ def write_card(store: Path, event: BenchmarkSelected, out: Path, dataset: str) -
     """Write the card of a recorded selection, whose dataset has this file name."""
     chosen = tuple(_chosen(event, Registrations.read(read_snapshot(store))))
     exported = _dataset(store, event)
+    classes = [each.ambiguity_class for each in event.quotas]
     tasks = {each.made.variant.task_id: each.task.licence if each.task else None for each in chosen}
     licences = Counter(licence or "" for licence in tasks.values())
     text = _template().render(
@@ -72,15 +72,17 @@ def write_card(store: Path, event: BenchmarkSelected, out: Path, dataset: str) -
         rows=exported.count,
         hub_licence=_hub_licence(licences),
         size=next((name for limit, name in _SIZES if len(chosen) < limit), "n>100K"),
-        classes=list(CLASSES),
+        classes=classes,
         quotas=[
             (each.ambiguity_class, each.wanted, each.chosen, max(0, each.wanted - each.chosen)) for each in event.quotas
         ],
         groups={
-            "dimension": _by_class(chosen, lambda made: {each.dimension for each in made.variant.segments}, DIMENSIONS),
-            "severity": _by_class(chosen, lambda made: {made.variant.severity or "unknown"}),
-            "segments removed": _by_class(chosen, lambda made: {str(len(made.variant.segments))}),
-            "task": _by_class(chosen, lambda made: {made.variant.task_id}),
+            "dimension": _by_class(
+                chosen, classes, lambda made: {each.dimension for each in made.variant.segments}, DIMENSIONS
+            ),
+            "severity": _by_class(chosen, classes, lambda made: {made.variant.severity or "unknown"}),
+            "segments removed": _by_class(chosen, classes, lambda made: {str(len(made.variant.segments))}),
+            "task": _by_class(chosen, classes, lambda made: {made.variant.task_id}),
         },
         makers=Counter(_maker(each.made) for each in chosen),
         languages=Counter(language_name(language_of(each.made.variant.prompt)) for each in chosen),
@@ -135,13 +137,16 @@ def _points_left(made: VariantGenerated) -> tuple[str, ...]:
 
 
 def _by_class(
-    chosen: Iterable[ChosenVariant], groups_of: Callable[[VariantGenerated], set[Any]], order: Sequence[str] = ()
+    chosen: Iterable[ChosenVariant],
+    classes: Sequence[str],
+    groups_of: Callable[[VariantGenerated], set[Any]],
+    order: Sequence[str] = (),
 ) -> list[tuple[object, ...]]:
     """Return a row for each group: its name, the number of its variants in each class, and in all."""
     counts = Counter((name, each.ambiguity_class) for each in chosen for name in groups_of(each.made))
     rows = []
     for group in sorted({name for name, _ in counts}, key=order.index if order else None):
-        in_classes = [counts[group, name] for name in CLASSES]
+        in_classes = [counts[group, name] for name in classes]
         rows.append((group, *in_classes, sum(in_classes)))
     return rows
 

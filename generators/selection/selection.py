@@ -8,6 +8,7 @@ from typing import Any
 import anyio.to_thread
 import msgspec
 
+from lhaw_record.analytics.exports.dataset_rows import UNCLASSIFIED
 from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.generators.selection.eligibility import EligibleVariants, eligible_variants
 from lhaw_record.generators.selection.quotas import CLASSES, MAX_VARIANTS, PERCENTS, Candidate, choose, quotas
@@ -25,7 +26,7 @@ class SelectionRequest(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: The name of the selection.
         benchmark: The benchmark of the variants.
-        percents: The share of each class, in percent.
+        percents: The share of each class, in percent; None for the usual ones, or none where there are no classes.
         max_variants: The most variants to select.
         seed: Breaks ties.
         classifier: The classifying agent; None if there is only one.
@@ -36,7 +37,7 @@ class SelectionRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     benchmark: str
-    percents: Mapping[str, int] = msgspec.field(default_factory=lambda: dict(PERCENTS))
+    percents: Mapping[str, int] | None = None
     max_variants: int = MAX_VARIANTS
     seed: int = 0
     classifier: str | None = None
@@ -120,7 +121,7 @@ def _selection(store: Path, request: SelectionRequest) -> BenchmarkSelection:
         experiment=request.experiment,
         reviewers=request.reviewers,
     )
-    wanted = quotas(request.max_variants, request.percents)
+    wanted = _wanted(request, offered)
     chosen = choose(offered.candidates, wanted, request.seed)
     counts = Counter(each.ambiguity_class for each in chosen)
     event = BenchmarkSelected(
@@ -129,7 +130,7 @@ def _selection(store: Path, request: SelectionRequest) -> BenchmarkSelection:
         seed=request.seed,
         max_variants=request.max_variants,
         classifier=offered.classifier,
-        quotas=tuple(Quota(ambiguity_class=name, wanted=wanted[name], chosen=counts[name]) for name in CLASSES),
+        quotas=tuple(Quota(ambiguity_class=name, wanted=wanted[name], chosen=counts[name]) for name in wanted),
         variants=tuple(
             SelectedVariant(
                 variant_id=each.variant_id, variant_digest=each.variant_digest, ambiguity_class=each.ambiguity_class
@@ -151,12 +152,25 @@ def latest_selections(snapshot: Snapshot) -> dict[tuple[str, str], BenchmarkSele
     return found
 
 
+def _wanted(request: SelectionRequest, offered: EligibleVariants) -> dict[str, int]:
+    """Return how many variants of each class are wanted. Without classes there is nothing to have a share of."""
+    if offered.is_classified or not request.reviewers:
+        return quotas(request.max_variants, request.percents or PERCENTS)
+    if request.percents is not None:
+        raise GeneratorError(
+            f"no variant of {request.benchmark} has a class yet, so no quota can be kept; leave --quota out, or run a "
+            "classifier first"
+        )
+    return {UNCLASSIFIED: request.max_variants}
+
+
 def _check(request: SelectionRequest) -> None:
-    unknown = [name for name in request.percents if name not in CLASSES]
+    percents = PERCENTS if request.percents is None else request.percents
+    unknown = [name for name in percents if name not in CLASSES]
     if unknown:
         raise GeneratorError(f"the quotas name {unknown[0]!r}; the classes are {', '.join(CLASSES)}")
-    if sum(request.percents.values()) != 100 or min(request.percents.values()) < 0:
-        shares = ", ".join(f"{name} {share}" for name, share in request.percents.items())
+    if sum(percents.values()) != 100 or min(percents.values()) < 0:
+        shares = ", ".join(f"{name} {share}" for name, share in percents.items())
         raise GeneratorError(f"the quotas ({shares}) do not add up to 100 percent")
     if request.max_variants < 1:
         raise GeneratorError(f"{request.max_variants} variants are none; at least 1")

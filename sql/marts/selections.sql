@@ -9,7 +9,8 @@
 --   variant_digest
 --   task_id varchar: id of the task; null if the variant is not registered here
 --   severity varchar: delete, vaguify, genericize, decoy or environment; null likewise
---   ambiguity_class varchar: outcome-critical, divergent or benign
+--   ambiguity_class varchar: outcome-critical, divergent or benign; unclassified if
+--     reviewers chose before any trial
 --   classifier varchar: who gave the classes
 --   class_wanted bigint: variants of the class that its quota wanted; null without one
 --   class_chosen bigint: variants of the class that were chosen; null without a quota

@@ -11,6 +11,7 @@ import yaml
 
 from lhaw_record.analytics.errors import UnknownName
 from lhaw_record.analytics.exports import dataset_rows
+from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.generators.selection import SelectionRequest, select_benchmark
 from lhaw_record.generators.selection.publishing import write_card, write_dataset
@@ -286,3 +287,34 @@ def test_a_selected_variant_that_is_not_there_is_named(tmp_path):
     broken = msgspec.structs.replace(event, variants=(*event.variants, lost))
     with pytest.raises(GeneratorError, match="variant 'gone' is not registered in this store"):
         write_card(tmp_path / "s", broken, tmp_path / "card.md", "rows.json")
+
+
+def test_reviewers_alone_make_a_benchmark(tmp_path):
+    """Without a trial: what enough reviewers accepted is selected and exported, and nothing gives it a class."""
+    written = Written(trials=3)
+    for task_id in "ab":
+        written.task(task_id, (1, 1))
+        for name in ("x", "y", "z"):
+            written.variant(task_id, f"{task_id}_{name}", "goal", prompt=f"do {task_id} {name}")
+    for variant_id in ("a_x", "a_y", "b_x"):
+        for reviewer in ("anna", "ben"):
+            written.review(variant_id, reviewer, "accepted" if (variant_id, reviewer) != ("a_y", "ben") else "rejected")
+    written.review("b_y", "anna", "accepted")
+    root = to_disk(tmp_path / "s", written)
+    wish = SelectionRequest(name="mine", benchmark="desk", max_variants=5, reviewers=2)
+    selection = anyio.run(select_benchmark, root, wish)
+    assert {each.variant_id for each in selection.chosen} == {"a_x", "b_x"}
+    assert selection.rows() == [
+        {"ambiguity_class": "unclassified", "wanted": 5, "available": 2, "chosen": 2, "shortfall": 3}
+    ]
+    assert selection.offered.excluded == {"not_reviewed": 3, "not_accepted": 1}
+    exported = write_dataset(root, selection.event, tmp_path / "mine.json")
+    assert [row["ambiguity_class"] for row in json.loads((tmp_path / "mine.json").read_text())] == ["unclassified"] * 2
+    assert exported.count == 2
+    write_card(root, selection.event, tmp_path / "mine.md", "mine.json")
+    assert "No class is known" in (tmp_path / "mine.md").read_text()
+    with pytest.raises(GeneratorError, match="no quota can be kept"):
+        anyio.run(select_benchmark, root, msgspec.structs.replace(wish, percents={"benign": 100}))
+    with open_store(root, only={"ambiguity_classes"}) as connection:
+        query = "select count(ambiguity_class) from ambiguity_classes"
+        assert connection.execute(query).fetchone() == (0,)
