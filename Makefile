@@ -27,7 +27,7 @@ PYTEST := "$(BIN)/python" -m pytest -p tests.support.progress --numprocesses aut
 test: $(VENV)/.dev-ready  ## set up and run the quick tests: every promise once (4 minutes on 2 processors)
 	@LHAW_RECORD_QUICK=1 $(PYTEST) -m 'not thorough'
 
-test-all: $(VENV)/.dev-ready  ## run all tests: power cuts by the thousand, kills, Docker, Chromium, where they are (20 minutes)
+test-all: $(VENV)/.dev-ready  ## run all tests: power cuts by the thousand, kills, Docker, Chromium, where they are (40 minutes)
 	@$(PYTEST)
 
 test-agents: $(VENV)/.dev-ready  ## install the real programs of data/agents and run them (AGENTS=codex,opencode: only these)

@@ -183,12 +183,12 @@ def eligible_variants(
         raise GeneratorError(f"{store} has no variants of benchmark {benchmark}{where}; generate or import some first")
     observed = _observed(classes, classifier)
     is_classified = bool(observed) or any(row["label"] for row in variants)
-    without = None if is_classified or not reviewers else UNCLASSIFIED
+    without = UNCLASSIFIED if reviewers and not is_classified else ""
     candidates: list[Candidate] = []
     excluded: Counter[str] = Counter({"failed_checks": given_up} if given_up else {})
     for row in variants:
         seen = observed.get(row["variant_digest"], {})
-        found = row["label"] or seen.get("ambiguity_class") or without
+        found = str(row["label"] or seen.get("ambiguity_class") or without)
         reason = _reason(row, seen, found) or _review_reason(reviews.get(row["variant_digest"], {}), reviewers)
         if reason:
             excluded[reason] += 1
@@ -233,7 +233,7 @@ def _observed(classes: Sequence[Mapping[str, Any]], classifier: str | None) -> d
     return {row["variant_digest"]: row for row in classes}
 
 
-def _reason(row: Mapping[str, Any], seen: Mapping[str, Any], found: str | None) -> str | None:
+def _reason(row: Mapping[str, Any], seen: Mapping[str, Any], found: str) -> str | None:
     """Return the reason to exclude a variant with what was found as its class, or None if it may be selected."""
     checks = {
         "control": row["origin"] == "control",

@@ -161,7 +161,7 @@ def _wanted(request: SelectionRequest, offered: EligibleVariants) -> dict[str, i
             f"no variant of {request.benchmark} has a class yet, so no quota can be kept; leave --quota out, or run a "
             "classifier first"
         )
-    return {UNCLASSIFIED: request.max_variants}
+    return {UNCLASSIFIED: min(request.max_variants, len(offered.candidates))}
 
 
 def _check(request: SelectionRequest) -> None:

@@ -295,11 +295,16 @@ def _fields(event: Fields) -> str:
     )
 
 
+def _question_answered(event: Fields) -> str:
+    state = event.get("response_state") or "answered"
+    return event["answer"] or ("(no text)" if state == "answered" else f"({state})")
+
+
 _WORDS: Mapping[str, Callable[[Fields], str]] = {
     "action_started": _action_started,
     "action_finished": _action_finished,
     "question_asked": lambda event: event["question"],
-    "question_answered": lambda event: event["answer"] or f"({event.get('response_state') or 'no text'})",
+    "question_answered": _question_answered,
     "clarification_injected": _injected,
     "checkpoint_scored": lambda event: f"{event['label']}: {event['score']:g} of {event['total']:g}",
     "model_failed": lambda event: f"{event['error_kind']}: {event['message']}",

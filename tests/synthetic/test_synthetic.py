@@ -29,6 +29,7 @@ LACKING = {
     "controls",
     "grader_agreement",
     "input_faults",
+    "late_answers",
     "over_asking",
     "review_agreement",
     "trajectory",

@@ -139,7 +139,7 @@ def test_every_shell_has_its_lines(shell, capsys):
         ("lhaw-record pap", "paper"),
         ("lhaw-record tables s over_", "over_asking"),
         ("lhaw-record tables s --agen", "--agent"),
-        ("lhaw-record tables STORE --condition ask", "ask_user"),
+        ("lhaw-record tables STORE --condition ask", "ask_user ask_user_late"),
         ("lhaw-record trials STORE --task ", "t u"),
         ("lhaw-record trials nowhere --task ", ""),
     ],

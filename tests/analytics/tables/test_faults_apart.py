@@ -12,8 +12,8 @@ THEIRS = {"faulty", "faulty_ask_user", "all"}
 CLASSES = ("outcome-critical", "divergent", "benign")
 DIMENSIONS = ("goal", "input", "constraint", "context")
 FAULTS = ("conflicting_instructions", "stale_information", "missing_authority", "underspecified_follow_up")
-LACKING = {"by_persona", "by_strategy", "grader_agreement", "review_agreement", "trajectory"}
-"""What this store lacks: several personas or strategies, later gradings and reviews; ``trajectory`` needs an id."""
+LACKING = {"by_persona", "by_strategy", "grader_agreement", "late_answers", "review_agreement", "trajectory"}
+"""It lacks several personas or strategies, later gradings, answers and reviews; ``trajectory`` needs an id."""
 
 
 def rows_of(*, has_faults):

@@ -305,7 +305,7 @@ def test_reviewers_alone_make_a_benchmark(tmp_path):
     selection = anyio.run(select_benchmark, root, wish)
     assert {each.variant_id for each in selection.chosen} == {"a_x", "b_x"}
     assert selection.rows() == [
-        {"ambiguity_class": "unclassified", "wanted": 5, "available": 2, "chosen": 2, "shortfall": 3}
+        {"ambiguity_class": "unclassified", "wanted": 2, "available": 2, "chosen": 2, "shortfall": 0}
     ]
     assert selection.offered.excluded == {"not_reviewed": 3, "not_accepted": 1}
     exported = write_dataset(root, selection.event, tmp_path / "mine.json")

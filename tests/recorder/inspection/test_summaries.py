@@ -34,6 +34,9 @@ SAID = {
     ActionFinished(action_index=3, is_error=False, result="", duration_ms=1.0): "3: (empty)",
     QuestionAsked(question_id="q1", question="Which\nmonth?"): "Which month?",
     QuestionAnswered(question_id="q1", answer=None, simulator="exact", latency_ms=None): "(no text)",
+    QuestionAnswered(
+        question_id="q1", answer=None, simulator="exact", latency_ms=None, response_state="declined"
+    ): "(declined)",
     ClarificationInjected(
         status="injected", inject_percent=10, target_action=2, message="It is May.", segment_ids=("s",), after_action=2
     ): "after action 2: It is May.",
