@@ -33,12 +33,12 @@ _EXAMPLES = {"harbor": "--tasks my-dataset "}
 
 def export_command(export_format: str, options: argparse.Namespace) -> int:
     """Write one export and return the exit code: 1 if there is nothing to export."""
-    from lhaw_record.analytics.exports import EXPORTS, ExportFolder, tasks_left_out
+    from lhaw_record.analytics.exports import EXPORTS, ExportFolder
 
     with clear_errors("export", options.store):
         more = {name: getattr(options, name) for name in _OPTIONS.get(export_format, {})}
         exported = EXPORTS[export_format](options.store, options.experiment, **more)
-        told = _left_out((*exported.left_out, *tasks_left_out(options.store, options.experiment)))
+        told = _left_out(options.store, options.experiment, exported.left_out)
         if isinstance(exported, ExportFolder):
             if exported.count:
                 card = "".join(f"\nL{each[1:]}.\n" for each in told).encode()
@@ -53,7 +53,7 @@ def export_command(export_format: str, options: argparse.Namespace) -> int:
 
 def database_command(options: argparse.Namespace) -> int:
     """Write the DuckDB file and return the exit code: 1 if the store has no trials."""
-    from lhaw_record.analytics.exports import database_file, tasks_left_out
+    from lhaw_record.analytics.exports import database_file
 
     with clear_errors("export", options.store), tempfile.TemporaryDirectory(prefix="lhaw-record-") as scratch:
         path = Path(scratch) / "export.duckdb"
@@ -61,12 +61,12 @@ def database_command(options: argparse.Namespace) -> int:
         if count:
             with path.open("rb") as made, open_output(options.output) as out:
                 shutil.copyfileobj(made, out)
-    return _said(options.store, count, "tables", *_left_out(tasks_left_out(options.store)))
+    return _said(options.store, count, "tables", *_left_out(options.store))
 
 
 def harbor_command(options: argparse.Namespace) -> int:
     """Write the task folders and return the exit code: 1 if the store has no variant of the dataset."""
-    from lhaw_record.analytics.exports import harbor_folders, tasks_left_out, write_harbor_folders
+    from lhaw_record.analytics.exports import harbor_folders, write_harbor_folders
 
     with clear_errors("export", options.store):
         found = harbor_folders(options.store, options.tasks, options.experiment, selection=options.selection)
@@ -74,13 +74,11 @@ def harbor_command(options: argparse.Namespace) -> int:
             with new_folder(options.output) as made:
                 write_harbor_folders(found.folders, made)
     count = sum(each.variant is not None for each in found.folders)
-    left_out = (*found.left_out, *tasks_left_out(options.store, options.experiment))
-    return _said(options.store, count, "variants", *_left_out(left_out))
+    return _said(options.store, count, "variants", *_left_out(options.store, options.experiment, found.left_out))
 
 
 def otlp_command(options: argparse.Namespace) -> int:
     """Write one line per attempt recorded in this store and return the exit code: 1 if there is none."""
-    from lhaw_record.analytics.exports import tasks_left_out
     from lhaw_record.recorder.storage.store import Store
     from lhaw_record.recorder.transfer.otlp import is_timed_trial, trace_of
     from lhaw_record.recorder.transfer.whole_streams import StreamSelection, whole_streams
@@ -96,8 +94,7 @@ def otlp_command(options: argparse.Namespace) -> int:
             elif stream[0].trial_id is not None:
                 left += 1
     told = [f"{left} attempts that have not ended, or were imported and have no times"] if left else []
-    told += tasks_left_out(options.store, options.experiment)
-    return _said(options.store, count, "traces", *_left_out(told))
+    return _said(options.store, count, "traces", *_left_out(options.store, options.experiment, told))
 
 
 def _said(store: Path, count: int, what: str, *more: str) -> int:
@@ -106,8 +103,11 @@ def _said(store: Path, count: int, what: str, *more: str) -> int:
     return 0 if count else 1
 
 
-def _left_out(reasons: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"left out: {each}" for each in reasons)
+def _left_out(store: Path, experiment: str | None = None, reasons: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return what an export leaves out, and what the plans had left out before."""
+    from lhaw_record.analytics.exports import tasks_left_out
+
+    return tuple(f"left out: {each}" for each in (*reasons, *tasks_left_out(store, experiment)))
 
 
 def _folder(text: str) -> Path:

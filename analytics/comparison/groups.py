@@ -45,14 +45,18 @@ def parse_group(text: str) -> Group:
         if not found.keys() <= set(Group._fields) or len(found) < len(named) or not all(found.values()):
             raise BadParameter(f"the arm {text!r} cannot be read; write agent=NAME,condition=NAME, or one of the two")
         arm = Group(found.get("agent"), found.get("condition"))
-    elif text in CONDITIONS or is_own_condition(text):
+    elif _is_condition(text):
         arm = Group(None, text)
     else:
         agent, has_condition, condition = text.rpartition(":")
         arm = Group(agent, condition) if has_condition else Group(text, None)
-    if arm.condition is not None and arm.condition not in CONDITIONS and not is_own_condition(arm.condition):
+    if arm.condition is not None and not _is_condition(arm.condition):
         raise BadParameter(f"there is no condition {arm.condition!r} (arm {text!r}); known: {', '.join(CONDITIONS)}")
     return arm
+
+
+def _is_condition(text: str) -> bool:
+    return text in CONDITIONS or is_own_condition(text)
 
 
 def check_groups(

@@ -15,9 +15,9 @@ class ExchangeReading(Value, frozen=True):
     ``request`` says whether the question asks for segments, for everything at once, or for something that was not
     removed. ``withheld`` holds the segments that should have been given. ``verdict`` is ``leaked`` if a question for
     everything got segments, or a chained segment came before its parent; else ``volunteered`` if a segment was given
-    that was not asked for; else ``withheld`` if one is missing; else ``right``. It is None
-    if there was no answer. ``doubts`` names what else could be read, as ``KIND:SEGMENT`` (asked, not_asked, given,
-    not_given; trace: the answer has a part of its value) or ``unstructured``.
+    that was not asked for; else ``withheld`` if one is missing; else ``right``. It is None if there was no answer.
+    ``doubts`` names what else could be read, as ``KIND:SEGMENT`` (asked, not_asked, given, not_given; trace: the answer
+    has a part of its value) or ``unstructured``.
     """
 
     judge: str

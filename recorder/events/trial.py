@@ -28,8 +28,8 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     ``program`` is the name and version of the external program that acts as the agent, or None for the native agent.
     ``source_started_at_us`` is when an imported trial began according to its source, in UTC, None if it does not say.
     ``instruments`` has the versions of the table of endings, the simulated user and the judge, or None for an imported
-    trial. A version is raised when the same conversation would give another number. ``response_json``
-    is how the user responds to every question under a condition ``ask_user_NAME``, as canonical JSON, None elsewhere.
+    trial. A version is raised when the same conversation would give another number. ``response_json`` is how the user
+    responds to every question under a condition ``ask_user_NAME``, as canonical JSON, None elsewhere.
     """
 
     run_id: str

@@ -283,16 +283,14 @@ class _Parts:
 
     def _response(self) -> Response | None:
         planned = self._trial.response
-        return (
-            None
-            if planned is None
-            else Response(
-                state=planned.state,
-                words=self._runner.prompts.responses,
-                after_actions=response_actions(planned, self._budget_actions),
-                after_seconds=planned.after_seconds,
-                goes_on=self._trial.agent.external is None,
-            )
+        if planned is None:
+            return None
+        return Response(
+            state=planned.state,
+            words=self._runner.prompts.responses,
+            after_actions=response_actions(planned, self._budget_actions),
+            after_seconds=planned.after_seconds,
+            goes_on=self._trial.agent.external is None,
         )
 
     def _injection(self) -> PlannedInjection | None:

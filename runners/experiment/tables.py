@@ -349,7 +349,7 @@ class Experiment(_Table, frozen=True):
 
     def response_of(self, condition: str) -> ResponseSpec | None:
         """Return how the user responds under a condition, or None if they answer at once or cannot be asked."""
-        return self.responses[condition.removeprefix(LATE_ANSWERS)] if is_own_condition(condition) else None
+        return self.responses.get(condition.removeprefix(LATE_ANSWERS)) if is_own_condition(condition) else None
 
     def seed_of(self, trial_index: int) -> int:
         """Return the seed for a trial index. Without ``seeds``, the seed is the index itself."""

@@ -143,9 +143,8 @@ def _sandbox_problems(sandbox: SandboxSpec) -> Iterator[str]:
 
 def needs_budget(condition: str, experiment: Experiment) -> bool:
     """Return whether a condition needs the action budget of ``full`` trials."""
-    response = experiment.responses.get(condition.removeprefix(LATE_ANSWERS))
-    in_percent = response is not None and response.after_percent is not None
-    return condition.startswith("inject_") or (is_own_condition(condition) and in_percent)
+    response = experiment.response_of(condition)
+    return condition.startswith("inject_") or (response is not None and response.after_percent is not None)
 
 
 def _condition_problems(experiment: Experiment) -> Iterator[str]:

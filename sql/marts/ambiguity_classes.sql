@@ -25,7 +25,7 @@
 --     Of the selections that chose a variant the last recorded one counts (ties by
 --     stream and sequence), with `classifier_agent` only its own. A class from a
 --     selection is shown with the trials and the verdict of the agent that gave it, if
---     this store has them. What reviewers chose before there was a class has none by it.
+--     this store has them. What reviewers chose before there was a class has none.
 with chosen as (
     select
         classifier,
