@@ -77,7 +77,8 @@ class TrialFinished(Event, frozen=True, tag="trial_finished"):
     which the recording process itself was late. They are None if they were not measured separately. If the source of an
     imported trial does not show what the agent did, ``action_count`` is None, nothing is known about actions and
     questions, and ``ended_by``, ``final_answer`` and ``duration_ms`` may be None. ``stated_usage`` is the agent's usage
-    as that source states it for the whole trial.
+    as that source states it for the whole trial, ``stated_actions`` and ``stated_questions`` are its counts of what it
+    does not show.
     """
 
     ended_by: EndedBy | None
@@ -94,6 +95,8 @@ class TrialFinished(Event, frozen=True, tag="trial_finished"):
     waited_ms: float | None = None
     stated_usage: Usage | None = None
     late_ms: float | None = None
+    stated_actions: int | None = None
+    stated_questions: int | None = None
 
 
 class TrialFailed(Event, frozen=True, tag="trial_failed"):

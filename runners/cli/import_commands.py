@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lhaw_record.recorder.cli.arguments import FORMAT, TARGET_STORE
-from lhaw_record.recorder.cli.command import Argument, Command, CommandGroup, argument, clear_errors, flag
+from lhaw_record.recorder.cli.command import Argument, Command, CommandGroup, argument, clear_errors, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.events.values import CONDITIONS, CONTROL_CONDITIONS, FAULTY_CONDITIONS
 from lhaw_record.recorder.sharing.address import store_name
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("file", "what", "kind", "count", "reason")
 _HELP = {
+    "results": "a CSV file of any program: one row a trial, with task, arm, agent and success",
+    "ambig-swe": "the files of the study Ambig-SWE",
     "lhaw-dataset": "the published dataset: tasks and labelled variants",
     "ask-early-trials": "trial JSON of the timing paper",
     "tac-evals": "eval_*.json of TheAgentCompany",
@@ -33,7 +35,7 @@ _HELP = {
 }
 _SHOWN = {"installed": "installed my-format"}
 _BARE = ("atif", "openhands", "mini-swe-agent", "openai-messages", "installed")
-_WITH_CONDITION = ("tac-evals", "mcp-atlas-scores", "inspect-eval", "harbor-job", *_BARE)
+_WITH_CONDITION = ("results", "tac-evals", "mcp-atlas-scores", "inspect-eval", "harbor-job", *_BARE)
 _WITH_INDEX = ("swebench-pro-results", "mcp-atlas-references", *_WITH_CONDITION)
 
 
@@ -45,6 +47,7 @@ def import_command(source_format: str, options: argparse.Namespace) -> int:
     for key, read in (("instances", read_instances), ("rewards", read_rewards)):
         if key in given:
             given[key] = read(given[key])
+    given |= {key: dict(given[key]) or None for key in ("columns", "arms") if key in given}
     name = options.name if source_format == "installed" else source_format
     experiment_id = options.experiment or f"imported-{name}"
     with clear_errors("import into", options.store):
@@ -86,6 +89,13 @@ def _conclude(done: "Import", options: argparse.Namespace, experiment_id: str) -
     say(text)
 
 
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    if not (name and value):
+        raise ValueError("expected NAME=VALUE")
+    return name, value
+
+
 def _reward(text: str) -> float:
     reward = float(text)
     if not 0 <= reward <= 1:
@@ -114,6 +124,12 @@ def _arguments(name: str) -> Iterator[Argument]:
     if name in _WITH_INDEX:
         index = "the number of this repetition, from 0 (default: 0)"
         yield argument("--trial-index", type=int, default=0, metavar="N", help=index)
+    if name == "results":
+        yield repeatable(
+            "--column", "NAME=COLUMN", "what the file calls a column (docs/imports.md)", dest="columns", type=_pair
+        )
+        yield repeatable("--arm", "NAME=CONDITION", "what the file calls a condition", dest="arms", type=_pair)
+        yield argument("--benchmark", metavar="NAME", help="the benchmark of the tasks (default: results)")
     if name == "swebench-pro-results":
         yield argument("--instances", type=Path, metavar="FILE", help="instances with their tests (.jsonl, .gz)")
     if name in (*_BARE, "mcp-atlas-references"):

@@ -57,8 +57,9 @@ class SourceFile(msgspec.Struct, frozen=True):
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Command-line information about trials, used if the file does not have it.
 
-    ``instances`` holds the rows of a SWE-bench Pro instance file by id. The last five are for trajectories without a
-    task or a result: ``reward`` applies to every file, ``rewards`` to single files.
+    ``instances`` holds the rows of a SWE-bench Pro instance file by id. ``benchmark`` to ``rewards`` are for
+    trajectories without a task or a result: ``reward`` applies to every file, ``rewards`` to single files. ``columns``
+    and ``arms`` say what a file of results calls a column and a condition.
     """
 
     agent: str | None = None
@@ -70,6 +71,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     variant: str | None = None
     reward: float | None = None
     rewards: Mapping[str, float] | None = None
+    columns: Mapping[str, str] | None = None
+    arms: Mapping[str, str] | None = None
 
 
 class KnownRecords(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +128,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):
     """One trial of a source. ``location`` says where the trial is in the file, for messages.
 
-    ``trajectory`` holds the trial's events in order, or None if the source does not say what happened.
+    ``trajectory`` holds the trial's events in order, or None if the source does not say what happened. It may then
+    count ``stated_actions`` and ``stated_questions``, and tell the questions with their answers (``questions``).
 
     ``trial_index`` is None if the source has no number. The trial is then numbered among the trials of its cell, from
     ``first_index`` on. ``run_name`` is the source's own name of the run: two equal runs with different names are two
@@ -150,6 +154,9 @@ class ForeignTrial(msgspec.Struct, frozen=True, kw_only=True):
     user_simulator: str | None = None
     oracle_scope: Literal["task", "variant"] = "task"
     trajectory: tuple[AnyEvent, ...] | None = None
+    questions: tuple[AnyEvent, ...] = ()
+    stated_actions: int | None = None
+    stated_questions: int | None = None
     injected: ForeignInjection | None = None
     end_before: Failure | None = None
     started_at: Any = None

@@ -225,7 +225,7 @@ def _is_registered(assembled: ImportPlan, known: KnownRecords) -> bool:
 def _identity_of(options: Options) -> list[object]:
     """Return the options as part of the import's identity, with an instance file's content instead of its path."""
     given: list[object] = [options.agent, options.condition, options.trial_index, digest(options.instances)]
-    names = ("benchmark", "task", "variant", "reward", "rewards")
+    names = ("benchmark", "task", "variant", "reward", "rewards", "columns", "arms")
     more = {name: value for name in names if (value := getattr(options, name)) is not None}
     return [*given, more] if more else given
 

@@ -1,19 +1,21 @@
 """Reads the files of an import and their rewards. Errors name the file and the line."""
 
 import codecs
+import csv
 import gzip
 import hashlib
 import io
 import json
 import os
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from lhaw_record.runners.base.text.fields import with_valid_text
+from lhaw_record.runners.environments.benchmarks.published import CSV_FIELD_LIMIT
 from lhaw_record.runners.imports.foreign_trial import ImportFailed, ParsedFile, SourceFile
 
 _COMMON_FOLDERS = ("results", "result", "evaluation", "evaluations", "outputs", "output")
@@ -129,6 +131,30 @@ def _line(source: SourceFile, number: int, line: bytes) -> Any:
         return _loaded(line)
     except (ValueError, RecursionError) as error:
         raise ImportFailed(f"{source.label}, line {number} is not JSON: {error}; get the file again") from error
+
+
+def csv_rows(source: SourceFile, name: Callable[[str], str] = str.lower) -> tuple[list[dict[str, str]], list[str]]:
+    """Return the rows of a CSV file by column name, and the column names, as ``name`` converts those of the header.
+
+    Cells are separated by what separates most of the header: commas, semicolons or tabs.
+    """
+    previous = csv.field_size_limit(CSV_FIELD_LIMIT)
+    try:
+        text = source.content.decode("utf-8-sig")
+        separator = max(",;\t", key=text.partition("\n")[0].count)
+        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ImportFailed(f"{source.label} is not CSV in UTF-8: {error}; get the file again") from error
+    finally:
+        csv.field_size_limit(previous)
+    columns = [name(column.strip()) for column in lines[0]] if lines else []
+    lines = lines[1:]
+    if repeated := next((column for column in columns if columns.count(column) > 1), None):
+        raise ImportFailed(f"{source.label} has two columns {repeated!r}; rename one")
+    broken = next((number for number, line in enumerate(lines, 1) if line and len(line) != len(columns)), None)
+    if broken is not None:
+        raise ImportFailed(f"{source.label}, row {broken}: the number of cells differs from the header's")
+    return [dict(zip(columns, line, strict=True)) for line in lines if line], columns
 
 
 def read_rewards(path: Path) -> Mapping[str, float]:

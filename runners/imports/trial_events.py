@@ -24,7 +24,7 @@ def trial_events(
 ) -> tuple[TrialStarted, *tuple[AnyEvent, ...]]:
     """Return the events of a trial that has an index. The run id in the start event is still empty."""
     target = _target(trial.injected, budget) if trial.injected else None
-    trajectory = _with_injection(trial, target) if trial.injected else trial.trajectory or ()
+    trajectory = _with_injection(trial, target) if trial.injected else trial.trajectory or trial.questions
     return (_started(format_name, trial, budget, target), *trajectory, *_ended(trial))
 
 
@@ -104,7 +104,7 @@ def _with_injection(trial: ForeignTrial, target: int | None) -> list[AnyEvent]:
         after_action=after,
         reason="the trial ended first" if after is None else None,
     )
-    trajectory = list(trial.trajectory or ())
+    trajectory = list(trial.trajectory or trial.questions)
     locations = [
         location
         for location, each in enumerate(trajectory, 1)
@@ -141,5 +141,7 @@ def _ended(trial: ForeignTrial) -> list[AnyEvent]:
             final_total=end.final_total,
             cost_usd=end.usage.cost_usd,
             stated_usage=None if end.usage == UNSTATED_USAGE else end.usage,
+            stated_actions=trial.stated_actions,
+            stated_questions=trial.stated_questions,
         ),
     ]

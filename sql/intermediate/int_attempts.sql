@@ -40,6 +40,8 @@
 --       states it; null if a price is unknown
 --   stated_usage struct: tokens of the agent as an import's source states them; null
 --       if it does not
+--   stated_questions bigint: questions as an import's source counts them without its
+--       actions; null if it does not
 -- equation: valid = finished, and exactly one primary result for every checkpoint of
 --     the task; result = 1 iff score = 1 (mcp_atlas), else result = score;
 --     checkpoint_progress = the benchmark's final score, or else sum(score) /
@@ -112,6 +114,7 @@ ended as (
         finished.action_count as recorded_action_count,
         coalesce(finished.cost_usd, failed.cost_usd) as recorded_cost_usd,
         coalesce(finished.stated_usage, failed.stated_usage) as stated_usage,
+        finished.stated_questions,
         graded.results,
         graded.has_strangers,
         case
@@ -210,5 +213,6 @@ select
     ) as checkpoint_progress,
     recorded_action_count,
     recorded_cost_usd,
-    stated_usage
+    stated_usage,
+    stated_questions
 from ranked

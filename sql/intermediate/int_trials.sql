@@ -42,8 +42,9 @@
 -- notes: every trial that was ever started, with the columns that tables need; the mart
 --     trials has the others, too. Its keys are those of the attempt that counts, or of
 --     the latest if none is valid. The outcome of a trial is null unless it is valid.
---     Actions and questions of an imported trial are null if its source does not have
---     them; the first ask is null if the action of one of its questions is unknown.
+--     Actions of an imported trial are null if its source does not show them, and its
+--     questions if it does not count them either; the first ask is null if the action
+--     of one of its questions is unknown.
 with counted as (
     select
         trial_id,
@@ -130,6 +131,7 @@ select
     case
         when ended.recorded_action_count is not null
             then coalesce(questions.question_count, 0)
+        else ended.stated_questions
     end as question_count,
     questions.first_ask_action,
     100.0 * questions.first_ask_action / nullif(actions.action_count, 0)

@@ -188,7 +188,7 @@ select
     measured.terminal_state,
     measured.scores,
     measured.checkpoint_progress,
-    measured.action_count,
+    coalesce(measured.action_count, finished.stated_actions) as action_count,
     measured.question_count,
     measured.first_ask_action,
     measured.first_ask_pct,

@@ -20,6 +20,9 @@
 --   late_ms double: of waited_ms, the recording process was late; null if unknown
 --   stated_usage struct: tokens of the agent as an import's source states them; null
 --       if it does not
+--   stated_actions bigint: actions as an import's source counts them without showing
+--       them; null if it does not
+--   stated_questions bigint: questions, likewise
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_finished
 -- notes: one row is one attempt that ran to its end.
@@ -42,6 +45,8 @@ select
     trial_finished.charged_ms,
     trial_finished.waited_ms,
     trial_finished.late_ms,
-    trial_finished.stated_usage
+    trial_finished.stated_usage,
+    trial_finished.stated_actions,
+    trial_finished.stated_questions
 from events
 where type = 'trial_finished'

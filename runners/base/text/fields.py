@@ -21,7 +21,7 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEP = {byte: 1 if byte in b"[{" else -1 for byte in b"[]{}"}
 _TEXT = rb'"(?:[^"\\]++|\\.)*+"?'  # possessive: a text without an end is read once
 _TEXTS, _TOKEN = re.compile(_TEXT, re.DOTALL), re.compile(_TEXT + rb"|[\[\]{}]", re.DOTALL)
-_TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
+_TRUE, _FALSE = frozenset({"true", "yes", "1", "1.0"}), frozenset({"false", "no", "0", "0.0"})
 
 
 def most_nesting(raw: bytes) -> int:

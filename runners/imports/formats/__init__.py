@@ -59,6 +59,13 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
 FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
+        Format(name="results", module="results", patterns=("*.csv",)),
+        Format(
+            name="ambig-swe",
+            module="ambig_swe",
+            patterns=("fully-specified.csv", "underspecified.csv", "interaction.csv", "*_qa_pairs.json"),
+            is_joint=True,
+        ),
         Format(name="lhaw-dataset", module="lhaw_dataset", patterns=("*.json", "*.jsonl")),
         Format(name="ask-early-trials", module="ask_early_trials", patterns=("*.json", "*.jsonl")),
         Format(name="tac-evals", module="tac_evals", patterns=("eval_*.json",)),

@@ -252,6 +252,10 @@ def _message_after(calls: Sequence[ForeignTurn], messages: Sequence[Message]) ->
 
 _NAMES = {
     "oracle": "full",
+    "fully_specified": "full",
+    "hidden": "underspecified",
+    "interaction": "ask_user",
+    "interactive": "ask_user",
     "no_clarification": "underspecified",
     "no_inject": "underspecified",
     "nc": "underspecified",

@@ -22,7 +22,8 @@ from lhaw_record.runners.imports.foreign_trial import (
     SourceFile,
     converted,
 )
-from lhaw_record.runners.imports.formats.mcp_atlas_scores import csv_rows, task_of
+from lhaw_record.runners.imports.formats.mcp_atlas_scores import column_name, task_of
+from lhaw_record.runners.imports.source_files import csv_rows
 from lhaw_record.runners.imports.trajectory import trajectory_events, turns_of
 
 AGENT = "reference"
@@ -31,7 +32,7 @@ _NEEDED = ("task", "prompt", "gtfa_claims", "reference_trajectory")
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
     """Return one trial for each row. A reward is the score of every claim."""
-    rows, columns = csv_rows(source)
+    rows, columns = csv_rows(source, column_name)
     missing = [column for column in _NEEDED if column not in columns]
     if missing:
         name = missing[0].removeprefix("reference_").upper()

@@ -3,8 +3,6 @@
 Coverage is the mean of the claim scores, each 0, 0.5 or 1, rounded to three places. A row passes at a coverage of 0.75.
 """
 
-import csv
-import io
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +13,6 @@ from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
 from lhaw_record.runners.base.text.fields import as_list, as_number, as_object, as_text, literal_or_json, shown
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.claims import PASS_COVERAGE, coverage_of
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import parse_claims
-from lhaw_record.runners.environments.benchmarks.published import CSV_FIELD_LIMIT
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.foreign_trial import (
     Failure,
@@ -30,6 +27,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     imported_task,
     imported_variant,
 )
+from lhaw_record.runners.imports.source_files import csv_rows
 from lhaw_record.runners.imports.trajectory import (
     CallResult,
     ForeignTurn,
@@ -68,7 +66,7 @@ def _rows(source: SourceFile, label: str) -> list[dict[str, str]]:
     Like the scorer, this function takes the answer from ``<label>_response``, otherwise from the first of ``_ANSWERS``
     that is filled in. The scorer renames the column ``trajectory`` of its input to ``<label>_trajectory``.
     """
-    rows, columns = csv_rows(source)
+    rows, columns = csv_rows(source, column_name)
     answers = [column for column in (f"{label}_response", *_ANSWERS) if column in columns]
     missing = [*(column for column in _NEEDED if column not in columns), *(() if answers else ["response"])]
     if missing:
@@ -87,35 +85,18 @@ def _rows(source: SourceFile, label: str) -> list[dict[str, str]]:
     ]
 
 
-def csv_rows(source: SourceFile) -> tuple[list[dict[str, str]], list[str]]:
-    """Return the rows of a CSV file by column name, and the column names, as :func:`_column` converts them."""
-    previous = csv.field_size_limit(CSV_FIELD_LIMIT)
-    try:
-        reader = csv.DictReader(io.StringIO(source.content.decode("utf-8-sig"), newline=""), strict=True)
-        rows = [{_column(key): value for key, value in row.items()} for row in reader]
-        columns = [_column(column) for column in reader.fieldnames or ()]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ImportFailed(f"{source.label} is not CSV in UTF-8: {error}; get the file again") from error
-    finally:
-        csv.field_size_limit(previous)
-    broken = next((number for number, row in enumerate(rows, 1) if "none" in row or None in row.values()), None)
-    if broken is not None:
-        raise ImportFailed(f"{source.label}, row {broken}: the number of cells differs from the header's")
-    return rows, columns
-
-
 def task_of(task_id: str, prompt: str, claims: Sequence[str]) -> Task:
     """Return a task in the one form that all imports of MCP-Atlas share."""
     checkpoints = (Checkpoint(checkpoint_id=f"c{n}", label=claim) for n, claim in enumerate(claims, 1))
     return imported_task(BENCHMARK, task_id, prompt, checkpoints)
 
 
-def _column(name: str | None) -> str:
+def column_name(name: str) -> str:
     """Return a column's name in lower case.
 
     ``TRAJECTORY`` is the dataset's reference and gets another name, because ``trajectory`` holds the agent's calls.
     """
-    return "reference_trajectory" if name == "TRAJECTORY" else str(name).lower()
+    return "reference_trajectory" if name == "TRAJECTORY" else name.lower()
 
 
 def _condition(location: str, row: Mapping[str, str], options: Options) -> str:
