@@ -373,7 +373,7 @@ def _naming_its_action(message: Message, results: Mapping[str, tuple[int, str]])
 
 
 def _thread_of(turn: ForeignTurn) -> str:
-    """Return the thread of a turn: the sub-agent's name, which the main thread cannot have."""
+    """Return the thread of a turn, which is the sub-agent's name."""
     if turn.sub_agent == MAIN_THREAD:
         return f"sub_agent-{MAIN_THREAD}"
     return turn.sub_agent or MAIN_THREAD

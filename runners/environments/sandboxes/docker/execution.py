@@ -154,7 +154,7 @@ async def end_all(container: "DockerContainer") -> None:
 
 
 async def run_shell(container: "DockerContainer", script: str, timeout_s: float) -> ExecResult:
-    """Run a script of ours as root, which has to succeed.
+    """Run one of our scripts as root, which has to succeed.
 
     Raises:
         SandboxBoundaryError: The container runs no shell, as when it has as many processes as it may have.
