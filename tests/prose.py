@@ -21,6 +21,12 @@ PATTERNS = {
     "'whether … tells'": r"\b[Ww]hether [^.]{0,60}\btells\b",
     "a verb before 'not'": r"\b(?:likes|knows|tells|reads|needs|wants|gives|says|takes|allows) not\b(?! only)",
     "'is no'": rf"(?<![Tt]here )\b(?:is|are|was|were) no (?!{_NO})(?=\w+[.,;:]? *$)",
+    "'of ours'": r"^(?!noqa).*\bof ours\b",
+    "'stands' for 'is'": r"\bst(?:ands?|ood) (?:in|there|below|under|around|before|beside|between|still|together)\b",
+    "'tells' for 'reveals'": r"\btells? (?:a|the|its|their|another) (?:removed )?value",
+    "'of' for 'about'": r"\b(?:says|has) of (?:it|a|the|cost)\b",
+    "'perhaps' after a verb": r"\b(?:is|are|was|were|has|have) perhaps\b",
+    "a word of fables": r"\blast words\b|\bspoilt\b|\b[Ww]hoever\b",
     "a riddle": r"\bfrom here on who\b|\bwho has it\b|\bcame as far as\b|\bfor the want of\b|\bof one mind\b",
 }
 

@@ -164,7 +164,7 @@ def _described(name: str, variant: Variant) -> Mapping[str, object]:
 
 
 def _tasks_in(tasks: Path) -> dict[str, Path]:
-    """Return the task folders of a dataset by their ids: a name, or else a place. Deeper ones if none is here."""
+    """Return the task folders of a dataset by their ids: a name, or else a place. If there are none, search deeper."""
     here = [tasks] if _is_task(tasks) else list(filter(_is_task, _entries(tasks)))
     found = here or [path.parent for path in tasks.rglob(CONFIG)]
     return {_own_name(path) or _place_of(path, tasks): path for path in sorted(found)}

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from lhaw_record.generators.cli.generation_options import (
     ASKING_ARGUMENTS,
@@ -227,17 +227,13 @@ def _given_up(index: "GenerationIndex", task_id: str) -> list[VariantRejected]:
 
 
 def _show(
-    task: "Task",
-    made: Sequence[VariantGenerated],
-    refused: Sequence[VariantRejected],
-    limit: int | None,
-    out: TextIO | None = None,
+    task: "Task", made: Sequence[VariantGenerated], refused: Sequence[VariantRejected], limit: int | None
 ) -> None:
     """Print each removal: its segments, then the prompt under each severity with the changes marked."""
     from rich.console import Console
 
-    out = out or sys.stdout
-    console = Console(file=out, highlight=False, markup=False, emoji=False, soft_wrap=not out.isatty())
+    has_colours = sys.stdout.isatty()
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=not has_colours)
     console.print(f"{task.benchmark} {task.task_id}: {len(made)} variants", style="bold")
     reasons = {(_values(each.segments), each.severity): _reason(each) for each in refused}
     groups = _removals(made)
@@ -255,7 +251,7 @@ def _show(
                 reason = reasons.get((values, kind))
                 console.print(f"\n[{kind}] not made" + (f": {reason}" if reason else ""))
             for event in group.get(kind, ()):
-                _show_variant(console, kind, event, task, has_colours=out.isatty())
+                _show_variant(console, kind, event, task, has_colours=has_colours)
 
 
 def _show_variant(console: "Console", kind: str, event: VariantGenerated, task: "Task", *, has_colours: bool) -> None:

@@ -23,7 +23,7 @@ _NOUNS_WITH_CAPITALS = "de"
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands around a rewriting.
+    """The context of a rewriting.
 
     Attributes:
         segments: All segments of the task.
@@ -82,7 +82,7 @@ def problems_of(
 def _lower(
     original: str, rewriting: Rewriting, removal: Removal, scene: Scene
 ) -> tuple[str, Rewriting, Removal, Scene]:
-    """Return all texts without capital letters, which tell a name from a noun in other languages."""
+    """Return all texts in lower case, because other languages write nouns like names."""
 
     def low(segments: Sequence[Segment]) -> tuple[Segment, ...]:
         return tuple(
@@ -112,7 +112,7 @@ def _checks(found: Iterable[tuple[str, str]]) -> tuple[FailedCheck, ...]:
 
 
 def question_faults(before: SearchablePrompt, rewriting: Rewriting, removal: Removal) -> Iterator[tuple[str, str]]:
-    """Yield a finding for each segment without a question, and each question that tells a value or gets no answer."""
+    """Yield a finding for each segment without a question, and each question that reveals a value or gets no answer."""
     asked = {each.segment_id: each.questions for each in rewriting.expected_questions}
     for segment in removal.segments:
         if not any(question.strip() for question in asked.get(segment.segment_id, ())):

@@ -56,7 +56,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         symbols: Signs and abbreviations, with the words that they stand for.
         same: Groups of words that say the same thing.
         persons: Words for a person, to whom "she" or "he" may refer.
-        cannot_end: Words that cannot stand before punctuation.
+        cannot_end: Words that cannot precede punctuation.
         strict_determiners: Determiners that never stand alone.
         cannot_follow_determiner: Words that cannot come next after one of these.
         strict_prepositions: Prepositions and "than", as far as a phrase must follow.
@@ -201,7 +201,7 @@ def _numbers(part: str) -> list[str]:
 
 
 def _in_one_notation(number: str) -> str:
-    """Return a number as a fraction. Python converts no text of thousands of digits, and nobody means one."""
+    """Return a number as a fraction. Python refuses to convert thousands of digits, which no prompt means."""
     return str(Fraction(number)) if len(number) <= _MOST_DIGITS else number
 
 

@@ -32,7 +32,7 @@ PARAPHRASE, FROM_FILES, NATURAL, READINGS, QUESTIONS, _ = UNJUDGED = (
     "questions_fit",
     "adds_nothing",
 )
-"""What a reader or a model must judge: whether other words tell the value, whether the files do, whether the prompt
+"""What a reader or a model must judge: whether other words or files reveal the value, whether the prompt
 reads as a person would write it, whether several readings of it are plausible, whether the questions fit, and whether
 common words say something new, such as somebody's role. Rules judge the last one in part."""
 
@@ -146,7 +146,7 @@ class ModelJudge:
     async def _guessed(
         self, original: str, rewriting: Rewriting, removal: Removal, files: str | None, caller: ModelCaller
     ) -> tuple[tuple[str, str], ...]:
-        """Return what one try got back: pairs of a segment's id and the guess that tells its value."""
+        """Return what one try got back: pairs of a segment's id and its guessed value."""
         user = self._guessing.user(
             {"task": rewriting.prompt, "files": files, "questions": _questions_text(rewriting.expected_questions)}
         )
@@ -184,10 +184,10 @@ class ModelJudge:
 
 
 def unjudged_by(record: GateJudgement | None, severity: Severity | None, prompt: str) -> tuple[str, ...]:
-    """Return the points that need a judge and that nobody judged. For a decoy, only the text is judged.
+    """Return the points that need a judge and had none. For a decoy, only the text is judged.
 
-    An editor judges all its points, and more of them need one in a prompt that is not English. Whether the files tell
-    a value is unjudged, too, if no file was there to look at: the environment may have more.
+    An editor judges all its points, and more of them need one in a prompt that is not English. Whether the files
+    reveal a value is unjudged, too, if no file could be read: the environment may have more.
     """
     asked: tuple[str, ...] = (NATURAL,) if severity == "decoy" else UNJUDGED
     asked += () if language_of(prompt) == ENGLISH or severity == "decoy" else _ONLY_IN_ENGLISH
@@ -196,7 +196,7 @@ def unjudged_by(record: GateJudgement | None, severity: Severity | None, prompt:
 
 
 def judged_words(record: GateJudgement | None, severity: Severity | None, prompt: str) -> str:
-    """Return what the gate says of a variant that it lets pass: in which language, who judged it, what nobody did."""
+    """Return what the gate records about a variant that passes: its language, its judge, and what was not judged."""
     language = language_of(prompt)
     where = "" if language == ENGLISH else f" that hold in {language_name(language)}"
     said = f"the rules{where} find nothing"

@@ -1,4 +1,4 @@
-"""Finds what a rewriting spoilt in form: leftovers, lost halves, words that cannot meet or that refer to nothing."""
+"""Finds errors of form in a rewriting: leftovers, lost halves, words that do not fit together or refer to nothing."""
 
 import json
 import re

@@ -12,7 +12,7 @@ from lhaw_record.generators.gate.facts import words
 _SIDE = re.compile(
     r"\b(?:past|last|next|coming|upcoming|following|previous)(?= (?:hour|day|week|fortnight|month|quarter|year)\b)"
 )
-"""What stands before a unit without a number that is meant once: the past week."""
+"""Words before a unit without a number, which then means one: the past week."""
 _MONTHS = tuple(calendar.month_name)
 _NAMES = "|".join(_MONTHS[1:])
 _PERIOD = re.compile(
@@ -34,7 +34,7 @@ def quantities(text: str) -> Counter[tuple[str, Fraction]]:
 
 
 def durations(text: str) -> set[tuple[str, Fraction]]:
-    """Return the durations that a text tells, in base units: 7 days, the past week, from March 12th to March 14th."""
+    """Return the durations in a text, in base units: 7 days, the past week, from March 12th to March 14th."""
     found = {each for each in quantities(_SIDE.sub("one", text)) if each[0] in ("time", "months")}
     for match in _PERIOD.finditer(text):
         month, until = match["month"], match["until"] or match["month"]

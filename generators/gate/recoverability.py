@@ -1,4 +1,4 @@
-"""Finds what still tells a removed value: itself, a part of it, another notation, something that was put in, a file."""
+"""Finds text that still reveals a removed value: the value, a part of it, another notation, an addition, or a file."""
 
 import calendar
 import re
@@ -64,7 +64,7 @@ _ROLE = re.compile(
 
 
 def values_left(before: SearchablePrompt, after: SearchablePrompt, removal: Removal) -> Iterator[tuple[str, str]]:
-    """Yield a finding for each removed value that still stands in the prompt, whole, in part or in other words."""
+    """Yield a finding for each removed value that is still in the prompt, whole, in part or in other words."""
     for segment_id, texts in remaining(before, after, removal.segments).items():
         shown = ", ".join(repr(text) for text in dict.fromkeys(texts))
         yield "value_is_gone", f"{shown} of segment {segment_id} is still in the prompt; remove every occurrence"
@@ -96,7 +96,7 @@ def values_left(before: SearchablePrompt, after: SearchablePrompt, removal: Remo
 
 
 def _is_inside(value: str, text: str) -> bool:
-    """Return whether a value is part of a longer name, or its words stand there inflected."""
+    """Return whether a value is part of a longer name, or its words occur in inflected forms."""
     core = fold(value.strip("`\"' .,"))
     if " " not in core:
         return len(core) > _SHORTEST_PART_CHARS and bool(_NUMBER.search(core)) and core in fold(text)
@@ -121,7 +121,7 @@ def names_with(value: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def has_words(words_of_value: str, text: str) -> bool:
-    """Return whether two or more words stand together in a text, in any form of them and however joined."""
+    """Return whether two or more words occur together in a text, in any form of them and however joined."""
     said, whole = ([each.key for each in facts_of(_JOINT.sub(" ", fold(each)))] for each in (words_of_value, text))
     return len(said) > 1 and any(whole[at : at + len(said)] == said for at in range(len(whole)))
 
@@ -276,8 +276,8 @@ def _listed(found: re.Match[str]) -> str:
 def additions(before: SearchablePrompt, after: SearchablePrompt) -> Iterator[tuple[str, str]]:
     """Yield a finding for everything concrete that the rewriting says and the original does not.
 
-    A vague or generic replacement holds no number, month, colour or name of its own. One that does tells the value in
-    another form, or tells something wrong.
+    A vague or generic replacement holds no number, month, colour or name of its own. One that does reveals the value in
+    another form, or is wrong.
     """
     if len(roles := _ROLE.findall(after.text)) > len(_ROLE.findall(before.text)):
         yield "adds_nothing", f"{roles[0]!r} gives the agent a role; leave it out"
@@ -288,7 +288,7 @@ def additions(before: SearchablePrompt, after: SearchablePrompt) -> Iterator[tup
 
 
 def told_by_files(segment: Segment, prompt: str, files: Mapping[str, str]) -> str | None:
-    """Return how the environment's files tell a removed value, or None if no rule finds that they do.
+    """Return how the environment's files reveal a removed value, or None if no rule finds that they do.
 
     They do if the value is a file and no other has its ending, or the number of lines of a file that the rest of the
     prompt names.
@@ -313,7 +313,7 @@ def _is_near(name: str, segment: Segment, prompt: str) -> bool:
 
 
 def _is_name(value: str) -> bool:
-    """Return whether every word of a value that says something is a name: "Dana Whitfield", "the Nordic collection"."""
+    """Return whether every content word of a value is a name: "Dana Whitfield", "the Nordic collection"."""
     content = [each for each in facts_of("x " + value) if each.kind not in ("number", "colour")]
     return any(each.kind in ("name", "month") for each in content[1:]) and len(value.split()) <= _LONGEST_NAME_WORDS
 

@@ -206,7 +206,7 @@ def _change(old: str, new: str) -> str:
 
 
 def _scope(text: str) -> Counter[str]:
-    """Return how often each word that says "all of them" stands in a text, but for the last of "8 seats each"."""
+    """Return how often each word that says "all of them" occurs in a text, except the last of "8 seats each"."""
     said = list(map(fold, _WORD.findall(text)))
     return Counter(each for each in (said[:-1] if said[-1:] == ["each"] else said) if each in words().scope)
 
@@ -214,7 +214,7 @@ def _scope(text: str) -> Counter[str]:
 def _logic(text: str, lead: str) -> list[str]:
     """Return the words of a text that turn or compare, in order: "not" for every form of a negated verb.
 
-    "Up" and "down" do after "round" and before "to", and not in "write down". ``lead`` is what stands before the text.
+    "Up" and "down" do after "round" and before "to", and not in "write down". ``lead`` is the text before it.
     """
     said = [fold(each) for each in ((_WORD.findall(lead) or [""])[-1], *_WORD.findall(text))]
     found = (
@@ -241,7 +241,7 @@ def _gone(before: str, after: str, *spans: Sequence[Span]) -> list[TextFact]:
 
 
 def _is_reordered(before: str, after: str, places: Sequence[Span]) -> bool:
-    """Return whether concrete facts that both texts hold once each stand in another order.
+    """Return whether concrete facts that occur once in both texts have changed order.
 
     In a sentence that held a value a fact may pass those of another kind ("On 3 May, book the room Turing").
     """
@@ -256,7 +256,7 @@ def _is_reordered(before: str, after: str, places: Sequence[Span]) -> bool:
 
 
 def _once_in_both(one: str, other: str) -> list[TextFact]:
-    """Return the concrete facts that two texts hold once each, as they stand in the first."""
+    """Return the concrete facts that occur once in both texts, in the order of the first."""
     left, right = ([each for each in facts_of(text) if each.is_hard] for text in (one, other))
     here, there = (Counter(each.key for each in facts) for facts in (left, right))
     return [each for each in left if here[each.key] == there[each.key] == 1]

@@ -81,7 +81,7 @@ class Generation(PaidRun):
         self._recorded: Mapping[str, RecordedTask] = {}
         self.index = GenerationIndex()
         self._deciding: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
-        """By task: what one job decides stands in the index before the next job is decided about."""
+        """By task: what one job decides is in the index before the next job is decided."""
 
     async def run(self) -> None:
         """Do the extractions and rewritings that the store does not hold yet.

@@ -71,7 +71,7 @@ class Callers:
 
     @property
     def unknown_cost_calls(self) -> int:
-        """Their failed requests that were perhaps paid for."""
+        """Their failed requests that may have been paid for."""
         return sum(caller.unknown_cost_calls for caller in self._made)
 
 

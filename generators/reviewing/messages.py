@@ -52,7 +52,7 @@ class Piece(ApiMessage, frozen=True):
 
 
 class RemovedSegment(ApiMessage, frozen=True):
-    """A segment that the variant lacks, with the wrong value that stands in its place, if it has a decoy."""
+    """A segment that the variant lacks, with the wrong value in its place, if it has a decoy."""
 
     dimension: str
     subdimension: str

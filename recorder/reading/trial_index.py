@@ -149,7 +149,7 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True):
     silent_s: float
 
 
-def open_runs(snapshot: Snapshot, experiment_id: str, *, recent_s: float = RECENT_S) -> list[OpenRun]:
+def open_runs(snapshot: Snapshot, experiment_id: str) -> list[OpenRun]:
     """Return the unfinished runs of an experiment that recently published an event.
 
     The result justifies a warning, but not an error: a dead host looks the same for a while, and a run that has not
@@ -176,4 +176,4 @@ def open_runs(snapshot: Snapshot, experiment_id: str, *, recent_s: float = RECEN
         for stream_id, writer_id in sorted(begun.items())
         if stream_id not in ended
     ]
-    return [each for each in found if each.silent_s <= recent_s]
+    return [each for each in found if each.silent_s <= RECENT_S]

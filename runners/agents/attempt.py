@@ -58,7 +58,7 @@ class TrialAgent(Protocol):
 
 
 class TrialParts(Protocol):
-    """The parts of one trial. Whoever assembles them chooses models, tools, users, judges, clocks and budgets."""
+    """The parts of one trial. The assembling code chooses models, tools, users, judges, clocks and budgets."""
 
     recording: Recording
     """The attempt's stream, as agent, environment and grader write to it."""
@@ -83,7 +83,7 @@ class TrialParts(Protocol):
         ...
 
     def measured(self) -> Mapping[str, float | None]:
-        """Return what the closing event says of cost and time so far."""
+        """Return the cost and time so far for the closing event."""
         ...
 
 

@@ -129,7 +129,7 @@ class _Parts:
         self.program: ExternalAgent | None = None
         self.checkpoints: Sequence[Checkpoint] = trial.task.checkpoints
         self.grader = runner.benchmark.grader
-        # A clock of its own, which stands still while a judge's request is held at the door of its endpoint.
+        # A clock of its own, which stops while a judge's request is held at the door of its endpoint.
         self.grading_clock: AgentClock = TrialClock(GRADING_SECONDS)
         self._clock = TrialClock(runner.experiment.limits.max_seconds, runner.experiment.retry.patience_s)
         self.spending = TrialSpending(runner.budget)

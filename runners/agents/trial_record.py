@@ -23,8 +23,8 @@ class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How an attempt ended, as the scheduler needs it. Everything else is in the events.
 
     ``spent_on`` is the known cost of its calls in USD, by the name of the model; ``unknown_cost_calls`` counts failed
-    calls that were perhaps paid for. ``crash`` is the exit code other than 0 with which a program gave up, and the last
-    line of its stderr, which may hold secrets.
+    calls that may have been paid for. ``crash`` is the exit code other than 0 with which a program gave up, and the
+    last line of its stderr, which may hold secrets.
     """
 
     trial: PlannedTrial

@@ -129,7 +129,7 @@ class LoopWatch:
             self._clocks.remove(clock)
 
     def look(self) -> None:
-        """Tell the clocks of a delay so far, which is known to whoever looks before the loop has caught up."""
+        """Report a delay so far to the clocks, for readers that look before the loop has caught up."""
         now_s = self._loop.time()
         late_s = now_s - self._due_s
         if late_s > _LATE_S:
@@ -233,7 +233,7 @@ class TrialClock:
         self._reset_deadline()
 
     async def meter(self, cpu_s: Callable[[], Awaitable[float | None]]) -> None:
-        """Charge the agent for CPU time that its processes use while its clock stands still, until cancelled.
+        """Charge the agent for CPU time that its processes use while its clock is stopped, until cancelled.
 
         Args:
             cpu_s: Returns the CPU seconds of all its processes so far, or None while they are unknown.

@@ -125,7 +125,7 @@ def events_of(root: Path, stream_id: str) -> list[AnyEvent]:
 
 
 class _Style:
-    """Colours lines on a terminal: roles, reasoning and grades, and the removed values wherever they stand.
+    """Colours lines on a terminal: roles, reasoning and grades, and the removed values wherever they occur.
 
     Args:
         out: Where the lines go. What is no terminal, or wants no colour, gets them as they are.

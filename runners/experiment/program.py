@@ -42,7 +42,7 @@ GATEWAY_VARIABLES = {
 
 Host = Literal["process", "acp"]
 ACP_HOST_VERSION = 1
-"""Goes up when what our ACP host tells agents, or answers them, changes: their trials are then other trials."""
+"""Raise it when our ACP host sends or answers agents something else, which makes their trials different trials."""
 AsksBy = Literal["built_in", "mcp", "prose", "none"]
 
 FOUND = ("install_digest", "found_version", "found_content")
@@ -102,8 +102,8 @@ class ProgramSpec(_Table, frozen=True):
     standard input and output. ``asks_by`` says how it asks its user; an agent of an experiment may say otherwise.
     ``answer`` says where the final answer is: ``last_message``, ``stdout`` or ``file:PATH`` below the work directory.
     ``threads`` declares which requests belong together. ``name`` is the entry's name, and the name of its package
-    folder begins with it. If ``leased`` is set, there is no command: whoever leases a trial from the daemon is the
-    agent. Planning an experiment fills in three keys: ``install_digest`` over what is installed,
+    folder begins with it. If ``leased`` is set, there is no command: the client that leases a trial from
+    the daemon is the agent. Planning an experiment fills in three keys: ``install_digest`` over what is installed,
     ``found_version``, and ``found_content`` with the digests of what will run.
     """
 
@@ -146,7 +146,7 @@ class ProgramSpec(_Table, frozen=True):
         return f"{self.name or Path(next(iter(self.command), 'leased')).name} {found}".strip()
 
     def identity(self) -> dict[str, Any]:
-        """Return what must be equal for trials to be comparable: command, version and content, but no folders."""
+        """Return what must be equal for trials to be comparable: command, version and content, without folders."""
         left_out = {"mounts", "install", "install_digest", "version", "about"}
         if not self.leased:
             left_out.add("name")  # nothing else is known of what runs elsewhere

@@ -215,7 +215,7 @@ def _asking_problems(spec: ProgramSpec) -> Iterator[str]:
 
 
 def medium_problems(spec: ProgramSpec) -> Iterator[str]:
-    """Yield a sentence if nobody would answer a program that asks as it is told to."""
+    """Yield a sentence if a program is told how to ask but would get no answer."""
     if spec.asks_by == "prose":
         yield 'key \'asks_by\': nobody answers a question at the end of a turn yet; take "mcp", "built_in" or "none"'
     if spec.asks_by == "built_in" and (spec.host != "acp" or not spec.built_in.tool):

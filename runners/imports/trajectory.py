@@ -122,17 +122,13 @@ def said_in(wires: Iterable[Any], remarks: Counter[str] | None = None) -> list[S
     return found
 
 
-def turns_of(
-    wires: Iterable[Any],
-    remarks: Counter[str] | None = None,
-    usage_of: Callable[[Said], dict[str, Any]] | None = None,
-) -> list[ForeignTurn]:
-    """Return the turns of a conversation. ``usage_of`` reads the tokens and the cost in a source's reply.
+def turns_of(wires: Iterable[Any], remarks: Counter[str] | None = None) -> list[ForeignTurn]:
+    """Return the turns of a conversation.
 
     Raises:
         ValueError: A message has another form, or there is no reply.
     """
-    turns = turns_said(said_in(wires, remarks), remarks, usage_of)
+    turns = turns_said(said_in(wires, remarks), remarks)
     if not turns:
         raise ValueError("the conversation has no reply")
     return turns
@@ -143,7 +139,7 @@ def turns_said(
     remarks: Counter[str] | None = None,
     usage_of: Callable[[Said], dict[str, Any]] | None = None,
 ) -> list[ForeignTurn]:
-    """Return the turns of a conversation that has been read."""
+    """Return the turns of a conversation that has been read. ``usage_of`` reads the usage in a source's reply."""
     messages: list[Message] = []
     pairing = Pairing()
     begun: list[tuple[Said, tuple[Message, ...]]] = []
@@ -377,7 +373,7 @@ def _naming_its_action(message: Message, results: Mapping[str, tuple[int, str]])
 
 
 def _thread_of(turn: ForeignTurn) -> str:
-    """Return the thread of a turn: the sub-agent's name, which the main thread cannot have."""
+    """Return the thread of a turn, which is the sub-agent's name."""
     if turn.sub_agent == MAIN_THREAD:
         return f"sub_agent-{MAIN_THREAD}"
     return turn.sub_agent or MAIN_THREAD

@@ -97,15 +97,7 @@ def _object(body: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def add_usage(left: Usage, right: Usage) -> Usage:
     """Return the sum of two usages. A sum is unknown if one of its parts is unknown."""
-    return Usage(
-        input_tokens=_sum(left.input_tokens, right.input_tokens),
-        output_tokens=_sum(left.output_tokens, right.output_tokens),
-        cached_input_tokens=_sum(left.cached_input_tokens, right.cached_input_tokens),
-        cost_usd=_sum(left.cost_usd, right.cost_usd),
-        reasoning_tokens=_sum(left.reasoning_tokens, right.reasoning_tokens),
-        cache_write_tokens=_sum(left.cache_write_tokens, right.cache_write_tokens),
-        provider_cost_usd=_sum(left.provider_cost_usd, right.provider_cost_usd),
-    )
+    return Usage(*map(_sum, msgspec.structs.astuple(left), msgspec.structs.astuple(right)))
 
 
 def _sum(left: Number | None, right: Number | None) -> Number | None:

@@ -81,7 +81,7 @@ class LitellmModel(HostedModel):
         self.given = frozenset(given)
         leave_to_itself(urlsplit(api_base or "").hostname or "")
         self.refused: dict[str, str | None] = {}
-        """The parameters of ours that the server refuses, each with the name that it wants instead, or None."""
+        """Our parameters that the server refuses, each with the name that it wants instead, or None."""
         self._is_prompt_marked = is_prompt_marked
         self.price = price
         self.api_base = api_base
@@ -187,7 +187,7 @@ class LitellmModel(HostedModel):
         Args:
             messages: The conversation. If it gets no response in time, its next request uses streaming.
             timeout_s: The timeout in seconds.
-            readable: Converts other exceptions into a ModelError. Returns None for a bug of ours.
+            readable: Converts other exceptions into a ModelError. Returns None for our own bugs.
             is_generating: Returns whether the model was still generating when the timeout in seconds expired.
         """
         with watching() as exchanges:

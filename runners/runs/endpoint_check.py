@@ -276,7 +276,7 @@ class _Check:
 
     @property
     def _proxy_words(self) -> str:
-        """Name the proxy of the environment that stands between us and the server, without its password."""
+        """Name the proxy from the environment through which the server is reached, without its password."""
         proxy = urlsplit(proxy_of(self._spec.api_base or "https://provider") or "").netloc.rpartition("@")[2]
         return f"; through the proxy {proxy} of HTTP(S)_PROXY" if proxy else ""
 

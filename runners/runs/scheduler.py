@@ -57,7 +57,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     ``outcome`` is completed, interrupted, cost_limit, cost_unknown (a limit that cannot be enforced), paused (a model's
     endpoint is down) or failed (some trials could not be finished). ``unpriced`` counts attempts of unknown cost, which
-    are not in ``spent_usd``. Neither are ``unknown_cost_calls``: failed calls that were perhaps paid for. ``flagged``
+    are not in ``spent_usd``. Neither are ``unknown_cost_calls``: failed calls that may have been paid for. ``flagged``
     counts trials whose recording is doubtful. ``crashes`` say which programs ended with which exit code. ``pauses`` are
     the reasons of a pause. ``repeated`` are the reasons why agents were stopped that failed repeatedly.
     ``spent_limits`` are the keys of cost limits without room, for ``cost_limit``.

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     ("scenario", "step", "least_deaths"),
     [
-        ("writer", 20, 5),
+        ("writer", 40, 2),
         pytest.param("recovery", 10, 2, marks=pytest.mark.thorough),
         pytest.param("writer", 1, 130, marks=pytest.mark.thorough),
         pytest.param("recovery", 1, 30, marks=pytest.mark.thorough),

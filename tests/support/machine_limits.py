@@ -7,10 +7,7 @@ import msgspec
 
 from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult
 
-_NO_LIMIT = {"is_truncated"}
-FLAGS = tuple(
-    field.name for field in msgspec.structs.fields(ExecResult) if field.type is bool and field.name not in _NO_LIMIT
-)
+FLAGS = tuple(field.name for field in msgspec.structs.fields(ExecResult) if field.type is bool)
 ENDINGS = {
     **{flag: {flag: True, "exit_code": None if flag == "is_timeout" else 1} for flag in FLAGS},
     "a signal": {"exit_code": 137},

@@ -22,7 +22,7 @@ SECONDS_TO_LEAVE = 2.0
 
 
 class AgentError(Exception):
-    """The agent answered a request of ours with an error, or ended without an answer."""
+    """The agent answered one of our requests with an error, or ended without an answer."""
 
 
 class Host:

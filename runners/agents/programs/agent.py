@@ -247,7 +247,7 @@ class ExternalAgent:
         return end
 
     async def _run_leased(self, leases: Leases, lease: Lease) -> ProgramEnd:
-        """Offer the trial to whoever leased it, and return how their agent ended."""
+        """Offer the trial to the client that leased it, and return how its agent ended."""
         offer = Offer(
             prompt=self._prompt,
             model=self.model,
@@ -371,7 +371,7 @@ class ExternalAgent:
 
     @property
     def _lacks_asking(self) -> bool:
-        """Whether there is a user whom neither the model was told how to ask nor the program has asked."""
+        """Whether there is a user, but the model was not told how to ask and the program has not asked."""
         return self.asking is not None and self._session.lacks_asking and not self.asking.was_asked
 
     def _ended_by(self, end: ProgramEnd) -> EndedBy:

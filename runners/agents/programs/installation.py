@@ -134,7 +134,7 @@ def is_installed(spec: ProgramSpec) -> bool:
 
 
 def installed_in(folder: Path) -> InstallationMark | None:
-    """Return the mark in a folder, or None if the installation is unfinished or was made by another version of ours."""
+    """Return the mark in a folder, or None if it is unfinished or another version of this program made it."""
     try:
         return msgspec.json.decode((folder / INSTALLED_MARK).read_bytes(), type=InstallationMark)
     except (OSError, msgspec.DecodeError):

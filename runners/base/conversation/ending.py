@@ -7,7 +7,7 @@ from lhaw_record.recorder.events.trial import EndedBy
 CONTEXT_WINDOW, CONTENT_FILTER, ENDLESS_REPLY = "context_window", "content_filter", "endless_reply"
 """Kinds of failed calls. An endless reply was still being generated when the request timed out."""
 UNKNOWN_ENDING = "unknown_ending"
-"""Kind of a failed call whose reply ended for a reason that nobody has listed, or that the provider does not tell."""
+"""Kind of a failed call whose reply ended for a reason that is not listed, or that the provider does not report."""
 
 CUT = "length"
 """Finish reason of a reply truncated at its length limit."""

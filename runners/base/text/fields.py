@@ -30,18 +30,18 @@ def most_nesting(raw: bytes) -> int:
     return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
 
 
-def shallow_json(raw: bytes, most_levels: int = LEVELS_OF_BODY) -> bytes:
-    """Return JSON with each array or object below this many levels replaced by its text; unchanged if there is none."""
-    if most_nesting(raw) <= most_levels:
+def shallow_json(raw: bytes) -> bytes:
+    """Return JSON with each array or object below ``LEVELS_OF_BODY`` replaced by its text."""
+    if most_nesting(raw) <= LEVELS_OF_BODY:
         return raw
     pieces: list[bytes] = []
     level = begun = done = 0
     for token in _TOKEN.finditer(raw):
         if token[0] in b"[{":
             level += 1
-            begun = token.start() if level == most_levels + 1 else begun
+            begun = token.start() if level == LEVELS_OF_BODY + 1 else begun
         elif token[0] in b"]}":
-            if level == most_levels + 1:
+            if level == LEVELS_OF_BODY + 1:
                 cut = raw[begun : token.end()].decode("utf-8", "replace")
                 pieces += [raw[done:begun], msgspec.json.encode(cut)]
                 done = token.end()

@@ -26,7 +26,7 @@ from lhaw_record.runners.models.replay import ReferenceParameter
 
 VARIANTS = "variants.toml"
 _OF_SOLUTION = ("parameters", "written", "guesses", "alternatives", "derived")
-"""What a segment says of the task's solution, which is the same in all variants that remove its value."""
+"""What a segment says about the task's solution, which is the same in all variants that remove its value."""
 _SEVERITIES = ("delete", "vaguify", "genericize", "decoy")
 Fill = Callable[[str], str]
 """Replaces the placeholders of a template."""

@@ -5,7 +5,7 @@ names of environment variables match litellm's, so that one environment works fo
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -95,7 +95,6 @@ def endpoint_of(
     api_base: str | None,
     api_key: str | None,
     api_wires: Sequence[str] | None = None,
-    environment: Mapping[str, str] = os.environ,
 ) -> ProviderEndpoint | None:
     """Return the provider's endpoint for a wire, or None if requests of this wire must be translated."""
     known = _PROVIDERS.get(provider)
@@ -103,15 +102,15 @@ def endpoint_of(
     if wire not in wires:
         return None
     variables = known or Provider(wires=())
-    base = api_base or _first(variables.base_variables, environment) or variables.base
+    base = api_base or _first(variables.base_variables) or variables.base
     if not base:
         return None
-    key = api_key or _first(variables.key_variables if api_base is None or known else (), environment)
+    key = api_key or _first(variables.key_variables if api_base is None or known else ())
     return ProviderEndpoint(wire=wire, model=model, base=base.rstrip("/"), key=key)
 
 
-def _first(names: Sequence[str], environment: Mapping[str, str]) -> str | None:
-    return next((environment[name] for name in names if environment.get(name)), None)
+def _first(names: Sequence[str]) -> str | None:
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
 def _below(base: str, version: str) -> str:

@@ -45,16 +45,15 @@ class StreamedCall:
         model: The model's name, for messages.
     """
 
-    def __init__(self, model: str, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(self, model: str) -> None:
         self.failure: ModelError | None = None
         """Why a stream gave no reply; litellm sees only a connection error."""
         self._model = model
-        self._clock_ns = clock_ns
         self._last_token_ns: int | None = None
 
     def is_generating(self, timeout_s: float) -> bool:
         """Return whether the model was still generating when the request timed out."""
-        return is_generating(self._last_token_ns, self._clock_ns(), timeout_s)
+        return is_generating(self._last_token_ns, time.monotonic_ns(), timeout_s)
 
     async def send(self, handle: Handle, request: Any) -> Any:
         """Send a request as a streaming one, and return a response with the whole reply.
@@ -90,7 +89,7 @@ class StreamedCall:
 
     def _note(self, _: StreamedEvent, step: StreamStep) -> None:
         if step.has_token:
-            self._last_token_ns = self._clock_ns()
+            self._last_token_ns = time.monotonic_ns()
 
 
 def _opened(request: Any, raw: bytes) -> tuple[Any, ReplyStream] | None:

@@ -103,7 +103,7 @@ class RayExecutor:
 
     @asynccontextmanager
     async def _equipped(self, benchmark: str) -> AsyncIterator[Any]:
-        """Connect to the cluster so that workers have this process's packages: their machines', or copies of ours."""
+        """Connect to the cluster. Workers have this process's packages: their machines' or copies of this machine's."""
         with connected() as ray:
             if await has_them_everywhere(ray, benchmark):
                 yield ray

@@ -210,7 +210,7 @@ def _files_of(benchmark: BenchmarkSpec) -> Iterator[str]:
 def _archived(named: set[Path]) -> tuple[bytes, tuple[Path, ...]]:
     """Return the archive of some files and folders, and those that it lacks.
 
-    Content stands under the path that links lead to. Where a name is another path, the archive has a link there.
+    Content is stored under the path that links lead to. Where a name is another path, the archive has a link there.
     """
     real = {path.resolve() for path in named}
     tops = {path for path in real if real.isdisjoint(path.parents)}
@@ -249,7 +249,7 @@ def _size_bytes(path: Path) -> int:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield each text in a table, but no key."""
+    """Yield each text among the values of a table."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, msgspec.Struct):
@@ -260,7 +260,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a table with each text, but no key, changed."""
+    """Return a table with each text among its values changed."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, msgspec.Struct):

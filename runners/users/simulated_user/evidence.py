@@ -1,7 +1,7 @@
 """Weighs how near a question comes to each removed segment: by its words, and by its meaning if there is an encoder.
 
 A question is compared with all that a variant says about a segment: its names, its likely questions, the words that
-stand in its place in the prompt, and the clause around them. What else the question might be about counts against it:
+replace it in the prompt, and the clause around them. What else the question might be about counts against it:
 the other segments, what the prompt still says, and questions that every task gets. ``data/user/evidence.toml`` has the
 weights; docs/matcher.md says where they come from.
 """

@@ -36,10 +36,10 @@ def other_name(name: str, *candidates: str) -> str:
     return next(each for each in candidates if each != name)
 
 
-def csv_text(rows: Iterable[Sequence[object]], delimiter: str = ",") -> str:
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
     """Return rows as CSV text with Unix line ends. The first row is the header."""
     buffer = io.StringIO()
-    csv.writer(buffer, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
     return buffer.getvalue()
 
 

@@ -195,7 +195,7 @@ class HarborBenchmark(Benchmark):
     def reference(self, task_id: str) -> Reference | None:
         """Return the task's solution as the calls of an agent, or None if it has none or one that is not text.
 
-        Without Docker the solution stands below /tmp, because an agent cannot make folders in the root of its sandbox.
+        Without Docker the solution is below /tmp, because an agent cannot make folders in the root of its sandbox.
         """
         task = self._folders.get(task_id)
         if task is None or not task.has_solution:

@@ -1,7 +1,7 @@
 """The MCP servers of a task, which run in its services: agents get their tools besides the container's.
 
-A server is asked from a container of ours in the network of the agent's. So a call is an action of the trial, whoever
-the agent is, and the agent needs no client.
+We query a server from our own container in the agent's network. So a call is an action of the
+trial for every kind of agent, and the agent needs no client.
 """
 
 import re

@@ -1,8 +1,8 @@
 """The published container as a trial's world: its pinned servers behind HTTP, with the data that it brings.
 
 Its interface (``/``, ``/list-tools``, ``/call-tool``, ``/enabled-servers`` at port 1984, ``ENABLED_SERVERS`` and keys
-in its environment) is that of ``services/agent-environment`` in the repository of MCP-Atlas, version 1.2.7. A container
-of ours is asked from a second one that shares its network, so that it can be without any other network.
+in its environment) is that of ``services/agent-environment`` in the repository of MCP-Atlas, version 1.2.7. Our
+container is queried from a second one that shares its network, so that it needs no other network.
 """
 
 import json
@@ -220,7 +220,7 @@ def _refuse(status: int, text: str) -> Any:
 async def open_world(
     spec: WorldSpec, names: Sequence[str], settings: EnvironmentSettings, *, has_network: bool
 ) -> AsyncIterator[tuple[World, str]]:
-    """Open a world for one trial, with its servers started. Closing it leaves nothing of a container of ours behind."""
+    """Open a world for one trial, with its servers started. Closing it removes our container completely."""
     if spec.address:
         asked = partial(_asked_here, spec.address)
         world = World(asked, None, spec)
@@ -261,7 +261,7 @@ def _inside() -> str:
 
 
 def _variables(names: Sequence[str]) -> Mapping[str, str]:
-    """Return the environment of a container of ours: which servers start, and their keys."""
+    """Return the environment of our container: which servers start, and their keys."""
     chosen = names if len(names) > 1 else [*names, next(name for name in _SECOND if name not in names)]
     return {"ENABLED_SERVERS": ",".join(chosen), **variables_in_container(names)}
 

@@ -18,11 +18,12 @@ _NUMBER_WORDS = {  # not "one": it is more often a pronoun
 }  # fmt: skip
 _SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "billion": 1e9}
 
-_ISO_DATE = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
+_ISO_DATE = re.compile(r"\b(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})\b")
 _SLASH_DATE = re.compile(r"\b(\d{1,2})[/.](\d{1,2})[/.](\d{4})\b")
 _MONTH = "|".join(month[:3] + f"(?:{month[3:]})?" for month in MONTHS)
-_DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_MONTH})\.?,? (\d{{4}})\b", re.IGNORECASE)
-_MONTH_DAY = re.compile(rf"\b({_MONTH})\.? (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{4}})\b", re.IGNORECASE)
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_DAY_MONTH = re.compile(rf"\b{_DAY}(?: of)? (?P<month>{_MONTH})\.?,? (?P<year>\d{{4}})\b", re.IGNORECASE)
+_MONTH_DAY = re.compile(rf"\b(?P<month>{_MONTH})\.? {_DAY},? (?P<year>\d{{4}})\b", re.IGNORECASE)
 _YEAR_RANGE = re.compile(r"\b((?:19|20)\d\d)\s*[-\u2013\u2014/]\s*(\d{2}|\d{4})\b")
 # Names that are compared literally: addresses, paths, commits, versions, files, names_with_underscores.
 _IDENTIFIER = re.compile(
@@ -64,10 +65,10 @@ def facts_of(text: str) -> tuple[ClaimFact, ...]:
     found: list[tuple[int, ClaimFact]] = []
     rest = text
     for pattern, read in (
-        (_ISO_DATE, _iso_date),
+        (_ISO_DATE, _date),
         (_SLASH_DATE, _slash_date),
-        (_DAY_MONTH, _day_month),
-        (_MONTH_DAY, _month_day),
+        (_DAY_MONTH, _date),
+        (_MONTH_DAY, _date),
         (_YEAR_RANGE, _year_range),
         (_IDENTIFIER, _identifier),
         (_NUMBER, _number),
@@ -102,25 +103,15 @@ def _stem(word: str) -> str:
     return word.rstrip("e") if len(word) > 3 else word
 
 
-def _iso_date(match: re.Match[str]) -> list[ClaimFact]:
-    return _dates(match.group(), [(int(match[1]), int(match[2]), int(match[3]))])
+def _date(match: re.Match[str]) -> list[ClaimFact]:
+    month = match["month"]
+    number = int(month) if month.isdigit() else [each[:3] for each in MONTHS].index(month[:3].lower()) + 1
+    return _dates(match.group(), [(int(match["year"]), number, int(match["day"]))])
 
 
 def _slash_date(match: re.Match[str]) -> list[ClaimFact]:
     first, second, year = int(match[1]), int(match[2]), int(match[3])
     return _dates(match.group(), [(year, second, first), (year, first, second)])
-
-
-def _day_month(match: re.Match[str]) -> list[ClaimFact]:
-    return _dates(match.group(), [(int(match[3]), _month_number(match[2]), int(match[1]))])
-
-
-def _month_day(match: re.Match[str]) -> list[ClaimFact]:
-    return _dates(match.group(), [(int(match[3]), _month_number(match[1]), int(match[2]))])
-
-
-def _month_number(name: str) -> int:
-    return [month[:3] for month in MONTHS].index(name[:3].lower()) + 1
 
 
 def _dates(text: str, readings: list[tuple[int, int, int]]) -> list[ClaimFact]:

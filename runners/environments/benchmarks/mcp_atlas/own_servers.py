@@ -30,7 +30,7 @@ class OwnServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         command: Its program: a file beside this one, or a name on PATH.
         args: The program's arguments. Files are relative to this one's folder.
         env: Its environment. ``${NAME}`` takes a variable from the environment here.
-        version: What a trial's identity has of it besides the command and the files that the command names.
+        version: Part of a trial's identity, besides the command and the files that the command names.
         readable: Folders that it may read, relative to this one's.
         needs_network: Whether it needs the network, which ``allow_network`` gives it.
     """

@@ -1,6 +1,6 @@
 """One server process of real life, which is noisy, outdated, or dead, as lines.
 
-The library's own transport hides the process. This one knows when it is gone, and its last words.
+The library's own transport hides the process. This one knows when it has ended, and what it printed last.
 """
 
 import os
@@ -22,7 +22,7 @@ _REAP_SECONDS = 5.0
 
 
 class ServerProcess:
-    """One server process: its standard streams as lines, and its last words.
+    """One server process: its standard streams as lines, and what it printed last.
 
     Args:
         plan: The process to start.
@@ -99,7 +99,7 @@ class ServerProcess:
             self.is_gone = True
 
     def break_off(self, reason: str, _: str) -> None:
-        """Call the server gone, for a reason that becomes its last words."""
+        """Mark the server as ended. The reason takes the place of what it printed last."""
         self.is_gone = True
         self._stderr.append(reason)
 

@@ -35,7 +35,7 @@ class ModelRoute:
     Args:
         channel: The standard streams of the route program.
         variables: The environment variables of an evaluator that uses it.
-        clock: Bounds the evaluator. It stands still while a question waits at the door of its endpoint.
+        clock: Bounds the evaluator. It stops while a question waits at the door of its endpoint.
     """
 
     def __init__(self, channel: LineChannel, variables: dict[str, str], clock: TrialClock) -> None:
@@ -43,7 +43,7 @@ class ModelRoute:
         self._channel = channel
         self._clock = clock
         self.failure: GraderError | None = None
-        """Why a request had no answer. The evaluator has perhaps made a false of it."""
+        """Why a request had no answer, which the evaluator may have counted as false."""
 
     async def serve(self, ask: AskJudge) -> None:
         """Answer the requests of the route program one after another."""

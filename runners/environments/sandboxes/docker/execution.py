@@ -66,7 +66,6 @@ class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
     stdout: bytes
     stderr: bytes
     is_timeout: bool = False
-    is_truncated: bool = False
     is_out_of_memory: bool = False
     is_out_of_processes: bool = False
 
@@ -100,12 +99,11 @@ async def execute(container: "DockerContainer", program: ContainerProgram) -> Ex
     end = (*(_END_ATTACHED if program.stop else _END_MARKED), mark)
     execution = await _prepared(container, program, mark)
     kept = {1: bytearray(), _STDERR: bytearray()}
-    sizes = {1: 0, _STDERR: 0}
     exit_code = None
 
     async def ended() -> int:
         async with asked(f"{program.argv[0]} cannot be run", timeout_s=math.inf):
-            await _listen(execution, program.output_bytes, kept, sizes)
+            await _listen(execution, program.output_bytes, kept)
             return await _exit_code(execution)
 
     try:
@@ -121,7 +119,6 @@ async def execute(container: "DockerContainer", program: ContainerProgram) -> Ex
         stdout=bytes(kept[1]),
         stderr=bytes(kept[_STDERR]),
         is_timeout=exit_code is None,
-        is_truncated=any(size > program.output_bytes for size in sizes.values()),
     )
 
 
@@ -157,7 +154,7 @@ async def end_all(container: "DockerContainer") -> None:
 
 
 async def run_shell(container: "DockerContainer", script: str, timeout_s: float) -> ExecResult:
-    """Run a script of ours as root, which has to succeed.
+    """Run one of our scripts as root, which has to succeed.
 
     Raises:
         SandboxBoundaryError: The container runs no shell, as when it has as many processes as it may have.
@@ -199,10 +196,9 @@ async def _prepared(container: "DockerContainer", program: ContainerProgram, mar
         raise
 
 
-async def _listen(execution: "Exec", output_bytes: int, kept: dict[int, bytearray], sizes: dict[int, int]) -> None:
+async def _listen(execution: "Exec", output_bytes: int, kept: dict[int, bytearray]) -> None:
     async with execution.start(detach=False) as stream:
         while (message := await stream.read_out()) is not None:
-            sizes[message.stream] += len(message.data)
             kept[message.stream] += message.data[: output_bytes - len(kept[message.stream])]
 
 

@@ -33,14 +33,13 @@ class FileLimits(msgspec.Struct, frozen=True, kw_only=True):
     entries: int = 20_000
 
 
-def packed(files: Mapping[str, bytes], executable: frozenset[str] = frozenset()) -> bytes:
+def packed(files: Mapping[str, bytes]) -> bytes:
     """Return an archive of files that are owned by root and have one fixed modification time."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, content in sorted(files.items()):
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
-            entry.mode = 0o755 if name in executable else 0o644
             entry.mtime = FIXED_TIME_S
             archive.addfile(entry, io.BytesIO(content))
     return buffer.getvalue()

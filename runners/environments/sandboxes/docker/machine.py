@@ -156,9 +156,9 @@ class DockerMachine:
         """End every process but the main one, so that nothing left behind can write what is read next."""
         await end_all(self._container)
 
-    async def put(self, folder: str, files: Mapping[str, bytes], *, executable: frozenset[str] = frozenset()) -> None:
+    async def put(self, folder: str, files: Mapping[str, bytes]) -> None:
         """Write files, owned by root, below an existing folder of the container."""
-        await put_archive(self._container, folder, await anyio.to_thread.run_sync(packed, files, executable))
+        await put_archive(self._container, folder, await anyio.to_thread.run_sync(packed, files))
 
     async def get(self, path: str, limits: FileLimits) -> dict[str, bytes]:
         """Return the regular files (no links) at or below a path of the container, keyed by their relative paths."""

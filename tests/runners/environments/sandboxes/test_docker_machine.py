@@ -69,11 +69,10 @@ async def test_a_program_and_what_it_says():
 
 
 async def test_output_is_bounded():
-    """Of endless output the beginning is kept, and the result says that there was more."""
+    """The beginning of endless output is kept."""
     async with opened() as machine:
         result = await shell(machine, "head -c 20000000 /dev/zero; echo end >&2", output_bytes=1000)
     assert (result.exit_code, len(result.stdout), result.stderr) == (0, 1000, b"end\n")
-    assert result.is_truncated
 
 
 async def test_a_timeout_ends_every_process():
@@ -193,10 +192,9 @@ async def test_files_go_in_and_come_out(tmp_path):
     """Files arrive with their bits, and come out whole; links, devices and pipes stay where they are."""
     async with opened() as machine:
         content = os.urandom(3 << 20)
-        await machine.put(
-            "/srv", {"a b/é": content, "run.sh": b"#!/bin/sh\necho ran\n"}, executable=frozenset({"run.sh"})
-        )
-        assert (await shell(machine, "/srv/run.sh; stat -c %U:%Y /srv/run.sh")).stdout == b"ran\nroot:946684800\n"
+        await machine.put("/srv", {"a b/é": content, "run.sh": b"#!/bin/sh\necho ran\n"})
+        told = await shell(machine, "sh /srv/run.sh; stat -c %U:%Y:%a /srv/run.sh")
+        assert told.stdout == b"ran\nroot:946684800:644\n"
         await shell(
             machine, "cd /srv; ln -s /etc/passwd link; ln -s /etc folder; mkfifo pipe; ln run.sh second; mknod n p"
         )
