@@ -344,4 +344,4 @@ def _bearer(header: str) -> str:
 
 
 def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "replace")).digest()
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
