@@ -81,7 +81,7 @@ def stat_command(options: argparse.Namespace) -> int:
 def _stat_rows(found: "Stat") -> Iterator[dict[str, Any]]:
     for name, count in found.event_types.items():
         yield {"what": "events", "name": name, "count": count}
-    for name in ("closed", "live", "interrupted"):
+    for name in ("closed", "live", "interrupted", "repeated"):
         yield {"what": "streams", "name": name, "count": getattr(found.streams, name)}
     for experiment in found.experiments:
         for name in ("events", "trials", "attempts", "finished", "failed"):

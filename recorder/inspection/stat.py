@@ -45,11 +45,15 @@ class ExperimentStat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Streams(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of streams by state. An open stream is ``live`` if its writer is alive, otherwise ``interrupted``."""
+    """Counts of streams by state. An open stream is ``live`` if its writer is alive, otherwise ``interrupted``.
+
+    ``repeated`` counts further ends of closed streams, which a store has after a restored backup.
+    """
 
     closed: int
     live: int
     interrupted: int
+    repeated: int
 
 
 class Stat(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +116,10 @@ def _read(store: Store) -> Stat:
     files = _files(store, segments, journals.values())
     events = types.total()
     merges = list(mergeable(readable_segments))
+    streams = _streams(parts)
+    problems = [problem for part in parts for problem in part.problems]
+    if streams.repeated:
+        problems.append(f"{streams.repeated} streams are there once more; 'log verify' names their files")
     return Stat(
         store=store.name,
         events=events,
@@ -119,13 +127,13 @@ def _read(store: Store) -> Stat:
         last_us=max(times_us, default=None),
         event_types=dict(types.most_common()),
         experiments=tuple(_experiment(name, parts) for name in sorted({part.experiment_id for part in parts})),
-        streams=_streams(parts),
+        streams=streams,
         files=files,
         bytes_per_event=sum(each.bytes for each in files.values()) / events if events else None,
         mergeable_segments=sum(map(len, merges)),
         merged_segments=len(merges),
-        problems=tuple(problem for part in parts for problem in part.problems),
-        is_damaged=any(part.is_damaged for part in parts),
+        problems=tuple(problems),
+        is_damaged=bool(streams.repeated) or any(part.is_damaged for part in parts),
     )
 
 
@@ -208,15 +216,17 @@ def _experiment(experiment_id: str, parts: Iterable[_Part]) -> ExperimentStat:
 def _streams(parts: Sequence[_Part]) -> Streams:
     """Count streams by state, separately for each experiment, because two may plan the same trial."""
     live_writers = {part.live_writer for part in parts}
-    closed = begun = live = 0
+    closed = interrupted = live = ends = 0
     for experiment_id in {part.experiment_id for part in parts}:
         here = [part for part in parts if part.experiment_id == experiment_id]
         tables = [part.streams for part in here]
         living = [part.streams for part in here if not live_writers.isdisjoint(part.writers)]
-        begun += _distinct([chunk for table in tables for chunk in table["stream_id"].chunks])
-        closed += sum(_true_values(table["is_closed"]) for table in tables)
-        live += _open_count(living)
-    return Streams(closed=closed, live=live, interrupted=begun - closed - live)
+        is_open, is_live = _open_count(tables), _open_count(living)
+        closed += _distinct([chunk for table in tables for chunk in table["stream_id"].chunks]) - is_open
+        ends += sum(_true_values(table["is_closed"]) for table in tables)
+        live += is_live
+        interrupted += is_open - is_live
+    return Streams(closed=closed, live=live, interrupted=interrupted, repeated=ends - closed)
 
 
 def _open_count(tables: Sequence[pa.Table]) -> int:

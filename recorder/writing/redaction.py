@@ -4,6 +4,7 @@ import base64
 import codecs
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TypeVar
@@ -26,6 +27,7 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _SHORTEST = 8
+_READ_AHEAD = 32  # a choice: a private key becomes a mark
 _WORD = re.compile(r"[A-Za-z0-9_+/=.-]{20,}")
 _UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PRINTABLE = re.compile(rb"[\t\n\r -~]{12,}")  # text in binary files
@@ -86,19 +88,22 @@ class Redactor:
         """Return the event with every secret replaced."""
         return map_text(event, self.clean_text)
 
-    def clean_text(self, text: str) -> str:
-        """Return a text with every secret replaced."""
-        return self._replaced(text, lambda _: MARK)
+    def clean_text(self, text: str, most: int | None = None) -> str:
+        """Return a text with every secret replaced, or only its beginning, of at most so many characters."""
+        if most is None:
+            return self._replaced(text, lambda _: MARK)
+        return self._replaced(text[: most * _READ_AHEAD], lambda _: MARK, most)[:most]
 
-    def _replaced(self, text: str, written: Callable[[re.Match[str]], str]) -> str:
+    def _replaced(self, text: str, written: Callable[[re.Match[str]], str], most: int = sys.maxsize) -> str:
         """Return what ``re.sub`` with the exact patterns would, which takes seconds for a megabyte.
 
         So they are tried only where the linear search, with one byte for each character, says that one may begin.
+        What begins after ``most`` characters of the result is left as it is.
         """
         parts: list[str] = []
-        done = at = 0
+        done = at = length = 0
         searched = text.encode("latin-1", _ONE_BYTE)
-        while found := self._scanner.search(searched, at):
+        while (found := self._scanner.search(searched, at)) and length + found.start() - done < most:
             at = found.start()
             context = next((width for words, width in CONTEXTS.items() if text.startswith(words, at)), 0)
             starts = range(max(at, done), at + context + 1)
@@ -107,6 +112,7 @@ class Redactor:
                 at += 1
                 continue
             parts += text[done : secret.start()], written(secret)
+            length += sum(map(len, parts[-2:]))
             done = secret.end()
             at = max(at, done - max(CONTEXTS.values()))
         return "".join((*parts, text[done:]))

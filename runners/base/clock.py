@@ -28,9 +28,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
+import anyio.to_thread
 from anyio.lowlevel import RunVar
 
 from lhaw_record.recorder.events.trial import Boundary
@@ -54,7 +55,15 @@ _SAMPLE_S = 1.0
 _NEAR_S = 1.0  # within this time of a limit, every change sets the deadline anew
 _IDLE_SHARE = 0.05  # a choice: what a client uses that waits, or shows a spinner
 _TICK_S = 0.05
+_LONG = 1024  # characters; a choice: to redact or to match them takes 5 ms at worst
 _LATE_S = 0.05  # a choice: what a busy machine is late by all the time, which is the same for all agents
+
+
+async def beside_loop(size: int, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Call a function, in a thread if it reads much: a peer chooses what that costs, and the event loop serves all."""
+    if size < _LONG:
+        return function(*arguments)
+    return await anyio.to_thread.run_sync(function, *arguments)
 
 
 @dataclass(eq=False)

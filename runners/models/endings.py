@@ -8,13 +8,13 @@ An error may report a limit of the agent's model instead: context overflow or a 
 are graded, because another attempt would end the same way.
 """
 
-import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
 import msgspec
+import re2
 
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.conversation.ending import (
@@ -28,47 +28,43 @@ from lhaw_record.runners.base.conversation.ending import (
 )
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 
+
+def _linear_search(*patterns: str) -> Callable[[bytes], Any]:
+    """Return a search for any of the patterns, 100 times as fast as with ``re``: an error may be megabytes long."""
+    return re2.compile(f"(?i){'|'.join(patterns)}".encode()).search
+
+
 # Each server's error wording, from its source or documentation. litellm's table lacks half of them.
-_OVERFLOW = re.compile(
-    "|".join(
-        (
-            "context_length_exceeded",  # OpenAI's code, also in the failed event of a stream of Responses
-            r"maximum context length (is|of) \d+",  # OpenAI, vLLM, OpenRouter; SGLang with the completion's tokens
-            "exceeds model's maximum context length",  # other hosts of vLLM or SGLang
-            "input exceeds the context window",  # OpenAI Responses
-            "input tokens exceed the configured limit",  # OpenAI, reasoning models
-            r"prompt is too long: \d+ tokens",  # Anthropic
-            "exceed context limit",  # Anthropic: the prompt plus max_tokens is too long
-            "exceeds the maximum number of tokens allowed",  # Gemini
-            r"input token count is \d+ but",  # Vertex AI
-            "longer than the model's context length",  # SGLang: the prompt alone is too long
-            "longer than the maximum model length",  # vLLM, engine
-            "exceed_context_size_error",  # llama.cpp: the type of its error
-            "exceeds the available context size",  # llama.cpp, with and without the numbers
-            "context size has been exceeded",  # llama.cpp, HTTP 500 while it generates
-            "greater than the context length",  # LM Studio
-            "input is too long for requested model",  # Bedrock
-            r"maximum prompt length is \d+",  # xAI
-            "reduce the length of the messages",  # Groq
-            "exceeded model token limit",  # Kimi
-            r"too large for model with \d+ maximum context length",  # Mistral
-        )
-    ),
-    re.IGNORECASE,
+_OVERFLOW = _linear_search(
+    "context_length_exceeded",  # OpenAI's code, also in the failed event of a stream of Responses
+    r"maximum context length (is|of) \d+",  # OpenAI, vLLM, OpenRouter; SGLang with the completion's tokens
+    "exceeds model's maximum context length",  # other hosts of vLLM or SGLang
+    "input exceeds the context window",  # OpenAI Responses
+    "input tokens exceed the configured limit",  # OpenAI, reasoning models
+    r"prompt is too long: \d+ tokens",  # Anthropic
+    "exceed context limit",  # Anthropic: the prompt plus max_tokens is too long
+    "exceeds the maximum number of tokens allowed",  # Gemini
+    r"input token count is \d+ but",  # Vertex AI
+    "longer than the model's context length",  # SGLang: the prompt alone is too long
+    "longer than the maximum model length",  # vLLM, engine
+    "exceed_context_size_error",  # llama.cpp: the type of its error
+    "exceeds the available context size",  # llama.cpp, with and without the numbers
+    "context size has been exceeded",  # llama.cpp, HTTP 500 while it generates
+    "greater than the context length",  # LM Studio
+    "input is too long for requested model",  # Bedrock
+    r"maximum prompt length is \d+",  # xAI
+    "reduce the length of the messages",  # Groq
+    "exceeded model token limit",  # Kimi
+    r"too large for model with \d+ maximum context length",  # Mistral
 )
-_FILTERED = re.compile(
-    "|".join(
-        (
-            r"""["']?code["']?\s*:\s*["']content_filter["']""",  # Azure OpenAI
-            "content_policy_violation",  # OpenAI
-            "ResponsibleAIPolicyViolation",  # Azure OpenAI, inner error
-            "filtered due to the prompt triggering",  # Azure OpenAI
-            "your prompt was flagged as potentially violating",  # OpenAI, reasoning models: code invalid_prompt
-            "blocked by content filtering policy",  # Anthropic
-            "data_inspection_failed",  # Alibaba Cloud
-        )
-    ),
-    re.IGNORECASE,
+_FILTERED = _linear_search(
+    r"""["']?code["']?\s*:\s*["']content_filter["']""",  # Azure OpenAI
+    "content_policy_violation",  # OpenAI
+    "ResponsibleAIPolicyViolation",  # Azure OpenAI, inner error
+    "filtered due to the prompt triggering",  # Azure OpenAI
+    "your prompt was flagged as potentially violating",  # OpenAI, reasoning models: code invalid_prompt
+    "blocked by content filtering policy",  # Anthropic
+    "data_inspection_failed",  # Alibaba Cloud
 )
 _NOT_ABOUT_CONTENT = frozenset({401, 402, 403, 407, 408, 429})
 
@@ -77,9 +73,9 @@ def limit_in(texts: Iterable[str], status: int | None) -> str | None:
     """Return the kind of limit that an error reports, or None if it does not concern a model limit."""
     if status in _NOT_ABOUT_CONTENT:
         return None
-    texts = tuple(texts)
-    for kind, pattern in ((CONTEXT_WINDOW, _OVERFLOW), (CONTENT_FILTER, _FILTERED)):
-        if any(pattern.search(text) for text in texts):
+    searched = [text.encode("utf-8", "surrogatepass") for text in texts]
+    for kind, search in ((CONTEXT_WINDOW, _OVERFLOW), (CONTENT_FILTER, _FILTERED)):
+        if any(map(search, searched)):
             return kind
     return None
 

@@ -24,6 +24,7 @@ import msgspec
 
 from lhaw_record.recorder.events import ArtifactStored, Wire
 from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.runners.base.clock import beside_loop
 from lhaw_record.runners.base.conversation.actions import MOST_LEVELS, decoded_arguments
 from lhaw_record.runners.base.text.fields import most_nesting, shallow_json
 from lhaw_record.runners.experiment.values import WireMode
@@ -198,7 +199,9 @@ def _reporting(handle: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, A
             return response
         await response.aread()
         body = exchange.received or b""
-        return whole_response(response, body) if _may_nest_deep(body) else response
+        if not _may_nest_deep(body):
+            return response
+        return await beside_loop(len(body), whole_response, response, body)
 
     return handle_async_request
 

@@ -59,6 +59,7 @@ _WORDS = {
 }
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: Error)?\s*(?::|-)\s*)+")
 _LONGEST_MESSAGE = 400  # characters; a choice: every provider's message fits, an HTML page does not
+_MOST_READ = 2 * _LONGEST_MESSAGE  # with the prefixes and spaces that are left out
 _UNAUTHORIZED = 401
 _WITHOUT_CODE = 422  # litellm's status for an in-band error without a code
 
@@ -223,7 +224,7 @@ def _redactor(secrets: frozenset[str]) -> Redactor:
 
 def _words(model: str, kind: str, details: str, secrets: Iterable[str], status: int | None = None) -> str:
     """Format an error's message: its kind and the first useful words of its details, on one line, without secrets."""
-    text = _redactor(frozenset({*secrets, *secrets_of(os.environ)})).clean_text(details)
+    text = _redactor(frozenset({*secrets, *secrets_of(os.environ)})).clean_text(details, _MOST_READ)
     text = " ".join(text.partition("Traceback (most recent call last)")[0].split())
     text = _PREFIX.sub("", text)
     text = text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"

@@ -19,6 +19,7 @@ from lhaw_record.runners.agents.scripted.agent_interface import AgentInterface, 
 from lhaw_record.runners.agents.scripted.model import UNKNOWN_TASK, recipe_for
 from lhaw_record.runners.agents.scripted.transcript import arguments_of, read_transcript
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.base.text.normalization import elements
 
 PLAN = "Plan:"
 """How a plan begins. In other agents, a plan shares a turn with the first calls."""
@@ -33,7 +34,8 @@ for code in [
 {mark}
 """
 _READ = re.compile(r"cat < (?P<path>\S.*)")
-_REMINDER = re.compile(r"<([a-z]+(?:[_-][a-z]+)+)(?:\s[^>]*)?>(.*?)</\1>", re.DOTALL)
+_REMINDER = re.compile(r"<([a-z]+(?:[_-][a-z]+)+)(?:\s[^<>]*)?>")
+_MOST_TAGS = 3  # around a result
 _TAGGED = re.compile(r"<(?:output|stdout)>\n?(.*?)\n?</(?:output|stdout)>", re.DOTALL)
 _HEADED = re.compile(r"(?im)^(?:final )?(?:output|stdout|observation):[ \t]*\n?")
 _QUOTED_CALLS = re.compile(r"^Calling tools:\n(\[.*\])$", re.DOTALL | re.MULTILINE)
@@ -78,14 +80,20 @@ def from_command(command: str) -> tuple[str, dict[str, str]]:
 
 def without_reminders(text: str) -> str:
     """Return a text without the reminders that agents add for the model, ``<some-reminder>…</some-reminder>``."""
-    return _REMINDER.sub("", text).strip()
+    parts, done = [], 0
+    for begin, _, _, end in elements(text, _REMINDER):
+        parts.append(text[done:begin])
+        done = end
+    return "".join((*parts, text[done:])).strip()
 
 
 def unwrapped(result: str) -> str:
     """Return what a command printed, without the report that an agent wrapped around it."""
-    whole = _REMINDER.fullmatch(result.strip())
-    if whole and "reminder" not in whole[1]:  # a tag around all of it, as Gemini CLI's <untrusted_context>
-        return unwrapped(whole[2].strip())
+    for _ in range(_MOST_TAGS):
+        text = result.strip()
+        opened = _REMINDER.match(text)
+        if opened and "reminder" not in opened[1] and text.endswith(f"</{opened[1]}>"):
+            result = text[opened.end() : -len(opened[1]) - 3].strip()  # as Gemini CLI's <untrusted_context>
     fields = _json_object(result)
     texts = [str(fields[name]) for name in _FIELDS if fields.get(name)]
     if "output" in fields or "stdout" in fields:
@@ -96,7 +104,7 @@ def unwrapped(result: str) -> str:
     headed = _HEADED.search(result)
     if headed and result.count("\n", 0, headed.start()) <= _MOST_HEADER_LINES:
         return result[headed.end() :]
-    return without_reminders(result) if _REMINDER.search(result) else result
+    return without_reminders(result) if any(elements(result, _REMINDER)) else result
 
 
 def from_fence(fence: str, text: str) -> str | None:

@@ -15,6 +15,8 @@ import msgspec
 
 from lhaw_record.recorder.events.encoding import valid_text
 
+MOST_PARTS = 100_000
+"""How many arrays and objects JSON of a provider or client may have: a choice, as many as Anthropic takes messages."""
 LEVELS_OF_BODY = 200
 """How deep JSON of a provider or client is read. Arguments that nest too deep (half as deep) stay so in what is cut."""
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -26,14 +28,24 @@ _TRUE, _FALSE = frozenset({"true", "yes", "1", "1.0"}), frozenset({"false", "no"
 
 def most_nesting(raw: bytes) -> int:
     """Return the number of levels of JSON."""
-    brackets = _TEXTS.sub(b"", raw).translate(None, _NO_BRACKETS)
-    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
+    return max(accumulate(map(_STEP.__getitem__, _brackets(raw))), default=0)
+
+
+def _brackets(raw: bytes) -> bytes:
+    return _TEXTS.sub(b"", raw).translate(None, _NO_BRACKETS)
+
+
+def has_too_many_parts(raw: bytes) -> bool:
+    """Return whether JSON has more arrays and objects than anybody needs. Each costs time of the event loop."""
+    return raw.count(b"[") + raw.count(b"{") > MOST_PARTS and len(_brackets(raw)) > 2 * MOST_PARTS
 
 
 def shallow_json(raw: bytes) -> bytes:
     """Return JSON with each array or object below ``LEVELS_OF_BODY`` replaced by its text."""
     if most_nesting(raw) <= LEVELS_OF_BODY:
         return raw
+    if has_too_many_parts(raw):
+        raise msgspec.DecodeError(f"it nests deep, and has more than {MOST_PARTS:,} objects and lists")
     pieces: list[bytes] = []
     level = begun = done = 0
     for token in _TOKEN.finditer(raw):

@@ -19,6 +19,7 @@ _FRACTION: _Step = (
     re.compile(r"(?<![\w.])(\d+)\.(\d+)(?!\w|\.\d)"),
     lambda match: f"{match[1]}.{match[2]}".rstrip("0").rstrip("."),
 )
+_CLOSING = re.compile(r"</([\w-]+)>")
 _SPACE: _Step = (re.compile(r"\s+"), lambda _: " ")
 
 
@@ -103,6 +104,20 @@ def normalize_with_places(text: str, *, keep_zeros: bool = False) -> NormalizedT
     for pattern, replacement in _steps(keep_zeros=keep_zeros):
         normalized = normalized.replaced(pattern, replacement)
     return normalized
+
+
+def elements(text: str, opening: re.Pattern[str]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the elements ``<name>…</name>``, one after another: where each begins, its text begins and ends, it ends.
+
+    Only openings that are closed somewhere are looked at, so that the time is linear. Their first group is the name.
+    """
+    last = {closing[1]: closing.start() for closing in _CLOSING.finditer(text)}
+    done = 0
+    for opened in opening.finditer(text):
+        if opened.start() >= done and last.get(opened[1], -1) >= opened.end():
+            end = text.find(f"</{opened[1]}>", opened.end())
+            done = end + len(opened[1]) + 3
+            yield opened.start(), opened.end(), end, done
 
 
 def _steps(*, keep_zeros: bool) -> tuple[_Step, ...]:

@@ -11,7 +11,8 @@ import time
 from collections.abc import Mapping
 
 _PREFIX = "llm_provider-"  # litellm's prefix for response headers
-_RETRY_DELAY = re.compile(r"google\.rpc\.RetryInfo\"[^{}]*?\"retryDelay\"\s*:\s*\"([0-9.]+)s\"")
+_RETRY_INFO = "google.rpc.RetryInfo"
+_RETRY_DELAY = re.compile(_RETRY_INFO + r"\"[^{}]*?\"retryDelay\"\s*:\s*\"([0-9.]+)s\"")
 
 
 def retry_headers(headers: Mapping[str, object]) -> dict[str, str]:
@@ -27,7 +28,7 @@ def retry_after_s(headers: Mapping[str, str], body: str = "") -> float | None:
         return None if milliseconds is None else max(0.0, milliseconds / 1000.0)
     if "retry-after" in headers:
         return _seconds(headers["retry-after"])
-    said = _RETRY_DELAY.search(body)
+    said = _RETRY_DELAY.match(body, body.find(_RETRY_INFO))  # once, because a search could take minutes
     return _number(said.group(1)) if said else None
 
 

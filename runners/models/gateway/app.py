@@ -24,8 +24,8 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from lhaw_record.runners.base.clock import TrialClock
-from lhaw_record.runners.base.text.fields import shallow_json, with_valid_text
+from lhaw_record.runners.base.clock import TrialClock, beside_loop
+from lhaw_record.runners.base.text.fields import MOST_PARTS, has_too_many_parts, shallow_json, with_valid_text
 from lhaw_record.runners.models.gateway import embeddings
 from lhaw_record.runners.models.gateway.delivery import Patience, deliver, send_json, send_refusal
 from lhaw_record.runners.models.gateway.embeddings import EMBEDDINGS
@@ -41,6 +41,7 @@ _VERSIONS = re.compile(r"(v1|v1beta|v1alpha|openai)(/|$)")
 _DEPLOYMENT = re.compile(r"deployments/[^/]+/")
 _GEMINI = re.compile(r"models/(?P<model>[^:]+):(?P<method>\w+)")
 _SHARES = 4
+_QUICK = 64  # a choice: to decode is that much faster than to match
 _SMALL = 32  # a choice: a request of a typical agent is below this part of a share
 _ARRIVAL_S = 300.0  # a choice: a body that does not arrive would keep its memory from others
 _UPGRADE = [(b"upgrade", b"HTTP/1.1"), (b"connection", b"Upgrade")]
@@ -208,7 +209,7 @@ class Gateway:
         if not is_asked and not is_counted:
             raise GatewayRefusal(f"there is nothing at {path!r}", status=404, kind="not_found")
         features = {name: value for name, value in request.headers.items() if name in _FEATURE_HEADERS}
-        wire_request = read(wire.requests.read, await self._body(request, session))
+        wire_request = await self._read(wire.requests.read, request, session)
         wire_request = msgspec.structs.replace(wire_request, headers=features)
         if gemini:
             is_streamed = method == "streamGenerateContent"
@@ -231,11 +232,13 @@ class Gateway:
         reader: Callable[[Body], WireRequest],
         send: Send,
     ) -> None:
-        asked = read(reader, await self._body(request, session))
+        asked = await self._read(reader, request, session)
         await deliver(session, lambda _: session.embed(wire, asked), wire, asked, request.receive, send, self._patience)
 
-    async def _body(self, request: Request, session: TrialSession) -> bytes:
-        """Return a request's body, whose memory is held until the request is answered."""
+    async def _read(
+        self, reader: Callable[[Body], WireRequest], request: Request, session: TrialSession
+    ) -> WireRequest:
+        """Read a request. The memory of its body is held until the request is answered."""
         too_large = GatewayRefusal(
             f"the request is larger than {self._max_body_bytes:,} bytes", status=413, kind="too_large"
         )
@@ -254,7 +257,7 @@ class Gateway:
         if arrival.cancelled_caught:
             raise GatewayRefusal(f"the request did not arrive in {_ARRIVAL_S:g} s", status=408, kind="timeout")
         self._memory.shrink(held, len(body))
-        return bytes(body)
+        return await beside_loop(len(body) // _QUICK, read, reader, bytes(body))
 
 
 def read(reader: Callable[[Body], WireRequest], raw: bytes) -> WireRequest:
@@ -267,6 +270,9 @@ def read(reader: Callable[[Body], WireRequest], raw: bytes) -> WireRequest:
 
 def decoded(raw: bytes) -> Body:
     """Decode a JSON object. A lone surrogate, which some clients send, is replaced."""
+    if has_too_many_parts(raw):
+        too_many = f"the request has more than {MOST_PARTS:,} objects and lists"
+        raise GatewayRefusal(too_many, status=413, kind="too_large")
     raw = shallow_json(raw)
     try:
         body = msgspec.json.decode(raw)
@@ -338,4 +344,4 @@ def _bearer(header: str) -> str:
 
 
 def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "replace")).digest()
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()

@@ -10,10 +10,11 @@ agents escape, indent and wrap quotations.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from lhaw_record.runners.base.conversation.actions import decoded_arguments, tool_action
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.base.text.normalization import elements
 
 
 def is_same(left: Message, right: Message) -> bool:
@@ -108,7 +109,7 @@ def holds_summary(texts: Sequence[str], summary: str) -> bool:
     Agents keep only the tagged part of a summary, wrap it, and add text of their own. A text of fewer than 48 letters
     may be a title.
     """
-    parts = [summary, *_tagged(summary)]
+    parts = [summary, *(summary[begin:end] for _, begin, end, _ in elements(summary, _TAG))]
     words = [_words(text) for text in texts]
     for part in parts:
         whole = _words(part)
@@ -150,19 +151,6 @@ def _shared(left: str, right: str) -> int:
         else:
             high = middle - 1
     return low
-
-
-def _tagged(text: str) -> Iterator[str]:
-    """Yield the texts in tags, one after another. A tag that is never closed is looked for once."""
-    at, unclosed = 0, set()
-    while opened := _TAG.search(text, at):
-        name, at = opened[1], opened.end()
-        end = -1 if name in unclosed else text.find(f"</{name}>", at)
-        if end < 0:
-            unclosed.add(name)
-            continue
-        yield text[at:end]
-        at = end + len(name) + 3
 
 
 def _words(text: str) -> str:

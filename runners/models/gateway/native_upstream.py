@@ -6,11 +6,13 @@ refuses what nobody asked for gets the request without it.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.clock import beside_loop
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.models.costs import token_count
 from lhaw_record.runners.models.exchanges import Exchange, http_session, proxy_of
@@ -35,7 +37,7 @@ from lhaw_record.runners.models.streams.joining import (
     joined_reply,
 )
 
-_MOST_ERROR_BYTES = 1 << 20  # a choice: far above any provider's error body
+_MOST_ERROR_BYTES = 1 << 18  # a choice: far above any provider's error body
 _SHOWN_HEADERS = ("x-ratelimit-", "anthropic-ratelimit-", "retry-after", "x-should-retry", "request-id", "x-request-id")
 
 _REFUSED_BESIDE_THINKING = frozenset({"temperature", "top_k"})
@@ -154,7 +156,7 @@ async def embedded(
         proxy = proxy_of(endpoint.base)
         async with http_session().post(url, data=exchange.sent, headers=headers, proxy=proxy) as response:
             exchange.received = raw = await _bounded(response, MOST_REPLY_BYTES)
-            shown = _shown(response, raw, endpoint, model.name)
+            shown = await _shown(response, raw, endpoint, model.name)
         answer = decoded(raw, "it")
     said = fields(answer.get("usage")).get("prompt_tokens"), fields(answer.get("usageMetadata")).get("promptTokenCount")
     usage = Usage(input_tokens=next((count for each in said if (count := token_count(each)) is not None), None))
@@ -177,23 +179,23 @@ async def _exchanged(
     async with http_session().post(endpoint.url(request), **sent) as response:
         if request.is_streamed and response.status < 400 and response.content_type == "text/event-stream":
             exchange.received_media_type = response.content_type
-            return await _streamed(
-                outgoing, exchange, relay, response, _shown(response, b"", endpoint, model.name), model
-            )
+            shown = await _shown(response, b"", endpoint, model.name)
+            return await _streamed(outgoing, exchange, relay, response, shown, model)
         most_bytes = MOST_REPLY_BYTES if response.status < 400 else _MOST_ERROR_BYTES
         exchange.received = raw = await _bounded(response, most_bytes)
-        shown = _shown(response, raw, endpoint, model.name)
+        shown = await _shown(response, raw, endpoint, model.name)
     body = decoded(raw, "it")
     return UpstreamAnswer(reply=_read(outgoing.wire, body, model), body=body, headers=shown)
 
 
-def _shown(response: Any, raw: bytes, endpoint: ProviderEndpoint, name: str) -> dict[str, str]:
+async def _shown(response: Any, raw: bytes, endpoint: ProviderEndpoint, name: str) -> dict[str, str]:
     """Return the response headers to pass on to the agent."""
     received = {key.lower(): value for key, value in response.headers.items()}
     shown = {key: value for key, value in received.items() if key.startswith(_SHOWN_HEADERS)}
     if response.status >= 400:
         secrets = [endpoint.key or ""]
-        raise response_error(response.status, received, raw, model=name, secrets=secrets, shown=shown)
+        read = partial(response_error, response.status, received, raw, model=name, secrets=secrets, shown=shown)
+        raise await beside_loop(len(raw), read)
     return shown
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from lhaw_record.runners.base.clock import beside_loop
 from lhaw_record.runners.models.exchanges import Handle, whole_response
 from lhaw_record.runners.models.protocol import ModelError
 from lhaw_record.runners.models.streams.chat import ChatStream
@@ -78,7 +79,7 @@ class StreamedCall:
             raise
         joined, exchange = msgspec.json.encode(body), response.extensions["exchange"]
         exchange.joined, exchange.calls_split_by = joined, stream.calls_split_by
-        return whole_response(response, joined)
+        return await beside_loop(len(joined), whole_response, response, joined)
 
     async def _joined(self, response: Any, stream: ReplyStream) -> Body:
         try:

@@ -10,7 +10,7 @@ import msgspec
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.recorder.events import QuestionAnswered, QuestionAsked
 from lhaw_record.recorder.events.interaction import Medium, ResponseState
-from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.clock import TrialClock, beside_loop
 from lhaw_record.runners.base.conversation.messages import ToolResult
 from lhaw_record.runners.base.errors import BoundaryError, UserSimulatorError
 from lhaw_record.runners.base.recording import Recording
@@ -138,6 +138,8 @@ class RecordedUser:
             answer = await self._answer(asked, began_s, response_state=state, after_action=after_action)
         else:
             answer = ""
+            size = len(asked.question) + len(asked.context)
+            reading = await beside_loop(size, unanswered, asked.question, asked.context, self._knowledge)
             await self._recording.append(
                 QuestionAnswered(
                     question_id=asked.question_id,
@@ -145,7 +147,7 @@ class RecordedUser:
                     simulator=self._simulator.name,
                     latency_ms=round((self._clock() - began_s) * 1000, 3),
                     response_state=state,
-                    readings=(unanswered(asked.question, asked.context, self._knowledge),),
+                    readings=(reading,),
                     after_action=after_action,
                 )
             )

@@ -146,4 +146,4 @@ class _Trial:
 
 def key_digest(key: str) -> bytes:
     """Return the digest by which a trial is looked up, so that its key cannot be guessed piece by piece."""
-    return hashlib.sha256(key.encode("utf-8", "replace")).digest()
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()

@@ -8,17 +8,16 @@ questions that are about none of the removed segments. The ``llm`` simulator is 
 
 import re
 import tomllib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
-import anyio
-import anyio.to_thread
 import msgspec
 
 from lhaw_record.recorder.events import ExchangeReading
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.base.clock import beside_loop
 from lhaw_record.runners.base.text.normalization import normalize
 from lhaw_record.runners.experiment.tables import DEFERRAL, Deferral
 from lhaw_record.runners.users.simulated_user.encoder import Encoder
@@ -27,7 +26,6 @@ from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKn
 from lhaw_record.runners.users.simulated_user.readings import is_for_everything, reading_of
 
 _ARTICLE = re.compile(r"^(?:the|an?) ")
-_LONG = 8192  # characters, which take some 10 ms
 
 
 class ExactSimulator:
@@ -49,7 +47,7 @@ class ExactSimulator:
         A chained segment is withheld until its parent is known, because the agent has not heard of the thing it
         specifies.
         """
-        return await _decided(self._decide, question, context, knowledge)
+        return await beside_loop(len(question) + len(context), self._decide, question, context, knowledge)
 
     def _decide(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
         asked = asked_segments(question, context, knowledge, self._encoder)
@@ -79,7 +77,7 @@ class DumpSimulator:
 
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
         """Return the values of all removed segments, or defer if nothing was removed."""
-        return await _decided(self._decide, question, context, knowledge)
+        return await beside_loop(len(question) + len(context), self._decide, question, context, knowledge)
 
     def _decide(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
         asked = asked_segments(question, context, knowledge, self._encoder)
@@ -92,15 +90,6 @@ def unanswered(question: str, context: str, knowledge: UserKnowledge) -> Exchang
     asked = asked_segments(question, context, knowledge)
     reading = _reading_of((), asked, question, knowledge, None)
     return msgspec.structs.replace(reading, withheld=(), verdict=None)
-
-
-async def _decided(
-    decide: Callable[[str, str, UserKnowledge], UserAnswer], question: str, context: str, knowledge: UserKnowledge
-) -> UserAnswer:
-    """Decide in a thread if the question is long: an agent chooses what that costs, and the event loop serves all."""
-    if len(question) + len(context) < _LONG:
-        return decide(question, context, knowledge)
-    return await anyio.to_thread.run_sync(decide, question, context, knowledge)
 
 
 def answer_with(segments: Sequence[Segment], kind: Deferral = DEFERRAL) -> str:

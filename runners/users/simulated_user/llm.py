@@ -17,6 +17,7 @@ from lhaw_record.recorder.events import ExchangeReading, RejectedAnswer
 from lhaw_record.recorder.events.canonical_json import canonical_json, digest
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.resources import data_path
+from lhaw_record.runners.base.clock import beside_loop
 from lhaw_record.runners.base.errors import ExperimentError, UnusableReply, UserSimulatorError
 from lhaw_record.runners.base.text.normalization import normalize
 from lhaw_record.runners.experiment.prompts import Prompts
@@ -38,6 +39,7 @@ from lhaw_record.runners.users.simulated_user.readings import is_for_everything,
 
 _WORD = re.compile(r"\w+")
 _ECHOED_SHARE = 0.8
+_COMPARED_WORDS = 1000  # a choice: the comparison is quadratic, and an echo of more is found by its sentences
 _DISTINCT = re.compile(r"(?=.{4})[a-z]*[^a-z].*", re.DOTALL)  # a choice: "10", "EUR" or "region" may occur by chance
 _DIVIDER = re.compile(r"^---$", re.MULTILINE)
 _EVERYTHING = "everything"
@@ -236,7 +238,8 @@ def is_echo(answer: str, question: str) -> bool:
         rest = rest.replace(f" {' '.join(_words(sentence))} ", " ")
     if len(rest.split()) <= (1 - _ECHOED_SHARE) * len(said):
         return True
-    return _is_question(answer) and SequenceMatcher(None, said, asked, autojunk=False).ratio() >= _ECHOED_SHARE
+    compared = SequenceMatcher(None, said[:_COMPARED_WORDS], asked[:_COMPARED_WORDS], autojunk=False)
+    return _is_question(answer) and compared.ratio() >= _ECHOED_SHARE
 
 
 def _is_question(text: str) -> bool:
@@ -301,7 +304,8 @@ class LlmSimulator:
 
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
         """Return the model's answer."""
-        asked = asked_segments(question, context, knowledge)
+        size = len(question) + len(context)
+        asked = await beside_loop(size, asked_segments, question, context, knowledge)
         known = tuple(segment for segment in knowledge.removed if knowledge.is_open(segment, asked))
         key = (question.strip(), context.strip(), known)
         if key not in self._given:
@@ -314,9 +318,12 @@ class LlmSimulator:
         system, user = (self._filled(part, question, context, knowledge, known) for part in (self._system, self._user))
         user = f"{user}\n{_templates()['form']}"
 
+        def read(said: str) -> CheckedAnswer:
+            return checked(read_reply(said, known), question, context, knowledge, self._judge)
+
         async def reply(prompt: str) -> CheckedAnswer:
-            said = read_reply(await self._ask_model(system, prompt, ANSWER_FORM), known)
-            return checked(said, question, context, knowledge, self._judge)
+            said = await self._ask_model(system, prompt, ANSWER_FORM)
+            return await beside_loop(len(said) + len(question) + len(context), read, said)
 
         chosen, rejected = await reply(user), None
         if chosen.problem is not None:

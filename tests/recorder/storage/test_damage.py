@@ -9,6 +9,7 @@ import pytest
 
 from lhaw_record.command_line import main
 from lhaw_record.recorder.events import ActionFinished, ArtifactStored
+from lhaw_record.recorder.inspection.stat import stat
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.recorder.sealing.compaction import compact
@@ -181,6 +182,10 @@ def test_a_stream_that_a_restored_backup_has_too_counts_once(tmp_path, capsys, i
         append(Store(store), entry)
     assert main(["sql", str(store), "-c", "select count(*) from events"]) != 0
     assert ("stream s0 is there twice" if is_known else "not in") in capsys.readouterr().err
+    streams = stat(store).streams
+    assert (streams.closed, streams.interrupted, streams.repeated) == (3, 0, 2)
+    assert main(["log", "stat", str(store)]) == 3
+    assert "2 streams are there once more; 'log verify' names their files" in capsys.readouterr().err
     assert main(["log", "repair", str(store), "--accept-loss"]) == 0
     assert "has 2 streams once more, such as s0, and 3 in all" in capsys.readouterr().out
     assert verify(store).findings == ()

@@ -4,14 +4,22 @@ import asyncio
 import contextlib
 import json
 import re
+import threading
+from types import SimpleNamespace
 
 import pytest
 
+from lhaw_record.recorder.writing.redaction import Redactor
 from lhaw_record.runners.base.conversation.ending import ended_by_failure
 from lhaw_record.runners.base.conversation.messages import Message
-from lhaw_record.runners.models.failures import in_band_error, response_error
+from lhaw_record.runners.models import failures
+from lhaw_record.runners.models.endpoints.hints import retry_after_s
+from lhaw_record.runners.models.failures import in_band_error, response_error, to_model_error
+from lhaw_record.runners.models.gateway import native_upstream
+from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError, ModelRequest
+from tests.runners.models.gateway.rigs import Rig
 from tests.support.model_limits import FILTERED, NO_LIMITS, OVERFLOWS, REPLIES
 
 REQUEST = ModelRequest(messages=(Message(role="user", content="Hello."),))
@@ -121,3 +129,48 @@ def test_a_burst_of_refusals_compiles_its_secrets_once(monkeypatch):
     ] * 3
     assert len(compiled) == 2
     assert said("key-of-mine-2").endswith("slow down, key-of-mine-1, [redacted]")
+
+
+LONG = 60_000
+
+
+@pytest.mark.parametrize("begun", ["sk-", 'google.rpc.RetryInfo"', "maximum context length is ", "Error: ", "é"])
+def test_a_long_error_is_told_in_few_steps(begun, monkeypatch):
+    """A peer chooses its length and words: a message reads the beginning, and no search starts again at each word."""
+    searched, redactor = [], Redactor()
+    scanner = redactor._scanner
+    redactor._scanner = SimpleNamespace(search=lambda *given: searched.append(0) or scanner.search(*given))
+    monkeypatch.setattr(failures, "_redactor", lambda _: redactor)
+    text = begun * (LONG // len(begun))
+    error = to_model_error(RuntimeError(text), model="m")
+    assert len(searched) < 1000
+    assert len(str(error)) < 500
+    assert retry_after_s({}, text) is None
+
+
+def test_the_beginning_of_a_text_is_that_of_the_whole_text_without_secrets():
+    """Also where a secret begins before the end of what is shown, and ends after it."""
+    key = "sk-" + "aB3" * 12
+    lines = "QUJD" * 300
+    for at in range(60):
+        text = f"{'x' * at} {key} -----BEGIN PRIVATE KEY-----\n{lines}\n and more {key} {'y' * 40}"
+        assert Redactor().clean_text(text, 50) == Redactor().clean_text(text)[:50]
+
+
+@pytest.mark.usefixtures("closed_clients")
+@pytest.mark.parametrize("length", [10, LONG])
+async def test_a_long_error_body_is_redacted_beside_the_event_loop(length, monkeypatch):
+    """A server chooses what that costs, and the loop serves all trials. The agent gets the same answer."""
+    threads = []
+
+    def noted(*given, **named):
+        threads.append(threading.get_ident())
+        return response_error(*given, **named)
+
+    monkeypatch.setattr(native_upstream, "response_error", noted)
+    async with always(400, {"error": {"message": "sk-" * length}}) as url:
+        rig = Rig(LitellmUpstream(LitellmModel("m", api_base=url + "/v1")))
+        async with rig.client() as client:
+            answer = await client.post("v1/chat/completions", json={"model": "m", "messages": [{"role": "user"}]})
+    assert answer.json() == {"error": {"message": "sk-" * length}}
+    assert (threads != [threading.get_ident()]) == (length > 10)

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from lhaw_record.recorder.events.encoding import valid_text
 from lhaw_record.runners.environments.grading.confined.lockdown import ConfinedLimits, lock_down
 
 REPLY_DESCRIPTOR = 3
@@ -59,7 +60,7 @@ def reading(name: str) -> None:
     global _has_read  # noqa: PLW0603  the process exists only for one call
     if _is_confined:
         _has_read = True
-        _send(READING, name.encode("utf-8", "replace")[:_SHOWN_CHARACTERS])
+        _send(READING, valid_text(name).encode()[:_SHOWN_CHARACTERS])
 
 
 def run(request: Request) -> None:
@@ -114,7 +115,7 @@ def _told(error: BaseException) -> list[str]:
     except Exception:  # noqa: BLE001  the error's own __str__ fails
         message = ""
     texts = (type(error).__name__, message, "".join(traceback.format_tb(error.__traceback__, limit=-3)))
-    return [text[:_SHOWN_CHARACTERS].encode("utf-8", "replace").decode() for text in texts]
+    return [valid_text(text[:_SHOWN_CHARACTERS]) for text in texts]
 
 
 def _take(size: int) -> bytes:

@@ -1,6 +1,7 @@
 """Whatever JSON an agent sends, it gets a reply or is refused; a trial does not end by what a client writes."""
 
 import json
+import threading
 
 import anyio
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
+from lhaw_record.runners.models.gateway import app
 from lhaw_record.runners.models.gateway.app import read
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.wires import WIRES
@@ -92,3 +94,33 @@ def test_bytes_that_are_no_request_are_refused(wire, raw):
     """Nothing but a refusal leaves the reader; not even an empty object is a request."""
     with pytest.raises(GatewayRefusal):
         read(wire.requests.read, raw)
+
+
+@pytest.mark.parametrize(
+    ("rest", "is_read"),
+    [
+        ("[" * 90_000 + "]" * 90_000, True),
+        ("[" * 110_000 + "]" * 110_000, False),
+        ("[" + "{}," * 110_000 + "1]", False),
+        (json.dumps("[{" * 110_000), True),
+    ],
+)
+async def test_a_request_of_very_many_parts_is_refused(rest, is_read):
+    """Each costs time of the event loop, which serves all trials. Brackets in a text are not meant."""
+    rig, _ = canned(text_reply("Done."))
+    body = '{"model": "m", "messages": [{"role": "user", "content": "hello"}], "metadata": ' + rest + "}"
+    async with rig.client() as client:
+        answer = await client.post("v1/chat/completions", content=body)
+    assert answer.status_code == (200 if is_read else 413)
+
+
+async def test_a_long_request_is_read_beside_the_event_loop(monkeypatch):
+    """The client chooses what that costs."""
+    threads = []
+    monkeypatch.setattr(app, "decoded", lambda raw: threads.append(threading.get_ident()) or json.loads(raw))
+    rig, _ = canned(text_reply("Done."))
+    async with rig.client() as client:
+        for length in (10, 100_000):
+            messages = [{"role": "user", "content": "a" * length}]
+            await client.post("v1/chat/completions", json={"model": "m", "messages": messages})
+    assert threads[0] == threading.get_ident() != threads[1]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lhaw_record.recorder.events import ModelCalled, TrialFlagged
+from lhaw_record.runners.base.text.normalization import elements
 from lhaw_record.runners.experiment.values import ThreadRules
 from lhaw_record.runners.models.gateway import equality
 from tests.runners.models.gateway.rigs import canned, injection_after
@@ -199,4 +200,17 @@ def test_letters_and_tags_are_those_of_the_plain_patterns(text):
     """Both are found without a search that takes longer than the text is long, and are the same."""
     plain = re.sub(r"[\W_]+", "", re.sub(r"\\[nrt]", " ", text)).lower()
     assert equality._words(text) == plain
-    assert list(equality._tagged(text)) == [inner for _, inner in re.findall(r"(?s)<(\w+)>(.*?)</\1>", text)]
+    found = [text[begin:end] for _, begin, end, _ in elements(text, equality._TAG)]
+    assert found == [inner for _, inner in re.findall(r"(?s)<(\w+)>(.*?)</\1>", text)]
+
+
+def test_tags_that_are_never_closed_are_not_looked_for():
+    """A client chooses their number and names: each would be looked for in the whole text."""
+
+    class Text(str):
+        __slots__ = ()
+
+        def find(self, *_):
+            raise AssertionError("looked for an end that is not there")
+
+    assert not list(elements(Text("".join(f"<t{number}></x>" for number in range(100))), equality._TAG))

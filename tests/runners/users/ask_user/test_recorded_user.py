@@ -1,6 +1,8 @@
 """One trial's questions: recorded before and after, counted, and a failure that reaches the trial."""
 
+import contextlib
 import itertools
+import threading
 from functools import partial
 
 import anyio
@@ -9,7 +11,9 @@ import pytest
 from lhaw_record.recorder.errors import RecordingFailed
 from lhaw_record.recorder.events import ExchangeReading, QuestionAnswered, QuestionAsked, RevealedSegment
 from lhaw_record.runners.base.errors import UserSimulatorError
-from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
+from lhaw_record.runners.experiment.prompts import ResponseWords
+from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser, Response
+from lhaw_record.runners.users.simulated_user import answers, llm
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator, answer_with, deferral
 from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
 from lhaw_record.runners.users.simulated_user.matcher import judge_of
@@ -142,3 +146,22 @@ async def test_a_failing_recorder_is_kept_too():
         await ask_user(NAME_QUESTION, "", None, 1)
     assert isinstance(ask_user.failure, RecordingFailed)
     assert model.prompts == []
+
+
+@pytest.mark.parametrize("length", [10, 20_000])
+async def test_a_long_question_without_an_answer_is_read_beside_the_event_loop(length, monkeypatch):
+    """An agent chooses what that costs, with a user who does not answer and with one whom a model plays."""
+    threads = []
+    for module in (answers, llm):
+        monkeypatch.setattr(module, "asked_segments", lambda *_: threads.append(threading.get_ident()) or frozenset())
+    question = "a" * length
+    words = ResponseWords(None)
+    silent = RecordedUser(
+        ExactSimulator(), knowing(NAME), MemoryStream(), response=Response(state="timed_out", words=words)
+    )
+    await silent(question, "", None, None)
+    played = LlmSimulator(ToldModel("Ask me later.", "Ask me later."), "told")
+    with contextlib.suppress(UserSimulatorError):
+        await played.answer(question, "", knowing(NAME))
+    assert len(threads) > 2
+    assert (threading.get_ident() in threads) == (length == 10)
