@@ -100,6 +100,7 @@ class ProgramSpec(_Table, frozen=True):
 
     ``host`` says how it is run: as a process that gets a prompt and ends, or as an agent that speaks ACP on its
     standard input and output. ``asks_by`` says how it asks its user; an agent of an experiment may say otherwise.
+    ``resume`` is the command that goes on with the session that ``command`` began, with the user's turn as its prompt.
     ``answer`` says where the final answer is: ``last_message``, ``stdout`` or ``file:PATH`` below the work directory.
     ``threads`` declares which requests belong together. ``name`` is the entry's name, and the name of its package
     folder begins with it. If ``leased`` is set, there is no command: whoever leases a trial from the daemon is the
@@ -108,6 +109,7 @@ class ProgramSpec(_Table, frozen=True):
     """
 
     command: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     files: dict[str, str] = msgspec.field(default_factory=dict)
     asking: AskingSpec = AskingSpec()
@@ -135,6 +137,16 @@ class ProgramSpec(_Table, frozen=True):
         return not any(_OF_THE_PROMPT & placeholders_in(text) for _, text in templates_of(self))
 
     @property
+    def resumed(self) -> "ProgramSpec":
+        """The program as it goes on with its session."""
+        return msgspec.structs.replace(self, command=self.resume, resume=())
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it can be given another turn of the user in the same session."""
+        return self.host == "acp" or bool(self.resume)
+
+    @property
     def takes_mcp(self) -> bool:
         """Whether it can get tools over MCP: as its entry says, or by ACP itself."""
         return self.asks_by == "mcp" or self.asking != AskingSpec() or self.host == "acp"
@@ -150,6 +162,8 @@ class ProgramSpec(_Table, frozen=True):
         left_out = {"mounts", "install", "install_digest", "version", "about"}
         if not self.leased:
             left_out.add("name")  # nothing else is known of what runs elsewhere
+        if self.asks_by != "prose":
+            left_out.add("resume")
         host = self.host if self.host == "process" else f"{self.host}/{ACP_HOST_VERSION}"
         known = {name: value for name, value in msgspec.to_builtins(self).items() if name not in left_out}
         return {**known, "host": host}
