@@ -74,6 +74,10 @@ class LateUser(Protocol):
         """Record that no open question gets an answer any more."""
         ...
 
+    def follow_up(self) -> None:
+        """Know that the second request has been made."""
+        ...
+
 
 class TurnUser(Protocol):
     """The user whom the agent asks by ending its turn."""
@@ -233,7 +237,8 @@ class NativeAgent:
             return None if is_answered else ending
         request, self.follow_up = self.follow_up, None
         if request is not None:
-            self.toolbox.follow_up()
+            if self.user is not None:
+                self.user.follow_up()
         else:
             request = await self.toolbox.next_step()
         if request is None:

@@ -241,6 +241,7 @@ class _Parts:
                 model=upstream.name,
                 prompt_of=partial(runner.prompts.program_prompt, trial.agent, has_ask_user=asking is not None),
                 request=self._task_prompt,
+                follow_up=trial.shown_variant.follow_up if trial.shown_variant else None,
                 asking=asking,
                 turn_user=self._turn_user(asking),
                 toolbox=TrialToolbox(environment, None, self._clock, own_tools=tools),

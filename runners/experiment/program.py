@@ -162,8 +162,6 @@ class ProgramSpec(_Table, frozen=True):
         left_out = {"mounts", "install", "install_digest", "version", "about"}
         if not self.leased:
             left_out.add("name")  # nothing else is known of what runs elsewhere
-        if self.asks_by != "prose":
-            left_out.add("resume")
         host = self.host if self.host == "process" else f"{self.host}/{ACP_HOST_VERSION}"
         known = {name: value for name, value in msgspec.to_builtins(self).items() if name not in left_out}
         return {**known, "host": host}

@@ -64,7 +64,9 @@ class ExternalAgent:
         session_of: Begins the trial at the gateway, for a prompt and for what is called when a limit is reached.
         model: The name of the model.
         prompt_of: Returns the prompt given to the program for a request of the user.
-        request: The first request: the task's prompt. The program is started again for each later one.
+        request: The first request: the task's prompt. The program is started again for each step of a task.
+        follow_up: The user's second request, which a program that goes on with its session gets when it hands in the
+            work on the first. None if the user makes none.
         asking: The simulated user, if the condition has one.
         turn_user: Answers turns that ask, if the program asks in prose.
         toolbox: The tools of the benchmark's own that the program gets over MCP, if it offers any, and the later
@@ -83,6 +85,7 @@ class ExternalAgent:
     model: str
     prompt_of: Callable[[str], str]
     request: str
+    follow_up: str | None
     asking: RecordedUser | None
     turn_user: ProseUser | None
     toolbox: Toolbox
@@ -235,13 +238,13 @@ class ExternalAgent:
         """Return the user's answer or next request, or None if there is neither or the program did not hand in."""
         if self._over.is_set() or self._ended_by(end) != "submitted":
             return None
-        if self.turn_user is not None and self._acp is None:
+        if self._acp is None:
             is_file = self.program.answer.startswith("file:")
             has_asked, says = await self._reaction(self._session.final_text if is_file else await self._answer(end))
             self._is_resumed = says is not None
             if says is not None:
                 await self._session.begin_again(self.prompt_of(self.request))
-            if has_asked:
+            if says is not None or has_asked:
                 return says
         request = await self.toolbox.next_step()
         if request is None:
@@ -252,16 +255,22 @@ class ExternalAgent:
 
     async def _after_turn(self) -> str | None:
         """Return what the user says after the end of a turn over ACP, or None if they say nothing."""
-        if self.turn_user is None:
-            return None
         _, says = await self._reaction(self._session.final_text)
         return says
 
     async def _reaction(self, ending: str) -> tuple[bool, str | None]:
-        """Let the user react to the last words of a turn, whose action is recorded first."""
-        assert self.turn_user is not None
+        """Return whether a turn asks by its last words, and what the user says next. Its action is recorded first."""
+        if self.turn_user is None and self.follow_up is None:
+            return False, None
         await self._session.end_turn()
-        return await self.turn_user.react(ending, self.action_count)
+        if self.turn_user is not None:
+            reaction = await self.turn_user.react(ending, self.action_count)
+            if reaction[0]:
+                return reaction
+        request, self.follow_up = self.follow_up, None
+        if request is not None and self.asking is not None:
+            self.asking.follow_up()
+        return False, request
 
     async def _run_once(self, stop: anyio.Event, number: int) -> ProgramEnd:
         program = self.program.resumed if self._is_resumed else self.program

@@ -235,7 +235,7 @@ def _check_replays(trials: Sequence[PlannedTrial]) -> None:
 
 
 def _check_follow_ups(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> None:
-    """Refuse variants with a follow-up for programs, which forget all when they hand in, and steps for leases."""
+    """Refuse variants with a follow-up for programs that forget all when they hand in, and steps for leases."""
     for trial in trials:
         program = trial.agent.external
         if program is not None and program.leased and benchmark.has_steps(trial.task.task_id):
@@ -243,11 +243,12 @@ def _check_follow_ups(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> N
                 f"agent {trial.agent.name}: whoever leases a trial gets one prompt, not the later steps of "
                 f"{trial.task.task_id}; name other tasks in 'benchmark.tasks', or take another agent"
             )
-        if trial.agent.external is not None and trial.shown_variant is not None and trial.shown_variant.follow_up:
+        is_over = program is not None and not program.goes_on
+        if is_over and trial.shown_variant is not None and trial.shown_variant.follow_up:
             raise ExperimentError(
                 f"agent {trial.agent.name}: a program ends when it hands in, so it cannot get the follow-up of "
-                f"{trial.shown_variant.variant_id}; name other variants in 'benchmark.variants', or give the agent "
-                "'conditions' of its own"
+                f"{trial.shown_variant.variant_id}; say in its entry how to 'resume', name other variants in "
+                "'benchmark.variants', or give the agent 'conditions' of its own"
             )
 
 

@@ -60,10 +60,10 @@ class ModelJudge:
         reply = await self._ask_model("", self._prompt.replace("{ending}", ending), _VERDICT_FORM)
         try:
             asks: Asking = msgspec.convert(json_object(reply, "asks")["asks"], Asking)
-            return asks
         except (UnusableReply, msgspec.ValidationError) as error:
             message = f"{self.name}, the judge of endings, gave no verdict: {error}"
             raise UserSimulatorError(message, kind="no_verdict") from error
+        return asks
 
 
 class ProseUser:
