@@ -1,7 +1,11 @@
 """Programs that ask by ending their turn: they go on with their session, as a process again or over ACP."""
 
 import json
+import signal
+import sys
+from pathlib import Path
 
+import anyio
 import pytest
 
 from lhaw_record.analytics.views.store import connect
@@ -11,6 +15,7 @@ from lhaw_record.recorder.events import (
     QuestionAnswered,
     QuestionAsked,
     TrialFailed,
+    TrialFinished,
     TrialFlagged,
 )
 from lhaw_record.recorder.reading.reader import read_snapshot
@@ -207,3 +212,29 @@ async def test_a_second_request_goes_to_a_program_that_goes_on(tmp_path, program
     assert exchanges[0] == exchanges[1]
     assert len(exchanges[0]) == 2
     assert [(events[-1].ended_by, events[-1].is_success) for events in (own, native)] == [("submitted", True)] * 2
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import anyio
+from tests.runners.agents.programs import test_second_turns as tests
+
+tests.ExactSimulator.answer = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+folder = Path(sys.argv[1])
+anyio.run(tests.asked, folder, tests.resumable(folder))
+"""
+
+
+@pytest.mark.thorough
+async def test_the_same_command_again_after_sigkill_asks_anew(tmp_path):
+    """A process that dies with a question in prose open leaves missing data, and the next attempt is whole."""
+    root = Path(__file__).parents[4]
+    killed = await anyio.run_process([sys.executable, "-c", KILLED, str(tmp_path)], cwd=root, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    _, trials = await recorded(tmp_path, described(resumable(tmp_path), conditions=("ask_user",)))
+    first, second = sorted(trials, key=lambda events: isinstance(events[-1], TrialFinished))
+    assert (first[-1].error_kind, first[-1].is_retry_owed) == ("interrupted", True)
+    assert (len(of(first, QuestionAsked)), of(first, QuestionAnswered)) == (1, [])
+    assert [each.question for each in of(second, QuestionAsked)] == [QUESTION]
+    assert second[-1].is_success
