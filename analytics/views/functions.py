@@ -42,8 +42,8 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def asking_of(text: str) -> str:
-    """Return what the closing of a text asks for (:func:`lhaw_record.analytics.views.prose.asking_of`)."""
-    from lhaw_record.analytics.views import prose  # compiles its patterns, which few commands need
+    """Return what the closing of a text asks for (:func:`lhaw_record.recorder.prose.asking_of`)."""
+    from lhaw_record.recorder import prose  # compiles its patterns, which few commands need
 
     return prose.asking_of(text)
 

@@ -22,6 +22,8 @@ from lhaw_record.recorder.events.interaction import (
     AnchorLost,
     ApprovalAnswered,
     ClarificationInjected,
+    EndingJudged,
+    EndingVerdict,
     InjectionReapplied,
     QuestionAnswered,
     QuestionAsked,
@@ -102,6 +104,7 @@ AnyEvent = (
     | AnchorLost
     | InjectionReapplied
     | ApprovalAnswered
+    | EndingJudged
     | TrialFlagged
     | ExperimentSubmitted
     | ExperimentPaused
@@ -163,6 +166,8 @@ __all__ = [
     "BenchmarkSelected",
     "CheckpointScored",
     "ClarificationInjected",
+    "EndingJudged",
+    "EndingVerdict",
     "Envelope",
     "Event",
     "ExchangeReading",

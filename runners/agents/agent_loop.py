@@ -74,6 +74,18 @@ class LateUser(Protocol):
         """Record that no open question gets an answer any more."""
         ...
 
+    def follow_up(self) -> None:
+        """Know that the second request has been made."""
+        ...
+
+
+class TurnUser(Protocol):
+    """The user whom the agent asks by ending its turn."""
+
+    async def react(self, ending: str, action_index: int) -> tuple[bool, str | None]:
+        """Return whether the last words of a turn ask, and what the user says next, or None if they say nothing."""
+        ...
+
 
 class AgentClock(Protocol):
     """Measures the agent's own time."""
@@ -108,6 +120,7 @@ class NativeAgent:
             user makes none.
         trial_clock: Bounds the agent's own time. None for no limit.
         user: Responds to earlier questions. None if the agent cannot ask.
+        turn_user: Answers turns that ask. None if the agent asks by a tool, or cannot ask.
     """
 
     caller: RecordedModel
@@ -123,6 +136,7 @@ class NativeAgent:
     follow_up: str | None = None
     trial_clock: AgentClock | None = None
     user: LateUser | None = None
+    turn_user: TurnUser | None = None
 
     def __post_init__(self) -> None:
         self._messages = list(self.opening)
@@ -212,15 +226,19 @@ class NativeAgent:
         if ending is None:
             await self._inject_if_due()
             return None
-        return await self._unless_asked_for_more(ending)
+        return await self._unless_asked_for_more(ending, reply.content)
 
-    async def _unless_asked_for_more(self, ending: Ending) -> Ending | None:
-        """Return the ending, or None if the agent handed in and the user now makes another request."""
+    async def _unless_asked_for_more(self, ending: Ending, text: str) -> Ending | None:
+        """Return the ending, or None if the agent handed in and the user now answers, or makes another request."""
         if ending.ended_by != "submitted":
             return ending
+        is_answered = await self._answered("\n".join(dict.fromkeys(filter(None, (text, ending.final_answer)))))
+        if is_answered is not None:
+            return None if is_answered else ending
         request, self.follow_up = self.follow_up, None
         if request is not None:
-            self.toolbox.follow_up()
+            if self.user is not None:
+                self.user.follow_up()
         else:
             request = await self.toolbox.next_step()
         if request is None:
@@ -228,6 +246,16 @@ class NativeAgent:
         self._messages = insert_user_turn(self._messages, request)
         await self._inject_if_due()
         return None
+
+    async def _answered(self, words: str) -> bool | None:
+        """Let the user react to the last words of a turn: whether they answer, or None if the turn asks nothing."""
+        if self.turn_user is None:
+            return None
+        has_asked, says = await self.turn_user.react(words, self.action_count)
+        if says is not None:
+            self._idle_turns = 0
+            self._messages = insert_user_turn(self._messages, says)
+        return says is not None if has_asked else None
 
     async def _text_turn(self, reply: Message, limit: EndedBy | None) -> Ending | None:
         """Take a reply without tool calls: a final answer, a model that cannot go on, or a turn that did nothing.
@@ -237,7 +265,11 @@ class NativeAgent:
         index = await self._start_action(TEXT_ACTION)
         await self.recording.append(finished_text(index))
         if self.ends_on_text:
-            return await self._unless_asked_for_more(Ending(ended_by=limit or "submitted", final_answer=reply.content))
+            ending = Ending(ended_by=limit or "submitted", final_answer=reply.content)
+            return await self._unless_asked_for_more(ending, reply.content)
+        is_answered = await self._answered(reply.content) if limit is None else None
+        if is_answered is not None:
+            return None if is_answered else Ending(ended_by="submitted", final_answer=reply.content)
         self._idle_turns += 1
         if self._idle_turns >= MAX_IDLE_TURNS or limit in ("refused", "context_limit"):
             return Ending(ended_by=limit or "gave_up", final_answer=reply.content)

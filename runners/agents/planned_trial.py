@@ -65,6 +65,11 @@ class PlannedTrial(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.key.prompt_state == "full" else self.variant
 
     @property
+    def asks_in_prose(self) -> bool:
+        """Whether the agent's user answers it when it ends a turn by asking."""
+        return self.key.channel == "ask_user" and self.agent.asks_in_prose
+
+    @property
     def inject_percent(self) -> int | None:
         """The percentage in the name of an ``inject_`` condition. It is None for other conditions."""
         return int(self.condition.removeprefix("inject_")) if self.condition.startswith("inject_") else None

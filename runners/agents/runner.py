@@ -36,6 +36,7 @@ from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.models.gateway.calls import SessionLimits
 from lhaw_record.runners.models.gateway.session import TrialSession
+from lhaw_record.runners.users.ask_user.prose import ProseUser
 from lhaw_record.runners.users.ask_user.recorded_user import AskUserTool, RecordedUser, Response
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
@@ -180,7 +181,8 @@ class _Parts:
         caller = runner.services.agent_caller(trial, self.recording, self._clock)
         self._spenders.append(caller)
         agent: NativeAgent
-        asker = AskUserTool(user, lambda: agent.action_count) if user is not None else None
+        turn_user = self._turn_user(user)
+        asker = AskUserTool(user, lambda: agent.action_count) if user is not None and turn_user is None else None
         agent = NativeAgent(
             caller=caller,
             toolbox=TrialToolbox(environment, asker, self._clock),
@@ -195,6 +197,7 @@ class _Parts:
             follow_up=trial.shown_variant.follow_up if trial.shown_variant else None,
             trial_clock=self._clock,
             user=user,
+            turn_user=turn_user,
         )
         yield agent
 
@@ -238,7 +241,9 @@ class _Parts:
                 model=upstream.name,
                 prompt_of=partial(runner.prompts.program_prompt, trial.agent, has_ask_user=asking is not None),
                 request=self._task_prompt,
+                follow_up=trial.shown_variant.follow_up if trial.shown_variant else None,
                 asking=asking,
+                turn_user=self._turn_user(asking),
                 toolbox=TrialToolbox(environment, None, self._clock, own_tools=tools),
                 trial_clock=self._clock,
                 last_resort_s=limits.max_seconds + retry.patience_s + retry.request_timeout_s + _LONGEST_AT_DOORS_S,
@@ -281,6 +286,18 @@ class _Parts:
         knowledge = UserKnowledge.of_variant(trial.task.prompt, trial.shown_variant)
         return RecordedUser(simulator, knowledge, self.recording, self._clock, response=self._response())
 
+    def _turn_user(self, user: RecordedUser | None) -> ProseUser | None:
+        """Return what answers the agent at the end of its turns, or None if it does not ask in prose."""
+        runner, program = self._runner, self._trial.agent.external
+        if user is None or not self._trial.asks_in_prose:
+            return None
+        judge, caller = runner.services.ending_judge(self._trial, self.recording)
+        if caller is not None:
+            self._spenders.append(caller)
+        policy = program.acp.approvals if program is not None else "allow"
+        turns = runner.experiment.limits.max_user_turns
+        return ProseUser(user, self.recording, turns, judge, policy, self._clock)
+
     def _response(self) -> Response | None:
         planned = self._trial.response
         if planned is None:
@@ -290,7 +307,7 @@ class _Parts:
             words=self._runner.prompts.responses,
             after_actions=response_actions(planned, self._budget_actions),
             after_seconds=planned.after_seconds,
-            goes_on=self._trial.agent.external is None,
+            goes_on=self._trial.agent.external is None and not self._trial.asks_in_prose,
         )
 
     def _injection(self) -> PlannedInjection | None:

@@ -19,6 +19,7 @@ from lhaw_record.runners.models.exchanges import WireRecord
 from lhaw_record.runners.models.protocol import Model
 from lhaw_record.runners.models.replay import REPLAY_MODELS
 from lhaw_record.runners.models.reply_forms import ReplyForm, whole_reply
+from lhaw_record.runners.users.ask_user.prose import EndingJudge, ModelJudge
 from lhaw_record.runners.users.simulated_user.llm import simulator_of
 from lhaw_record.runners.users.simulated_user.protocol import UserSimulator
 
@@ -103,6 +104,14 @@ class Services:
         caller = self._side_caller(model, trial, recording, "user_simulator") if model else None
         return simulator_of(spec, asking(caller, UserSimulatorError) if caller else None, path), caller
 
+    def ending_judge(self, trial: PlannedTrial, recording: Recording) -> tuple[EndingJudge | None, ModelCaller | None]:
+        """Return the model that judges the ends of turns, and its recorded calls. Both are None if rules do."""
+        spec = self._experiment.user_simulator.ending_judge
+        if spec is None:
+            return None, None
+        caller = self._side_caller(spec, trial, recording, "user_simulator", "ending_judge")
+        return ModelJudge(asking(caller, UserSimulatorError), spec.model), caller
+
     def judge(self, trial: PlannedTrial, recording: Recording) -> tuple[AskJudge | None, ModelCaller | None]:
         """Return a trial's judge and the recorded model behind it. Both are None if grading needs no judge."""
         spec = self._experiment.grader.judge
@@ -122,14 +131,16 @@ class Services:
             hidden = trial.shown_variant.segments if trial.shown_variant else ()
             return REPLAY_MODELS[name](name, trial.seed, reference, tuple(segment.value for segment in hidden))
         if spec.is_scripted:
-            return ScriptedModel(name, trial.seed)
+            return ScriptedModel(name, trial.seed, asks_in_prose=trial.asks_in_prose)
         is_marked = self._experiment.prompt_caching
         return self._litellm_model(f"agent {spec.name}", spec, is_prompt_marked=is_marked)
 
-    def _side_caller(self, spec: ModelSpec, trial: PlannedTrial, recording: Recording, role: Any) -> ModelCaller:
-        model = self._litellm_model(role, spec)
+    def _side_caller(
+        self, spec: ModelSpec, trial: PlannedTrial, recording: Recording, role: Any, owner: str | None = None
+    ) -> ModelCaller:
+        model = self._litellm_model(owner or role, spec)
         parameters = {"seed": trial.seed, **spec.generation_parameters}
-        return self._caller(model, recording, role, role, parameters)
+        return self._caller(model, recording, role, owner or role, parameters)
 
     def _caller(
         self,

@@ -55,11 +55,6 @@ class TrialToolbox:
         except Exception as error:
             raise ToolBoundaryError(f"tool {name} broke: {type(error).__name__}: {error}", kind="crash") from error
 
-    def follow_up(self) -> None:
-        """Let the simulated user know that the second request has been made."""
-        if self._user is not None:
-            self._user.user.follow_up()
-
     async def next_step(self) -> str | None:
         """Return the next request of a task of several steps, or None. The time is not the agent's."""
         with self._trial_clock.waiting("grader", "the grading of a step", is_exempt=True):

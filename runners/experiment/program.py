@@ -100,6 +100,7 @@ class ProgramSpec(_Table, frozen=True):
 
     ``host`` says how it is run: as a process that gets a prompt and ends, or as an agent that speaks ACP on its
     standard input and output. ``asks_by`` says how it asks its user; an agent of an experiment may say otherwise.
+    ``resume`` is the command that goes on with the session that ``command`` began, with the user's turn as its prompt.
     ``answer`` says where the final answer is: ``last_message``, ``stdout`` or ``file:PATH`` below the work directory.
     ``threads`` declares which requests belong together. ``name`` is the entry's name, and the name of its package
     folder begins with it. If ``leased`` is set, there is no command: the client that leases a trial from
@@ -108,6 +109,7 @@ class ProgramSpec(_Table, frozen=True):
     """
 
     command: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     files: dict[str, str] = msgspec.field(default_factory=dict)
     asking: AskingSpec = AskingSpec()
@@ -133,6 +135,16 @@ class ProgramSpec(_Table, frozen=True):
     def takes_prompt_on_stdin(self) -> bool:
         """Whether the program gets the prompt on standard input, because no template contains it."""
         return not any(_OF_THE_PROMPT & placeholders_in(text) for _, text in templates_of(self))
+
+    @property
+    def resumed(self) -> "ProgramSpec":
+        """The program as it goes on with its session."""
+        return msgspec.structs.replace(self, command=self.resume, resume=())
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it can be given another turn of the user in the same session."""
+        return self.host == "acp" or bool(self.resume)
 
     @property
     def takes_mcp(self) -> bool:

@@ -148,7 +148,7 @@ def asks_to_reason(parameters: Mapping[str, Any]) -> bool:
 class RoutedSpec(ModelSpec, frozen=True, kw_only=True):
     """A model that answers some of a program's requests, by the name of the model that they ask for.
 
-    ``asks_by`` replaces that of the program's entry; the native agent asks by ``mcp``, or not at all.
+    ``asks_by`` replaces that of the program's entry; the native agent asks by ``mcp``, ``prose`` or not at all.
     ``api_wires`` are the dialects that its server speaks; None for those that its provider is known to speak.
     """
 
@@ -160,7 +160,7 @@ class AgentSpec(ModelSpec, frozen=True, kw_only=True):
 
     ``price`` is for models that litellm's price table lacks, or lists at another price than yours. ``program`` is the
     name of a ready-made entry, the path of an entry's file, or an entry itself. It is None for the native agent.
-    ``asks_by`` replaces that of the program's entry; the native agent asks by ``mcp``, or not at all.
+    ``asks_by`` replaces that of the program's entry; the native agent asks by ``mcp``, ``prose`` or not at all.
     ``api_wires`` are as in RoutedSpec. ``models`` is the routing table of a program: a pattern of model names, and the
     model that answers requests for them. A text is a model's name alone.
     """
@@ -188,6 +188,11 @@ class AgentSpec(ModelSpec, frozen=True, kw_only=True):
         }
 
     @property
+    def asks_in_prose(self) -> bool:
+        """Whether it asks by ending its turn, once the experiment is planned."""
+        return (self.external or self).asks_by == "prose"
+
+    @property
     def external(self) -> ProgramSpec | None:
         """The program's entry, once the experiment is planned. It is None for the native agent."""
         assert not isinstance(self.program, str), "planning replaces the names of programs by their entries"
@@ -197,12 +202,14 @@ class AgentSpec(ModelSpec, frozen=True, kw_only=True):
 class LimitsSpec(_Table, frozen=True):
     """The limits of one trial.
 
-    They are turns, actions (None for no limit), seconds in total and per command, memory in megabytes, processes, and
-    megabytes of a single file. A tool server has ``tool_start_seconds`` to list its tools, and one line of it
-    ``tool_message_mb``; an agent reads ``tool_result_kb`` of a result (None: as much as its benchmark lets it).
+    They are turns, turns of a user who answers in prose, actions (None for no limit), seconds in total and per
+    command, memory in megabytes, processes, and megabytes of a single file. A tool server has ``tool_start_seconds``
+    to list its tools, and one line of it ``tool_message_mb``; an agent reads ``tool_result_kb`` of a result (None: as
+    much as its benchmark lets it).
     """
 
     max_turns: int = 60
+    max_user_turns: int = 10
     max_actions: int | None = None
     max_seconds: float = 1800.0
     command_seconds: float = 60.0
@@ -258,12 +265,14 @@ class UserSimulatorSpec(_Table, frozen=True):
 
     ``matcher`` says how ``exact`` and ``dump`` find what a question asks for: by words, or also by meaning.
     ``deferral`` is what the user says who is asked for nothing that was removed, or does not understand.
+    ``ending_judge`` is a model that decides, in place of the rules, whether a turn in prose asks.
     """
 
     kind: Literal["exact", "dump", "llm"] = "exact"
     matcher: Literal["rules", "encoder"] = "rules"
     llm: ModelSpec | None = None
     deferral: Deferral = DEFERRAL
+    ending_judge: ModelSpec | None = None
 
 
 class ResponseSpec(_Table, frozen=True, omit_defaults=True):
@@ -343,6 +352,8 @@ class Experiment(_Table, frozen=True):
             named += [(f"agents.{agent.name}.models.'{pattern}'", spec) for pattern, spec in agent.routed.items()]
         if self.user_simulator.llm:
             named.append(("user_simulator.llm", self.user_simulator.llm))
+        if self.user_simulator.ending_judge:
+            named.append(("user_simulator.ending_judge", self.user_simulator.ending_judge))
         if self.grader.judge:
             named.append(("grader.judge", self.grader.judge))
         return named

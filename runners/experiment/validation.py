@@ -16,6 +16,7 @@ from lhaw_record.recorder.events.values import CONDITIONS, LATE_ANSWERS, is_own_
 from lhaw_record.recorder.storage.store import check_experiment_id
 from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.experiment.program import (
+    ASKING,
     FOUND,
     PLACEHOLDERS,
     AcpSpec,
@@ -31,7 +32,18 @@ from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, Respons
 
 _OF_ASKING = frozenset({"mcp_url", "mcp_bridge"})
 _OF_A_PROMPT = frozenset({"prompt", "prompt_file"})
-_OF_A_START = ("command", "environment", "files", "asking", "built_in", "host", "mounts", "install", "version")
+_OF_A_START = (
+    "command",
+    "resume",
+    "environment",
+    "files",
+    "asking",
+    "built_in",
+    "host",
+    "mounts",
+    "install",
+    "version",
+)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESPONSE = re.compile(r"[a-z0-9_]+")
 _PINNED = {"pip": re.compile(r"[^=<>~! ]+==[^=<>~! ]+"), "npm": re.compile(r"@?[^@ ]+@[0-9][^@ ]*")}
@@ -66,6 +78,8 @@ def experiment_problems(experiment: Experiment) -> Iterator[str]:
 
 
 def _limit_problems(experiment: Experiment) -> Iterator[str]:
+    if experiment.limits.max_user_turns < 0:
+        yield "key 'limits.max_user_turns': at least 0"
     for key in ("max_actions", "tool_start_seconds", "tool_message_mb", "tool_result_kb"):
         if (limit := getattr(experiment.limits, key)) is not None and limit < 1:
             yield f"key 'limits.{key}': at least 1; leave it out for {'no limit' if 'max' in key else 'the default'}"
@@ -100,8 +114,8 @@ def _agent_problems(experiment: Experiment) -> Iterator[str]:
     for index, agent in enumerate(experiment.agents):
         if isinstance(agent.program, ProgramSpec):
             yield from (f"agents[{index}].program, {problem}" for problem in program_problems(agent.program))
-        if agent.program is None and agent.asks_by in ("built_in", "prose"):
-            yield f'key \'agents[{index}].asks_by\': the native agent asks by "mcp" or "none"'
+        if agent.program is None and agent.asks_by == "built_in":
+            yield f'key \'agents[{index}].asks_by\': the native agent asks by "mcp", "prose" or "none"'
         yield from _route_problems(f"agents[{index}].models", agent)
         conditions = agent.conditions or experiment.conditions
         injected = [condition for condition in conditions if needs_budget(condition, experiment)]
@@ -210,14 +224,21 @@ def _asking_problems(spec: ProgramSpec) -> Iterator[str]:
     yield from medium_problems(spec)
     if spec.host == "process" and (spec.acp != AcpSpec() or spec.built_in != BuiltInSpec()):
         yield 'key \'host\': it is "process", yet the entry has [acp] or [built_in]; set it to "acp" or remove these'
+    if spec.host == "acp" and spec.resume:
+        yield "key 'resume': an agent over ACP goes on in its session by itself; remove it"
     if spec.host == "acp" and any(_OF_A_PROMPT & placeholders_in(text) for _, text in templates_of(spec)):
         yield "key 'command': an agent over ACP gets its prompt in its session; remove {prompt} and {prompt_file}"
 
 
 def medium_problems(spec: ProgramSpec) -> Iterator[str]:
-    """Yield a sentence if a program is told how to ask but would get no answer."""
-    if spec.asks_by == "prose":
-        yield 'key \'asks_by\': nobody answers a question at the end of a turn yet; take "mcp", "built_in" or "none"'
+    """Yield a sentence if nobody would answer a program that asks as it is told to."""
+    if spec.asks_by == "prose" and spec.leased:
+        yield 'key \'asks_by\': whoever leases a trial gets one prompt and no answer in prose; take "mcp" or "none"'
+    elif spec.asks_by == "prose" and not spec.goes_on:
+        yield (
+            "key 'asks_by': \"prose\" needs a program that goes on with its session; say in resume = [...] with which "
+            "command, the user's turn as its prompt"
+        )
     if spec.asks_by == "built_in" and (spec.host != "acp" or not spec.built_in.tool):
         yield 'key \'asks_by\': "built_in" needs host = "acp", and the name of the program\'s own tool in built_in.tool'
 
@@ -248,8 +269,9 @@ def _name_problems(spec: ProgramSpec) -> Iterator[str]:
 
 
 def _template_problems(spec: ProgramSpec) -> Iterator[str]:
-    versions = ((f"version[{index}]", text) for index, text in enumerate(spec.version))
-    for key, text in (*templates_of(spec), *versions):
+    others = {f"version[{index}]": text for index, text in enumerate(spec.version)}
+    others |= {f"resume[{index}]": text for index, text in enumerate(spec.resume) if text != ASKING}
+    for key, text in (*templates_of(spec), *others.items()):
         try:
             found = placeholders_in(text)
         except ValueError as error:

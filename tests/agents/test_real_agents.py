@@ -60,6 +60,17 @@ conditions = ["full", "ask_user"]
 """An arm of the same program under the same host that asks by our tool."""
 
 
+IN_PROSE = """
+[[agents]]
+name = "in-prose"
+model = "scripted/balanced"
+program = "{name}"
+asks_by = "prose"
+conditions = ["full", "ask_user"]
+"""
+"""An arm of the same program that asks by ending its turn."""
+
+
 def _started():
     return [name for name in entry_paths() if not load_entry(name, Path()).leased]
 
@@ -118,7 +129,8 @@ def all_trials(entry, tmp_path_factory):
     file, store = folder / "experiment.toml", folder / "store"
     listed = "[" + ", ".join(f'"{condition}"' for condition in conditions) + "]"
     text = EXPERIMENT.format(conditions=listed, variants=json.dumps(list(QUESTIONS)), name=name)
-    file.write_text(text + (OVER_MCP.format(name=name) if spec.host == "acp" else ""), encoding="utf-8")
+    text += OVER_MCP.format(name=name) * (spec.host == "acp") + IN_PROSE.format(name=name) * spec.goes_on
+    file.write_text(text, encoding="utf-8")
     done = subprocess.run(
         [LHAW_RECORD, "run", str(file), "--store", str(store)],
         timeout=RUN_S,
@@ -212,6 +224,17 @@ def test_the_medium_changes_nothing_else(entry, trials):
     assert own.comparable() == ours.comparable()
     assert own.answers == ours.answers
     assert trials["over-mcp", "full"].flags == ours.flags == ()
+
+
+def test_prose_changes_nothing_else(entry, trials):
+    """The same model asks by ending its turn as by a tool, and the session goes on with the answer."""
+    if not entry[1].goes_on:
+        pytest.skip("its entry says no way to go on with a session")
+    own, prose = trials[entry[0], "ask_user"], trials["in-prose", "ask_user"]
+    assert prose.media == ("prose",)
+    assert own.comparable() == prose.comparable()
+    assert own.answers == prose.answers
+    assert trials["in-prose", "full"].flags == prose.flags == ()
 
 
 def test_no_arm_offers_a_way_to_ask_that_nobody_answers(entry, trials):

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from fractions import Fraction
 from math import floor
 
-from lhaw_record.analytics.views.prose import asking_of
+from lhaw_record.recorder.prose import asking_of
 from tests.analytics import reference
 
 PERCENTAGES = (10, 30, 50, 70, 90)

@@ -61,7 +61,7 @@ class Agent:
     def turn(self, message_id, params):
         """Run the test's source as the turn."""
         self.prompt = params["prompt"][0]["text"]
-        self.history = [{"role": "user", "content": self.prompt}]
+        self.history.append({"role": "user", "content": self.prompt})
         names = {name: getattr(self, name) for name in ("think", "work", "elicit", "permit", "say", "act")}
         exec(SOURCE, {**names, "AGENT": self, "MCP": self.mcp})
         self.send(id=message_id, result={"stopReason": "end_turn"})

@@ -6,7 +6,7 @@ agents need as an answer.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import anyio
@@ -128,6 +128,7 @@ class AcpClient:
         tool: The name of that tool.
         pending: Returns the main thread's actions that are being executed.
         policy: How requests for approval are answered.
+        next_turn: Returns what the user says after the end of a turn, or None if they say nothing.
     """
 
     def __init__(
@@ -137,6 +138,7 @@ class AcpClient:
         pending: PendingCalls,
         policy: ApprovalPolicy,
         recording: Recording,
+        next_turn: Callable[[], Awaitable[str | None]],
     ) -> None:
         self.failure: Exception | None = None
         self.failed = anyio.Event()
@@ -147,6 +149,7 @@ class AcpClient:
         self._pending = pending
         self._policy = policy
         self._recording = recording
+        self._next_turn = next_turn
         self._open: set[anyio.CancelScope] = set()
         self._is_idle = anyio.Event()
         self._is_closed = False
@@ -197,6 +200,8 @@ class AcpClient:
         if method == "host/ended":
             self.has_ended = True
             return {"result": {}}
+        if method == "host/turn_ended":
+            return {"result": {"prompt": await self._next_turn()}}
         if method == "session/request_permission":
             return {"result": {"outcome": await self._approved(params)}}
         if method == "elicitation/create" and self._asking is not None and params.get("mode", "form") == "form":

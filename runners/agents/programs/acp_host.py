@@ -1,6 +1,7 @@
 """Runs an agent that speaks ACP, in its sandbox: ``python3 acp_host.py SESSION.json COMMAND…``.
 
-It opens one session, sends one prompt, and prints what the agent says. What the agent asks its client goes to our
+It opens one session, sends a prompt, and prints what the agent says. When a turn has ended, our server says whether
+the user goes on. What the agent asks its client goes to our
 server, which decides. It needs only Python in the sandbox. That the turn has ended is told to the server, too: a host
 that ends without it was killed.
 """
@@ -57,7 +58,7 @@ class Host:
         return code or 1
 
     def prompt(self) -> None:
-        """Open a session and send the prompt."""
+        """Open a session and send the prompt, and then what the user says at the end of each turn."""
         client = {"name": "lhaw-record", "version": "1"}
         capabilities = self.session["capabilities"]
         self.ask("initialize", {"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": client})
@@ -65,7 +66,12 @@ class Host:
         session = {"sessionId": opened["sessionId"]}
         if self.session["mode"]:
             self.ask("session/set_mode", {**session, "modeId": self.session["mode"]})
-        self.ask("session/prompt", {**session, "prompt": [{"type": "text", "text": self.session["prompt"]}]})
+        text = self.session["prompt"]
+        while text:
+            ended = self.ask("session/prompt", {**session, "prompt": [{"type": "text", "text": text}]})
+            is_done = ended.get("stopReason", "end_turn") != "end_turn"
+            said = {} if is_done else self.serve({"method": "host/turn_ended", "params": {}})
+            text = (said.get("result") or {}).get("prompt")
 
     def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Send a request and return its result. Messages that arrive before it are handled."""

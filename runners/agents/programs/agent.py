@@ -11,6 +11,7 @@ from types import ModuleType, TracebackType
 
 import anyio
 import anyio.to_thread
+import msgspec
 
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.recorder.events.values import Usage
@@ -39,6 +40,7 @@ from lhaw_record.runners.experiment.program import FilledProgram, ProgramSpec, f
 from lhaw_record.runners.models.gateway.session import TrialSession
 from lhaw_record.runners.users.ask_user import bridge
 from lhaw_record.runners.users.ask_user.calls import OfferedTools
+from lhaw_record.runners.users.ask_user.prose import ProseUser
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME
 
@@ -62,8 +64,11 @@ class ExternalAgent:
         session_of: Begins the trial at the gateway, for a prompt and for what is called when a limit is reached.
         model: The name of the model.
         prompt_of: Returns the prompt given to the program for a request of the user.
-        request: The first request: the task's prompt. The program is started again for each later one.
+        request: The first request: the task's prompt. The program is started again for each step of a task.
+        follow_up: The user's second request, which a program that goes on with its session gets when it hands in the
+            work on the first. None if the user makes none.
         asking: The simulated user, if the condition has one.
+        turn_user: Answers turns that ask, if the program asks in prose.
         toolbox: The tools of the benchmark's own that the program gets over MCP, if it offers any, and the later
             requests.
         trial_clock: Says when the program's own time is used up, or a wait has lasted too long.
@@ -80,7 +85,9 @@ class ExternalAgent:
     model: str
     prompt_of: Callable[[str], str]
     request: str
+    follow_up: str | None
     asking: RecordedUser | None
+    turn_user: ProseUser | None
     toolbox: Toolbox
     trial_clock: TrialClock
     last_resort_s: float
@@ -90,6 +97,7 @@ class ExternalAgent:
 
     def __post_init__(self) -> None:
         self._prompt = self.prompt_of(self.request)
+        self._is_resumed = False
         self._replies_before = 0  # the start of the program that is now running
         self._wait_failure: BoundaryError | None = None
         self._is_time_up = False
@@ -101,12 +109,12 @@ class ExternalAgent:
         self._mcp_tool = self.program.ask_user_tool or TOOL_NAME
         is_built_in = self.program.asks_by == "built_in"
         ask_user_tool = self.program.built_in.tool if is_built_in else self._mcp_tool
-        self._over_mcp = None if is_built_in else self.asking
+        self._over_mcp = None if is_built_in or self.turn_user is not None else self.asking
         self._over_acp = self.asking if is_built_in else None
         elsewhere = {"patience_s": 0.0} if self.lease is not None else {}  # a network between may cut its calls
         self._session = self.session_of(
             prompt=self._prompt,
-            ask_user_tool=ask_user_tool if self.asking is not None else None,
+            ask_user_tool=ask_user_tool if self.asking is not None and self.turn_user is None else None,
             on_over=self._over.set,
             **elsewhere,
         )
@@ -114,7 +122,8 @@ class ExternalAgent:
         self._acp: AcpClient | None = None
         if self.program.host == "acp":
             policy, pending = self.program.acp.approvals, self._session.pending_calls
-            self._acp = AcpClient(self._over_acp, self.program.built_in.tool, pending, policy, self.recording)
+            tool, after = self.program.built_in.tool, self._after_turn
+            self._acp = AcpClient(self._over_acp, tool, pending, policy, self.recording, after)
 
     @property
     def _has_tools(self) -> bool:
@@ -216,25 +225,58 @@ class ExternalAgent:
                 tasks.start_soon(self.trial_clock.meter, self.sandbox.cpu_s)
                 self._watch_servers(tasks)
                 end, number = await self._run_once(stop, 1), 1
-                while (request := await self._next_request(end)) is not None:
-                    self._prompt, self._replies_before = self.prompt_of(request), self._session.reply_count
-                    await self._session.begin_again(self._prompt)
+                while (prompt := await self._next_prompt(end)) is not None:
+                    self._prompt, self._replies_before = prompt, self._session.reply_count
                     number += 1
                     end = await self._run_once(stop, number)
                 stop.set()  # by itself
                 tasks.cancel_scope.cancel()
-        return end
+        is_cut = self.turn_user is not None and self._is_time_up  # also while it waited for a late answer
+        return msgspec.structs.replace(end, exit_code=None) if is_cut else end
 
-    async def _next_request(self, end: ProgramEnd) -> str | None:
-        """Return the user's next request, or None if there is none or the program did not hand in."""
+    async def _next_prompt(self, end: ProgramEnd) -> str | None:
+        """Return the user's answer or next request, or None if there is neither or the program did not hand in."""
         if self._over.is_set() or self._ended_by(end) != "submitted":
             return None
-        return await self.toolbox.next_step()
+        if self._acp is None:
+            is_file = self.program.answer.startswith("file:")
+            has_asked, says = await self._reaction(self._session.final_text if is_file else await self._answer(end))
+            self._is_resumed = says is not None
+            if says is not None:
+                await self._session.begin_again(self.prompt_of(self.request))
+            if says is not None or has_asked:
+                return says
+        request = await self.toolbox.next_step()
+        if request is None:
+            return None
+        prompt = self.prompt_of(request)
+        await self._session.begin_again(prompt)
+        return prompt
+
+    async def _after_turn(self) -> str | None:
+        """Return what the user says after the end of a turn over ACP, or None if they say nothing."""
+        _, says = await self._reaction(self._session.final_text)
+        return says
+
+    async def _reaction(self, ending: str) -> tuple[bool, str | None]:
+        """Return whether a turn asks by its last words, and what the user says next. Its action is recorded first."""
+        if self.turn_user is None and self.follow_up is None:
+            return False, None
+        await self._session.end_turn()
+        if self.turn_user is not None:
+            reaction = await self.turn_user.react(ending, self.action_count)
+            if reaction[0]:
+                return reaction
+        request, self.follow_up = self.follow_up, None
+        if request is not None and self.asking is not None:
+            self.asking.follow_up()
+        return False, request
 
     async def _run_once(self, stop: anyio.Event, number: int) -> ProgramEnd:
-        start = filled(self.program, self._values(), has_tools=self._has_tools, has_built_in=self._over_acp is not None)
+        program = self.program.resumed if self._is_resumed else self.program
+        start = filled(program, self._values(), has_tools=self._has_tools, has_built_in=self._over_acp is not None)
         await self._write_files(start)
-        argv, stdin = start.argv, self._prompt.encode() if self.program.takes_prompt_on_stdin else b""
+        argv, stdin = start.argv, self._prompt.encode() if program.takes_prompt_on_stdin else b""
         if self._acp is not None:
             folder = f"{self.sandbox.home}/{OUR_FOLDER}"
             argv, stdin = ("python3", f"{folder}/acp_host.py", f"{folder}/acp.json", *argv), b""
@@ -306,6 +348,8 @@ class ExternalAgent:
     async def _stop_when_over(self, stop: anyio.Event) -> None:
         try:
             await self._over.wait()
+            if self.turn_user is not None and self.asking is not None:
+                await self.asking.close()
             if self._session.limit_reached is not None:
                 await anyio.sleep(_GRACE_S)
         finally:  # also when the run is stopped

@@ -32,19 +32,27 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
                 f'{key}: {agent.name} cannot ask (asks_by = "none"), and {asking[0]} needs it; give the agent '
                 "'conditions' of its own"
             )
+        medium = (agent.external or agent).asks_by
+        if asking and medium in ("built_in", "prose") and experiment.ask_notice != "none":
+            how = "by its own tool" if medium == "built_in" else "in prose"
+            raise ExperimentError(
+                f"key 'ask_notice': it tells {agent.name} to use ask_user, and it asks {how}; remove one"
+            )
+        responding = [each for each in asking if experiment.response_of(each)]
+        late = [each for each in responding if (said := experiment.response_of(each)) and said.comes_as_message]
+        if late and medium == "prose":
+            raise ExperimentError(
+                f"key 'agents[{index}].asks_by': {late[0]} answers {agent.name} some actions later, and it has ended "
+                "its turn, so that there are none; say after_seconds in that table, or give the agent 'conditions' of "
+                "its own"
+            )
         if agent.external is None:
             continue
-        if asking and agent.external.asks_by == "built_in" and experiment.ask_notice != "none":
-            raise ExperimentError(
-                f"key 'ask_notice': it tells {agent.name} to use ask_user, and it asks by its own tool; remove one"
-            )
         if benchmark.why_no_programs:
             raise ExperimentError(
                 f"{key}: {benchmark.name} takes no programs: {benchmark.why_no_programs}; remove 'program' from "
                 f"{agent.name}, or take another benchmark"
             )
-        responding = [each for each in asking if experiment.response_of(each)]
-        late = [each for each in responding if (said := experiment.response_of(each)) and said.comes_as_message]
         if late:
             raise ExperimentError(
                 f"{key}: {late[0]} answers {agent.name} in a message while it works, and a program that runs as a "

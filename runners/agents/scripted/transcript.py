@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.actions import decoded_arguments
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 
@@ -74,6 +75,25 @@ def read_transcript(messages: Sequence[Message]) -> Transcript:
         calls=tuple(calls),
         text_turns=sum(message.role == "assistant" and not message.tool_calls for message in messages),
     )
+
+
+def with_questions_as_calls(messages: Sequence[Message]) -> list[Message]:
+    """Return a conversation in which a turn that ended by asking, and its answer, are a call of ``ask_user``."""
+    seen: list[Message] = []
+    for message in messages:
+        turn = seen[-1] if seen else message
+        question = turn.content.rpartition("\n")[2]
+        if message.role == "user" and turn.role == "assistant" and not turn.tool_calls and question.endswith("?"):
+            asked = ToolCall(
+                call_id=f"prose_{len(seen)}",
+                name="ask_user",
+                arguments_json=canonical_json({"question": question}).decode(),
+            )
+            seen[-1] = msgspec.structs.replace(turn, tool_calls=(asked,))
+            seen.append(Message(role="tool", content=message.content, tool_call_id=asked.call_id))
+        else:
+            seen.append(message)
+    return seen
 
 
 def arguments_of(call: ToolCall) -> dict[str, object]:

@@ -74,10 +74,6 @@ class Toolbox(Protocol):
         """Execute a tool. Wrong arguments and unknown tools give error results. Raises BoundaryError."""
         ...
 
-    def follow_up(self) -> None:
-        """Tell the simulated user that the second request has been made."""
-        ...
-
     async def next_step(self) -> str | None:
         """Return the next request of a multi-step task, or None after the last step. Raises BoundaryError."""
         ...

@@ -203,10 +203,15 @@ class TrialSession:
     async def begin_again(self, prompt: str) -> None:
         """Complete the recorded actions and drop pending requests, because the agent restarts with a new prompt."""
         await self._end_requests()
+        await self.end_turn()
         async with self._lock:
-            await self._count_what_is_left()
             self._state.threads.reopen(prompt)
             self._prompt = prompt
+
+    async def end_turn(self) -> None:
+        """Complete the recorded actions, because the agent has ended its turn."""
+        async with self._lock:
+            await self._count_what_is_left()
 
     async def _end_requests(self) -> None:
         while self._scopes:

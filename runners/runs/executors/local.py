@@ -106,6 +106,6 @@ class LocalExecutor:
 
 
 def _sandbox_limits(experiment: Experiment) -> SandboxLimits:
-    of_trial = ("max_turns", "max_actions", "max_seconds")
+    of_trial = ("max_turns", "max_user_turns", "max_actions", "max_seconds")
     limits = msgspec.structs.asdict(experiment.limits)
     return SandboxLimits(**{name: limit for name, limit in limits.items() if name not in of_trial})

@@ -22,6 +22,7 @@ from lhaw_record.runners.base.text.fields import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
+from lhaw_record.runners.users.ask_user.prose import prose_identity
 
 T = TypeVar("T")
 PromptCell = tuple[Task, Variant | None]
@@ -153,7 +154,8 @@ def agent_digest(agent: AgentSpec) -> str:
         routes = [[pattern, spec.model, spec.given_parameters] for pattern, spec in agent.routed.items()]
         program = agent.external.identity()
         return digest([agent.model, agent.given_parameters, agent.strategy, agent.persona, program, routes])
-    return digest([agent.model, agent.generation_parameters, agent.strategy, agent.persona])
+    medium = ["prose"] if agent.asks_in_prose else []
+    return digest([agent.model, agent.generation_parameters, agent.strategy, agent.persona, *medium])
 
 
 def chosen_tasks(benchmark: Benchmark, names: tuple[str, ...] | None) -> dict[str, Task]:
@@ -183,6 +185,8 @@ def _trials_of(
     """Yield the trials of one agent under one condition: every cell with all of its trial indices."""
     prompt_state, channel = prompt_state_and_channel(condition)
     identity, response = agent_digest(agent), experiment.response_of(condition)
+    if agent.asks_in_prose:
+        simulator = f"{simulator}-{prose_identity(experiment)}"
     common: dict[str, Any] = {
         "experiment": experiment.name,
         "benchmark": benchmark.name,
@@ -231,7 +235,7 @@ def _check_replays(trials: Sequence[PlannedTrial]) -> None:
 
 
 def _check_follow_ups(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> None:
-    """Refuse variants with a follow-up for programs, which forget all when they hand in, and steps for leases."""
+    """Refuse variants with a follow-up for programs that forget all when they hand in, and steps for leases."""
     for trial in trials:
         program = trial.agent.external
         if program is not None and program.leased and benchmark.has_steps(trial.task.task_id):
@@ -239,11 +243,12 @@ def _check_follow_ups(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> N
                 f"agent {trial.agent.name}: whoever leases a trial gets one prompt, not the later steps of "
                 f"{trial.task.task_id}; name other tasks in 'benchmark.tasks', or take another agent"
             )
-        if trial.agent.external is not None and trial.shown_variant is not None and trial.shown_variant.follow_up:
+        is_over = program is not None and not program.goes_on
+        if is_over and trial.shown_variant is not None and trial.shown_variant.follow_up:
             raise ExperimentError(
                 f"agent {trial.agent.name}: a program ends when it hands in, so it cannot get the follow-up of "
-                f"{trial.shown_variant.variant_id}; name other variants in 'benchmark.variants', or give the agent "
-                "'conditions' of its own"
+                f"{trial.shown_variant.variant_id}; say in its entry how to 'resume', name other variants in "
+                "'benchmark.variants', or give the agent 'conditions' of its own"
             )
 
 
@@ -262,9 +267,12 @@ def _check_mcp_tools(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> No
 def _measured_limits(experiment: Experiment) -> dict[str, float]:
     """Return the limits that are set and can change what an agent achieves.
 
-    A tool server beyond its own limits makes missing data.
+    A tool server beyond its own limits makes missing data, and the turns of a user in prose are part of the user.
     """
-    limits, others = msgspec.structs.asdict(experiment.limits), ("tool_start_seconds", "tool_message_mb")
+    limits, others = (
+        msgspec.structs.asdict(experiment.limits),
+        ("max_user_turns", "tool_start_seconds", "tool_message_mb"),
+    )
     return {name: limit for name, limit in limits.items() if limit is not None and name not in others}
 
 

@@ -81,8 +81,25 @@ class RecordedUser:
         """Whether a question has arrived."""
         return self._question_count > 0
 
+    def is_about_removed(self, question: str, context: str) -> bool:
+        """Return whether a text asks for any segment that was removed, by the rules."""
+        return bool(unanswered(question, context, self._knowledge).asks_for)
+
+    async def in_prose(self, question: str, context: str, action_index: int, *, is_there: bool) -> str | None:
+        """Answer a turn that asks, and record it, or record why the user, who may not be there, gives no answer."""
+        answer = await self(question, context, None, action_index, "prose", is_there=is_there)
+        is_told = is_there and (self._response is None or self._response.state == "late")
+        return answer if is_told and not self._is_over.is_set() else None
+
     async def __call__(
-        self, question: str, context: str, call_id: str | None, action_index: int | None, medium: Medium = "mcp"
+        self,
+        question: str,
+        context: str,
+        call_id: str | None,
+        action_index: int | None,
+        medium: Medium = "mcp",
+        *,
+        is_there: bool = True,
     ) -> str:
         """Answer one question, and record the question and the answer."""
         try:
@@ -98,6 +115,8 @@ class RecordedUser:
             await self._recording.append(asked)
             began_s = self._clock()
             response = self._response
+            if not is_there:
+                return await self._leave_open(asked, began_s, "unavailable")
             if response is None:
                 return await self._answer(asked, began_s)
             self._unanswered[asked.question_id] = asked, began_s
@@ -137,23 +156,29 @@ class RecordedUser:
         if state == "late":
             answer = await self._answer(asked, began_s, response_state=state, after_action=after_action)
         else:
-            answer = ""
-            size = len(asked.question) + len(asked.context)
-            reading = await beside_loop(size, unanswered, asked.question, asked.context, self._knowledge)
-            await self._recording.append(
-                QuestionAnswered(
-                    question_id=asked.question_id,
-                    answer=None,
-                    simulator=self._simulator.name,
-                    latency_ms=round((self._clock() - began_s) * 1000, 3),
-                    response_state=state,
-                    readings=(reading,),
-                    after_action=after_action,
-                )
-            )
+            answer = await self._leave_open(asked, began_s, state, after_action)
         if after_action is None:
             return answer or words.result(state)
         return words.message(state, asked.question, answer)
+
+    async def _leave_open(
+        self, asked: QuestionAsked, began_s: float, state: ResponseState, after_action: int | None = None
+    ) -> str:
+        """Record that a question gets no answer, and return no text."""
+        size = len(asked.question) + len(asked.context)
+        reading = await beside_loop(size, unanswered, asked.question, asked.context, self._knowledge)
+        await self._recording.append(
+            QuestionAnswered(
+                question_id=asked.question_id,
+                answer=None,
+                simulator=self._simulator.name,
+                latency_ms=round((self._clock() - began_s) * 1000, 3),
+                response_state=state,
+                readings=(reading,),
+                after_action=after_action,
+            )
+        )
+        return ""
 
     def follow_up(self) -> None:
         """Answer from now on as a user who has made their second request."""

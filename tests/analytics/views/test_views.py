@@ -20,6 +20,8 @@ from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.events import (
     AnchorLost,
     ApprovalAnswered,
+    EndingJudged,
+    EndingVerdict,
     ExperimentCancelled,
     ExperimentPaused,
     ExperimentRequeued,
@@ -146,11 +148,12 @@ def busy_store():
 
 
 def moved_behind_a_gateway():
-    """A message whose place in the history was lost, and which was put in at the top, and an approval."""
+    """A message whose place in the history was lost, and which was put in at the top, an approval and an ending."""
     lost = AnchorLost(model_call_id="c9", thread_id="main", anchor_call_id="c2", reason="summary")
     approved = ApprovalAnswered(title="rm", options=("allow_once",), answer="allow_once")
     flagged = TrialFlagged(flag="actions_uncounted", detail="4 more were served")
-    return [lost, InjectionReapplied(model_call_id="c9", thread_id="main", place="top"), flagged, approved]
+    judged = EndingJudged(action_index=1, asks="offer", verdicts=(EndingVerdict(judge="rules/1", asks="offer"),))
+    return [lost, InjectionReapplied(model_call_id="c9", thread_id="main", place="top"), flagged, approved, judged]
 
 
 def asked_of_the_daemon(experiment):

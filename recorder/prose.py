@@ -7,13 +7,11 @@ Source: docs/metrics.md 1, prose. Precision and recall on endings of public sess
 
 import re
 from collections.abc import Iterator
-from typing import Literal
 
-Asking = Literal["question", "permission", "offer", "none"]
-"""What a closing asks for: a decision or a fact, leave to do the work, or nothing but whether to do more than that."""
+from lhaw_record.recorder.events.interaction import Asking
 
 PROSE_JUDGE = "rules/1"
-_READ_CHARACTERS = 6000
+READ_CHARACTERS = 6000
 _LIST_CHARACTERS = 1500
 _PROSE_CHARACTERS = 240
 """How much may follow a question that still closes its text: options in a list, and prose, such as a recommendation."""
@@ -102,22 +100,34 @@ _SPARE = _any(
 
 def asking_of(text: str) -> Asking:
     """Return what the closing of a text asks its reader for."""
-    kinds = {_kind_of(sentence, next_one) for sentence, next_one in _closing(text)}
+    kinds = {kind for kind, _ in _closing(text)}
     order: tuple[Asking, ...] = ("question", "permission", "offer")
     return next((kind for kind in order if kind in kinds), "none")
 
 
-def _closing(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the sentences that close a text, the last first, each with the prose that follows it, if any does."""
-    said = _NOT_SAID.sub("\n", text)[-_READ_CHARACTERS:]
+def asked_in(text: str) -> tuple[str, str]:
+    """Return what a turn asks, its last lines from the first one that asks, and what it says before them.
+
+    If no line asks by the rules, its last paragraph is what it asks.
+    """
+    lines = text.rstrip().split("\n")
+    asking = [below for kind, below in _closing(text.rstrip()) if kind in ("question", "permission")]
+    paragraph = next((at for at, line in enumerate(reversed(lines)) if not line.strip()), len(lines))
+    at = len(lines) - (max(asking) + 1 if asking else paragraph)
+    return "\n".join(lines[at:]).strip(), "\n".join(lines[:at]).strip()
+
+
+def _closing(text: str) -> Iterator[tuple[Asking, int]]:
+    """Yield what the sentences that close a text ask for, the last first, each with the number of lines below it."""
+    said = _NOT_SAID.sub(lambda found: "\n" * found[0].count("\n"), text)[-READ_CHARACTERS:]
     prose, listed, after = 0, 0, ""
-    for line in reversed(said.splitlines()):
+    for below, line in enumerate(reversed(said.split("\n"))):
         is_item = _ITEM.match(line) is not None
         plain = _EMPHASIS.sub("", _MENTION.sub("it", _ITEM.sub("", line)))
         for sentence in (each.strip() for each in reversed(_SENTENCE.findall(plain))):
             if prose > _PROSE_CHARACTERS or listed > _LIST_CHARACTERS:
                 return
-            yield sentence, after
+            yield _kind_of(sentence, after), below
             if _kind_of(sentence, "") == "none" and is_item:
                 listed += len(sentence)
             elif _kind_of(sentence, "") == "none" and sentence.strip("!") == sentence != "":

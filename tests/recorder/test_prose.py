@@ -1,6 +1,6 @@
 """What the last words of a turn ask for: a line per kind of closing, and what may stand around it."""
 
-from lhaw_record.analytics.views.prose import asking_of
+from lhaw_record.recorder.prose import asking_of
 from tests.runners.imports.files import imported, query, write
 
 QUESTIONS = (
