@@ -154,7 +154,9 @@ def _write(tables: Sequence[Table], folder: Path, out: TextIO) -> None:
 
 
 _WIDTH = 100
-_COLUMNS = ("question", "benchmark", "agent", "verdict", "sentence", "settled_by", "table", "keys")
+_COLUMNS = (
+    *("question", "benchmark", "agent", "verdict", "sentence", "p_family", "family", "settled_by", "table", "keys"),
+)
 _MARKS = {"shown": "+", "measured": "=", "not shown": "?", "not known": "?"}
 
 

@@ -1,14 +1,14 @@
 """Find what a store shows, and say it in sentences. Every number in a sentence is a rounded table cell.
 
-A sentence claims a difference only if the interval of its row excludes 0, and a gain or loss only if its Holm-corrected
-p-value is below the level of the intervals. Everything else is reported as not shown, or as not known, with the reason.
-Levels and amounts are reported as measured.
+A difference is claimed only by :meth:`_Said.claim`, from a row of the table ``claims``, if its p-value, corrected over
+everything that findings may claim, is below the level of the intervals. Everything else is reported as not shown, or as
+not known, with the reason. Levels and amounts are reported as measured.
 """
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -24,9 +24,7 @@ Verdict = Literal["shown", "not shown", "not known", "measured"]
 
 NEEDED = (
     "overall",
-    "losses",
-    "gain_tests",
-    "point_of_no_return",
+    "claims",
     "wasted",
     "over_asking",
     "net_value",
@@ -52,6 +50,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         size: The sample size: how many tasks and trials the numbers come from, or nothing.
         settled_by: The command or number of tasks that would settle the question; empty if unknown.
         keys: The keys of the row in the table.
+        family: The claims that the p-value is corrected over; empty if nothing is claimed.
+        p_family: The corrected p-value.
     """
 
     question: str
@@ -63,6 +63,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     settled_by: str
     table: str
     keys: dict[str, str]
+    family: str = ""
+    p_family: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a claim without its family, which nothing would correct."""
+        if self.verdict == "shown" and (not self.family or self.p_family is None):
+            raise ValueError(f"a claim without a family and its p-value: {self.wording}")
 
     @property
     def sentence(self) -> str:
@@ -130,8 +137,8 @@ class _Difference(NamedTuple):
     """
 
     question: str
-    table: str
-    where: Mapping[str, str]
+    condition: str
+    kind: str
     above: str
     below: str
     open: str
@@ -140,47 +147,45 @@ class _Difference(NamedTuple):
 
 _COST_OF_MISSING = _Difference(
     question=_COST,
-    table="losses",
-    where={"condition": "underspecified"},
+    condition="underspecified",
+    kind="loss",
     above="Missing information costs {agent} {estimate} of {measure}",
     below="Missing information helps {agent}: the loss of {measure} is {estimate}",
-    open="It is unclear whether missing information harms {agent}: "
-    "the loss of {measure} is {estimate}, Holm-corrected p = {p_holm}",
+    open="It is unclear whether missing information harms {agent}: the loss of {measure} is {estimate}",
     subject="The cost of missing information to {agent}",
 )
 _GAIN_OF_ASKING = _Difference(
     question=_GAIN,
-    table="gain_tests",
-    where={"split": "overall"},
-    above="Asking helps {agent}: {measure} rises by {estimate}, Holm-corrected p = {p_holm}",
-    below="Asking harms {agent}: {measure} changes by {estimate}, Holm-corrected p = {p_holm}",
-    open="It is unclear whether asking helps {agent}: {measure} changes by {estimate}, Holm-corrected p = {p_holm}",
+    condition="ask_user",
+    kind="gain",
+    above="Asking helps {agent}: {measure} rises by {estimate}",
+    below="Asking harms {agent}: {measure} changes by {estimate}",
+    open="It is unclear whether asking helps {agent}: {measure} changes by {estimate}",
     subject="The gain from asking for {agent}",
 )
 _LEFT_AFTER_ASKING = _Difference(
     question=_GAIN,
-    table="losses",
-    where={"condition": "ask_user"},
+    condition="ask_user",
+    kind="loss",
     above="Asking does not recover everything for {agent}: {estimate} of {measure} remains lost",
     below="Having to ask helps {agent} more than the full prompt: the loss of {measure} is {estimate}",
-    open="It is unclear whether asking recovers everything for {agent}: "
-    "the remaining loss of {measure} is {estimate}, Holm-corrected p = {p_holm}",
+    open="It is unclear whether asking recovers everything for {agent}: the remaining loss of {measure} is {estimate}",
     subject="The loss that remains when {agent} can ask",
 )
 _COST_OF_LATE = _Difference(
     question=_LATE,
-    table="losses",
-    where={},
+    condition="inject",
+    kind="loss",
     above="Information {when} is too late for {agent}: {estimate} of {measure} remains lost",
     below="Information {when} helps {agent} more than the full prompt: the loss of {measure} is {estimate}",
     open="It is unclear whether information {when} is too late for {agent}: "
-    "the remaining loss of {measure} is {estimate}, Holm-corrected p = {p_holm}",
+    "the remaining loss of {measure} is {estimate}",
     subject="The loss that remains for {agent} after information {when}",
 )
 _COST_OF_CHANNEL = _Difference(
     question=_TOO_MUCH,
-    table="over_asking",
-    where={"condition": "full_ask_user"},
+    condition="full_ask_user",
+    kind="difference",
     above="Being able to ask helps {agent} even with the full prompt: {measure} changes by {estimate}",
     below="Being able to ask harms {agent} with the full prompt: {measure} changes by {estimate}",
     open="It is unclear whether being able to ask affects {agent} with the full prompt: "
@@ -234,7 +239,9 @@ class _Said(NamedTuple):
         return [
             row
             for row in self.tables[table].rows
-            if row["agent"] != "all" and all(row[name] == value for name, value in where.items())
+            if row["agent"] != "all"
+            and row.get("success", self.measure) == self.measure
+            and all(row[name] == value for name, value in where.items())
         ]
 
     def agents(self) -> list[tuple[str, str]]:
@@ -245,6 +252,19 @@ class _Said(NamedTuple):
         """Return the benchmarks and agents without a row, or none if no agent has a row."""
         present = {(row["benchmark"], row["agent"]) for row in rows}
         return [each for each in self.agents() if present and each not in present]
+
+    def claim(self, question: str, row: Row, wording: str) -> Finding:
+        """Return a difference that is shown, or not shown, with its corrected p-value."""
+        verdict = _verdict(row)
+        evidence = f", corrected p = {row['p_family']:.2g} (family of {row['family']}, {row['n_family']:,} tested)"
+        found = self.finding(question, "claims", row, "not shown", wording + evidence)
+        return msgspec.structs.replace(
+            found,
+            verdict=verdict,
+            family=row["family"],
+            p_family=row["p_family"],
+            settled_by=found.settled_by if verdict == "not shown" else "",
+        )
 
     def finding(self, question: str, table: str, row: Row, verdict: Verdict, wording: str) -> Finding:
         return Finding(
@@ -261,11 +281,11 @@ class _Said(NamedTuple):
 
     def _settled_by(self, table: str, row: Row, verdict: Verdict) -> str:
         if row["value"] is not None and row["low"] is not None:
-            is_open = verdict == "not shown" and table == "gain_tests"
+            is_open = verdict == "not shown" and table == "claims"
             return "more tasks; `lhaw-record power STORE` says how many" if is_open else ""
         if row["reason"] != "too_few_clusters":
             return _REMEDIES.get(row["reason"], "")
-        is_tested = table in ("losses", "gain_tests", "point_of_no_return") or row["measure"].endswith("_difference")
+        is_tested = table == "claims"
         needed = 1 + math.ceil(-math.log2(round(1 - self.confidence, 12))) if is_tested else FEWEST_CLUSTERS
         if row["n_clusters"] >= needed:
             return "more tasks with questions"
@@ -276,9 +296,9 @@ def findings(tables: Mapping[str, Table], measure: str, timing_measure: str, con
     """Return everything that the tables show."""
     said = _Said(tables, measure, timing_measure, confidence)
     return (
-        *_differences(said, _COST_OF_MISSING, f"{measure}_loss"),
-        *_differences(said, _GAIN_OF_ASKING, f"{measure}_gain"),
-        *_differences(said, _LEFT_AFTER_ASKING, f"{measure}_loss"),
+        *_differences(said, _COST_OF_MISSING),
+        *_differences(said, _GAIN_OF_ASKING),
+        *_differences(said, _LEFT_AFTER_ASKING),
         *_break_even(said),
         *_too_late(said),
         *_point_of_no_return(said),
@@ -288,53 +308,51 @@ def findings(tables: Mapping[str, Table], measure: str, timing_measure: str, con
     )
 
 
-def _differences(
-    said: _Said, what: _Difference, measure: str, when: str = "", benchmark: str | None = None
-) -> Iterator[Finding]:
+def _differences(said: _Said, what: _Difference, when: str = "", benchmark: str | None = None) -> Iterator[Finding]:
     """Yield one difference for every agent (of a benchmark, if given), or report that no agent has it."""
-    rows = said.rows(what.table, {**what.where, "measure": measure})
+    rows = said.rows("claims", {"condition": what.condition, "measure": f"{said.measure}_{what.kind}"})
+    needs_full = what.kind == "loss"
     if not rows:
-        yield _nothing(what.question, what.table, what.where.get("condition"))
+        yield _nothing(what.question, "losses" if needs_full else "claims", what.condition)
     for row in rows:
         if benchmark not in (None, row["benchmark"]):
             continue
-        verdict = _verdict(row, said.confidence)
+        verdict = _verdict(row)
         wording = {
             "shown": what.above if (row["value"] or 0) > 0 else what.below,
             "not shown": what.open,
             "not known": what.subject
             + (" is unknown" if row["value"] is None else " is estimated at {value} of {measure}, without an interval"),
         }[verdict]
-        p_holm = row.get("p_holm")
         sentence = wording.format(
             agent="{agent}",
             estimate=_estimate(row),
             value=_bare(row),
-            measure=_MEASURES_SHOWN[measure.rpartition("_")[0]],
+            measure=_MEASURES_SHOWN[said.measure],
             when=when,
-            p_holm="unknown" if p_holm is None else f"{p_holm:.2g}",
         )
-        yield said.finding(what.question, what.table, row, verdict, sentence)
+        if verdict == "not known":
+            yield said.finding(what.question, "claims", row, verdict, sentence)
+        else:
+            yield said.claim(what.question, row, sentence)
     for where, agent in said.absent(rows):
         if benchmark in (None, where):
             wording = f"{what.subject} is unknown".format(agent="{agent}", when=when)
-            yield _absent(what.question, what.table, where, agent, wording, what.where.get("condition"))
+            yield _absent(what.question, "losses" if needs_full else "claims", where, agent, wording, what.condition)
 
 
-def _verdict(row: Row, confidence: float) -> Literal["shown", "not shown", "not known"]:
-    if row["low"] is None or row["high"] is None:
+def _verdict(row: Row) -> Literal["shown", "not shown", "not known"]:
+    if row["low"] is None or row["p_family"] is None:
         return "not known"
-    excludes_zero = row["low"] > 0 or row["high"] < 0
-    corrected = row.get("p_holm")
-    return "shown" if excludes_zero and (corrected is None or corrected < 1 - confidence) else "not shown"
+    return "shown" if row["is_shown"] else "not shown"
 
 
 def _break_even(said: _Said) -> Iterator[Finding]:
     """Yield the break-even cost of a question, for agents with a shown gain."""
     helped = {
         (row["benchmark"], row["agent"])
-        for row in said.rows("gain_tests", {"split": "overall", "measure": f"{said.measure}_gain"})
-        if _verdict(row, said.confidence) == "shown" and row["value"] > 0
+        for row in said.rows("claims", {"measure": f"{said.measure}_gain"})
+        if _verdict(row) == "shown" and row["value"] > 0
     }
     for row in said.rows("net_value", {"measure": f"{MEASURES[said.measure]}_break_even_pp"}):
         if (row["benchmark"], row["agent"]) not in helped:
@@ -353,7 +371,7 @@ def _break_even(said: _Said) -> Iterator[Finding]:
 def _latest(said: _Said) -> dict[str, str]:
     """Return the condition of the latest injection for every benchmark that has injections."""
     latest: dict[str, str] = {}
-    for row in (*said.rows("losses", {}), *said.rows("wasted", {})):
+    for row in (*said.rows("claims", {}), *said.rows("wasted", {})):
         condition = row["condition"]
         if condition.startswith("inject_"):
             latest[row["benchmark"]] = max(latest.get(row["benchmark"], ""), condition)  # all have two digits
@@ -368,28 +386,36 @@ def _too_late(said: _Said) -> Iterator[Finding]:
         return
     for benchmark in dict.fromkeys(benchmark for benchmark, _ in said.agents()):
         if benchmark in latest:
-            what = _COST_OF_LATE._replace(where={"condition": latest[benchmark]})
-            yield from _differences(said, what, f"{said.measure}_loss", _when(latest[benchmark]), benchmark)
+            what = _COST_OF_LATE._replace(condition=latest[benchmark])
+            yield from _differences(said, what, _when(latest[benchmark]), benchmark)
         else:
             yield from _not_injected(said, benchmark, _LATE, "losses", f"{_COST_OF_LATE.subject} is unknown")
 
 
 def _point_of_no_return(said: _Said) -> Iterator[Finding]:
-    """Yield the latest injection at which information still helps, for every dimension and class."""
+    """Yield the latest injection up to which information still helps, over all variants and for every dimension."""
     measure = _MEASURES_SHOWN[said.timing_measure]
-    for row in said.tables["point_of_no_return"].rows:
-        if row["measure"] != "point_of_no_return_pct":
-            continue
-        where = f"For missing {row['dimension']} segments ({row['ambiguity_class']} variants)"
-        if row["value"] is not None:
-            sentence = f"{where}, information improves {measure} up to {row['value']:.0f} % of the trajectory"
-            yield said.finding(_LATE, "point_of_no_return", row, "shown", sentence)
-        elif row["reason"] == "not_significant":
-            sentence = f"{where}, it is unclear whether information improves {measure} even at the earliest injection"
-            yield said.finding(_LATE, "point_of_no_return", row, "not shown", sentence)
+    curves: dict[str, list[Row]] = {}
+    for row in said.tables["claims"].rows:
+        if row["success"] == said.measure and row["measure"] == "injection_gain":
+            curves.setdefault(row["dimension"], []).append(row)
+    for dimension, rows in curves.items():
+        where = "" if dimension == "all" else f"for missing {dimension} segments, "
+        reached = list(takewhile(lambda row: _verdict(row) == "shown", rows))
+        if reached:
+            when = _when(reached[-1]["condition"]).removeprefix("at ")
+            sentence = f"{where}information improves {measure} up to {when}, by {_estimate(reached[-1])} there"
+            yield said.claim(_LATE, reached[-1], _capitalised(sentence))
+        elif _verdict(rows[0]) == "not shown":
+            sentence = f"{where}information is not shown to improve {measure} even at the earliest injection"
+            yield said.claim(_LATE, rows[0], _capitalised(f"{sentence}, so there is no window: {_estimate(rows[0])}"))
         else:
-            sentence = f"{where}, how late information improves {measure} is unknown"
-            yield said.finding(_LATE, "point_of_no_return", row, "not known", sentence)
+            sentence = f"{where}how late information improves {measure} is unknown"
+            yield said.finding(_LATE, "claims", rows[0], "not known", _capitalised(sentence))
+
+
+def _capitalised(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _wasted(said: _Said) -> Iterator[Finding]:
@@ -443,7 +469,7 @@ def _asked_in_vain(said: _Said) -> Iterator[Finding]:
     for benchmark, agent in said.absent(asking):
         yield _absent(_TOO_MUCH, "over_asking", benchmark, agent, _ASKING_UNKNOWN, "full_ask_user")
     if said.measure != "checkpoint_progress":
-        yield from _differences(said, _COST_OF_CHANNEL, f"{said.measure}_difference")
+        yield from _differences(said, _COST_OF_CHANNEL)
         return
     yield Finding(
         question=_TOO_MUCH,

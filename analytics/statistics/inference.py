@@ -11,7 +11,8 @@ level     mean or share in [0, 1]                        Wilson at the effective
 percent   level times 100                                as for level, times 100
 gain      mean of paired differences in [-1, 1]          inversion of the sign-flip test over whole clusters, and room
                                                          for one more cluster; stretched Wilson without variation
-loss      gain if the value of one arm is shared         as for gain, with this room in the test, too
+loss      gain if the value of one arm is shared         as for gain; the test is also one of exchanged trials, or
+                                                         has this room, too, where the trials are unknown
 contrast  difference of two arms of different tasks      inversion of the permutation test of whole clusters, and of
                                                          the test by the two arms' own intervals
 ratio     any other ratio of sums, or unbounded mean     studentised bootstrap over clusters
@@ -31,7 +32,14 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lhaw_record.analytics.statistics.bootstrap import expanded_percentile, studentised
-from lhaw_record.analytics.statistics.randomization import Draws, Inversion, permuted, sign_flips
+from lhaw_record.analytics.statistics.randomization import (
+    Draws,
+    Inversion,
+    permuted,
+    sign_flips,
+    simultaneous_quantile,
+    step_down,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,6 +51,9 @@ if TYPE_CHECKING:
 
 FEWEST_CLUSTERS = 5
 """With fewer clusters a level has no interval: four tasks do not show how much tasks differ."""
+
+FEWEST_FOR_GAINS = 6
+"""With 5 clusters no sign flip is rarer than 1 in 32, one-sided."""
 
 FEWEST_FOR_RATIOS = 7
 """With 6, coverage was 0.92 for skewed costs, and 0.86 for gains per question if few trials ask."""
@@ -106,12 +117,24 @@ class Estimate(NamedTuple):
     reason: str | None = None
 
 
+class SharedArm(NamedTuple):
+    """The arm whose value the units of a cluster share: its value and trials for each unit, and the unit's own trials.
+
+    Trials count what a value is made from: pass@3 of three trials is one.
+    """
+
+    values: "Floats"
+    trials: "Floats"
+    own_trials: "Floats"
+
+
 class Units(NamedTuple):
     """The units of a cell: value = numerator / denominator. Clusters are named by arbitrary integers."""
 
     numerators: "Floats"
     denominators: "Floats"
     clusters: "NDArray[np.int64]"
+    shared: SharedArm | None = None
 
 
 class Clusters(NamedTuple):
@@ -140,7 +163,10 @@ def estimate(kind: str, units: Units, settings: InferenceSettings) -> Estimate:
         test = sign_flips(*sums, settings.confidence, settings.exchanges)
         room = _room(sums, largest)
         test = _widened(test, room) if _varies(test) else _stretched(test, ordered, largest, settings)
-        if kind in _LARGEST_LOSS:
+        if units.shared is not None:
+            p_value = _p_of_score(exchange_score(ordered))
+            test = test._replace(p_value=max(test.p_value, p_value), p_greater=max(test.p_greater, p_value / 2))
+        elif kind in _LARGEST_LOSS:
             test = _beyond_room(test, sums, room, settings)
         found = _tested(test, "sign_flips", largest, settings)
     elif kind in _LEAST_RATIO:
@@ -192,7 +218,8 @@ def _ordered(units: Units) -> Units:
     import numpy as np
 
     order = np.lexsort((units.denominators, units.numerators, units.clusters))
-    return Units(units.numerators[order], units.denominators[order], units.clusters[order])
+    shared = units.shared and SharedArm(*(column[order] for column in units.shared))
+    return Units(units.numerators[order], units.denominators[order], units.clusters[order], shared)
 
 
 def _sums(units: Units) -> Clusters:
@@ -307,6 +334,101 @@ def _beyond_room(found: Inversion, sums: Clusters, room: tuple[float, float], se
         return found._replace(p_value=1.0, p_greater=max(found.p_greater, 0.5))
     beyond = sign_flips(sums.above - shift * sums.below, sums.below, settings.confidence, settings.exchanges)
     return found._replace(p_value=beyond.p_value, p_greater=max(found.p_greater, beyond.p_greater))
+
+
+def exchange_score(units: Units) -> float:
+    """Return the mean loss in standard errors of an exchange of the trials of both arms inside each cluster.
+
+    Sign flips are valid at 0 if the two arms are exchangeable without an effect. They are not if all variants of a task
+    share the few trials of one arm: if nearly all trials succeed, most tasks lose a little by chance and few gain much,
+    and flips alone found a loss in up to 0.17 of 900 designs without one. An exchange of trials keeps its level there
+    (0.05), but not where tasks gain and lose much and equally; the larger p-value of both does in both.
+
+    Source: N. Mantel and W. Haenszel, JNCI 22 (1959), the variance of a stratified exchange. Values within [0, 1] vary
+    at most as successes do, so progress is tested cautiously.
+    """
+    import numpy as np
+
+    shared = units.shared
+    assert shared is not None
+    _, index = np.unique(units.clusters, return_inverse=True)
+    size = np.bincount(index).astype(np.float64)
+    own = np.bincount(index, shared.own_trials)
+    base = np.bincount(index, shared.trials) / size
+    successes = np.bincount(index, (shared.values * units.denominators - units.numerators) * shared.own_trials)
+    trials = own + base
+    share = np.clip((successes + base * np.bincount(index, shared.values) / size) / np.maximum(trials, 1), 0, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = share * (1 - share) * trials / np.maximum(trials - 1, 1) * (1 / base + 1 / own)
+    total = float(np.nansum(np.bincount(index, units.denominators) ** 2 * variance))
+    loss = abs(float(units.numerators.sum()))
+    return 0.0 if loss < _LEAST_STEP else loss / total**0.5 if total > 0 else math.inf
+
+
+def _p_of_score(score: float) -> float:
+    return math.erfc(score / 2**0.5)
+
+
+class Claim(NamedTuple):
+    """The units of one claim of a family, and whether only values above 0 are claimed."""
+
+    units: Units
+    is_one_sided: bool
+
+
+def family_p_values(claims: "Sequence[Claim]", settings: InferenceSettings) -> list[float | None]:
+    """Return the p-value of each claim of no effect, corrected for all claims of its family; None below 6 clusters.
+
+    Clusters are flipped in all claims at once (:func:`randomization.step_down`). A loss is at most as extreme as an
+    exchange of trials says.
+    """
+    import numpy as np
+
+    names, index = np.unique(np.concatenate([each.units.clusters for each in claims]), return_inverse=True)
+    sums, start = np.zeros((len(names), len(claims))), 0
+    for place, (units, _) in enumerate(claims):
+        own = index[start : start + len(units.clusters)]
+        start += len(own)
+        order = np.lexsort((units.numerators, own))  # sums do not depend on the order of the units
+        sums[:, place] = np.bincount(own[order], units.numerators[order], len(names))
+    counts = [len(np.unique(each.units.clusters)) for each in claims]
+    tested = [place for place, count in enumerate(counts) if count >= FEWEST_FOR_GAINS]
+    if not tested:
+        return [None] * len(claims)
+    kept = sums[:, tested]
+    most = [math.inf if (units := claims[place].units).shared is None else exchange_score(units) for place in tested]
+    is_one_sided = [claims[place].is_one_sided for place in tested]
+    present = kept[kept.any(axis=1)] if kept.any() else kept[:1]
+    found = step_down(present, np.array(most), np.array(is_one_sided), settings.exchanges)
+    by_place = dict(zip(tested, found.tolist(), strict=True))
+    return [by_place.get(place) for place in range(len(claims))]
+
+
+def band_halves(levels: "Sequence[Units]", settings: InferenceSettings) -> list[float | None]:
+    """Return half the width of a simultaneous band of several levels of the same clusters, None below 6 clusters.
+
+    The band is the hull of the levels' own intervals and of their means with :func:`simultaneous_quantile` standard
+    errors. The own intervals alone hold all of five levels in 0.85 of the studies at worst, the others alone with few
+    tasks in 0.82.
+    """
+    import numpy as np
+
+    counts = [len(np.unique(each.clusters)) for each in levels]
+    wide = [place for place, count in enumerate(counts) if count >= FEWEST_FOR_GAINS]
+    if not wide:
+        return [None] * len(levels)
+    names = np.unique(np.concatenate([levels[place].clusters for place in wide]))
+    residuals, errors = np.zeros((len(names), len(wide))), np.zeros(len(wide))
+    for column, place in enumerate(wide):
+        units, count = _ordered(levels[place]), counts[place]
+        total = float(units.denominators.sum())
+        rest = units.numerators - float(units.numerators.sum()) / total * units.denominators
+        residuals[:, column] = np.bincount(np.searchsorted(names, units.clusters), rest, len(names)) / total
+        errors[column] = math.sqrt(float((residuals[:, column] ** 2).sum()) * count / (count - 1))
+    exchanges = settings.exchanges._replace(most=settings.draws)
+    halves = (errors * simultaneous_quantile(residuals, settings.confidence, exchanges)).tolist()
+    by_place = dict(zip(wide, halves, strict=True))
+    return [by_place.get(place) for place in range(len(levels))]
 
 
 def _stretched(found: Inversion, units: Units, largest: float | None, settings: InferenceSettings) -> Inversion:

@@ -49,6 +49,14 @@ SPECS: tuple[TableSpec, ...] = (
         parameters=("k", "intention_to_treat"),
     ),
     TableSpec(
+        name="claims",
+        title="What findings may claim, corrected over all of it",
+        keys=("success", "family", "benchmark", "dimension", "agent", "condition", "measure"),
+        needs="trials under two of full, underspecified, ask_user and inject_p",
+        parameters=("k", "intention_to_treat", "pooled", "timing_measure", "permutations"),
+        shown=("p_value", "p_family", "n_family"),
+    ),
+    TableSpec(
         name="losses",
         title="What missing information costs, and what is left of it after asking or a late message",
         keys=("benchmark", "agent", "condition", "measure"),
@@ -385,7 +393,15 @@ SPECS: tuple[TableSpec, ...] = (
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Success, and what missing information costs": (
-        *("overall", "losses", "by_class", "by_dimension_pass", "by_dimension_progress", "by_segments_removed"),
+        *(
+            "overall",
+            "claims",
+            "losses",
+            "by_class",
+            "by_dimension_pass",
+            "by_dimension_progress",
+            "by_segments_removed",
+        ),
         *("by_severity", "gain_tests", "effects", "generality"),
     ),
     "When information comes too late": (

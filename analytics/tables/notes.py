@@ -145,12 +145,12 @@ COUNTED = {
 """Templates by the kind in the view exclusions, those of all tables and those that only the report says."""
 _TIMED = ("voi", "point_of_no_return", "optimal_window", "commitment", "timing_hypotheses")
 _BY_DIMENSION = ("by_dimension_pass", "by_dimension_progress", "by_segments_removed")
-_MEANS = ("overall", "losses", "by_class", *_BY_DIMENSION, "fidelity", "generality")
+_MEANS = ("overall", "claims", "losses", "by_class", *_BY_DIMENSION, "fidelity", "generality")
 _FAILURES = ("failure_modes", "failure_modes_failed", "failure_modes_by_class")
 _BY_CLASS = ("fidelity", "by_severity", "by_strategy", "by_persona", "gain_tests", "failure_modes_by_class")
 _NOTES_OF: Sequence[tuple[Mapping[str, str], Sequence[str]]] = (
     (_UNCLASSIFIED, ("by_class", "point_of_no_return")),
-    (_OF_TIMING, (*_TIMED, "overall", "losses", "wasted", "kendall")),
+    (_OF_TIMING, (*_TIMED, "overall", "claims", "losses", "wasted", "kendall")),
     (_NOT_CHOSEN, ("by_class", "point_of_no_return", *_BY_CLASS, "variant_breakdown")),
     (_NO_SEGMENTS, (*_BY_DIMENSION, *_TIMED, "variant_breakdown", "gain_tests", "effects")),
     (
@@ -160,7 +160,7 @@ _NOTES_OF: Sequence[tuple[Mapping[str, str], Sequence[str]]] = (
             *("net_value", "natural_ask", "archetypes", "question_quality"),
         ),
     ),
-    (_INJECTED, (*_TIMED, "overall", "losses", "effects", "wasted")),
+    (_INJECTED, (*_TIMED, "overall", "claims", "losses", "effects", "wasted")),
     (_FULL, (*_MEANS, "over_asking", "voi", "commitment")),
 )
 """Templates of notes, and the tables that they belong to."""

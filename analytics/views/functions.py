@@ -11,7 +11,17 @@ from duckdb.func import ARROW, SPECIAL
 from duckdb.sqltypes import BIGINT, DOUBLE, UBIGINT, VARCHAR
 
 from lhaw_record.analytics.statistics.agreement import f1, rank_agreement, rank_correlation, weighted_kappa
-from lhaw_record.analytics.statistics.inference import Estimate, InferenceSettings, Units, contrast, estimate
+from lhaw_record.analytics.statistics.inference import (
+    Claim,
+    Estimate,
+    InferenceSettings,
+    SharedArm,
+    Units,
+    band_halves,
+    contrast,
+    estimate,
+    family_p_values,
+)
 from lhaw_record.analytics.statistics.noise_floor import pass_noise_floor, progress_noise_floor
 from lhaw_record.recorder.events.canonical_json import canonical_json
 
@@ -33,6 +43,10 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
         units = list_type(struct_type({"cluster": UBIGINT} | dict.fromkeys(fields, DOUBLE)))
         parameters = [VARCHAR, units, BIGINT, VARCHAR, DOUBLE, BIGINT, BIGINT, BIGINT]
         define(name, _by_chunk(estimator), parameters, struct_type(_ESTIMATE), type=ARROW)
+    for name, (fields, together) in _TOGETHER.items():
+        units = list_type(struct_type({"member": BIGINT, "cluster": UBIGINT} | dict.fromkeys(fields, DOUBLE)))
+        found = list_type(struct_type({"member": BIGINT, "number": DOUBLE}))
+        define(name, _by_family(together), [units, DOUBLE, BIGINT, BIGINT, BIGINT], found, type=ARROW)
     agreement = struct_type({"tau": DOUBLE, "p_value": DOUBLE, "n": BIGINT, "n_ties": BIGINT})
     define("rank_agreement", _rank_agreement, [doubles, doubles], return_type=agreement)
     define("pass_noise_floor", pass_noise_floor, [integers, integers, integers, BIGINT], return_type=DOUBLE)
@@ -101,6 +115,29 @@ def _cells(
     return pa.array(rows, type=_arrow_type())
 
 
+def _by_family(together: "_Together") -> "Callable[..., pa.Array]":
+    def found(units: Any, confidence: Any, draws: Any, permutations: Any, seed: Any) -> Any:
+        import pyarrow as pa
+
+        settings = InferenceSettings(*(column[0].as_py() for column in (confidence, draws, permutations, seed)))
+        kind = pa.list_(pa.struct([("member", pa.int64()), ("number", pa.float64())]))
+        return pa.array([_numbered(each, together, settings) for each in _lists(units)], type=kind)
+
+    return found
+
+
+def _numbered(columns: "Columns", together: "_Together", settings: InferenceSettings) -> list[dict[str, Any]]:
+    """Return the number of each member of a family of cells."""
+    import numpy as np
+
+    members = np.unique(columns["member"])
+    parts: list[Columns] = [
+        {name: column[columns["member"] == one] for name, column in columns.items()} for one in members
+    ]
+    numbers = together(parts, settings) if parts else []
+    return [{"member": int(one), "number": number} for one, number in zip(members, numbers, strict=True)]
+
+
 def _lists(units: "pa.ChunkedArray") -> "Iterator[Columns]":
     """Yield the units of each row as one array per field."""
     for chunk in units.chunks:
@@ -119,6 +156,14 @@ def _units_of(columns: "Columns") -> Units:
     return Units(columns["above"], columns["below"], columns["cluster"])
 
 
+def _shared_units_of(columns: "Columns") -> Units:
+    """Return the units with the arm that they share, which is null where there is none."""
+    import numpy as np
+
+    shared = SharedArm(columns["base"], columns["n_base"], columns["n_own"])
+    return _units_of(columns)._replace(shared=None if np.isnan(shared.trials).any() else shared)
+
+
 def _halves(columns: "Columns", name: str) -> tuple[Units, Units]:
     units, is_first = _units_of(columns), columns[name] > 0
     one, other = (
@@ -130,6 +175,10 @@ def _halves(columns: "Columns", name: str) -> tuple[Units, Units]:
 _Estimator = Callable[[str, "Columns", InferenceSettings], Estimate]
 _CELLS: dict[str, tuple[tuple[str, ...], _Estimator]] = {
     "cell_estimate": (("above", "below"), lambda kind, units, chosen: estimate(kind, _units_of(units), chosen)),
+    "cell_shared": (
+        ("above", "below", "base", "n_base", "n_own"),
+        lambda kind, units, chosen: estimate(kind, _shared_units_of(units), chosen),
+    ),
     "cell_f1": (("is_hit", "above", "below"), lambda _, units, chosen: f1(*_halves(units, "is_hit"), chosen)),
     "cell_contrast": (
         ("is_a", "above", "below"),
@@ -145,6 +194,21 @@ _CELLS: dict[str, tuple[tuple[str, ...], _Estimator]] = {
     ),
 }
 """The functions that estimate a cell, each with the fields of its units except the cluster."""
+
+_Together = Callable[["list[Columns]", InferenceSettings], list[float | None]]
+_TOGETHER: dict[str, tuple[tuple[str, ...], _Together]] = {
+    "family_p_values": (
+        ("above", "below", "base", "n_base", "n_own", "is_one_sided"),
+        lambda parts, chosen: family_p_values(
+            [Claim(_shared_units_of(each), bool(each["is_one_sided"].any())) for each in parts], chosen
+        ),
+    ),
+    "band_halves": (
+        ("above", "below"),
+        lambda parts, chosen: band_halves([_units_of(each) for each in parts], chosen),
+    ),
+}
+"""The functions that give a number to each cell of a family, each with the fields of its units."""
 
 _ESTIMATE = {
     "value": DOUBLE,

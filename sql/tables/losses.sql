@@ -14,9 +14,9 @@
 -- notes: what missing information costs. A variant without a value in one arm is
 --     dropped (one_arm_only, or the reason of that arm). An agent without full has no
 --     loss. n_trials counts the trials of both arms; those of a full prompt that
---     several variants share count once. As they share it, the test of no loss leaves
---     room for one more task, like the interval. A Holm family consists of all
---     benchmarks and agents of one condition and measure.
+--     several variants share count once. As they share it, p_value is the larger one
+--     of sign flips of whole tasks and of an exchange of trials inside tasks. A Holm
+--     family consists of all benchmarks and agents of one condition and measure.
 with pairs as (
     select
         *,
@@ -38,7 +38,16 @@ estimated as (
         agent,
         condition,
         measure || '_loss' as measure,
-        unit_estimate('loss', loss, 1, min(pair_reason), cluster_id) as estimate,
+        shared_estimate(
+            'loss',
+            loss,
+            1,
+            base_numerator,
+            n_base_trials / if(measure = 'pass_at_k', getvariable('k'), 1),
+            n_trials / if(measure = 'pass_at_k', getvariable('k'), 1),
+            min(pair_reason),
+            cluster_id
+        ) as estimate,
         sum_once(cell_id, case when loss is not null then n_trials end)
             as n_own_trials,
         sum_once(cell_id, n_missing) as n_own_missing,

@@ -72,7 +72,7 @@ select
     measure,
     unnest(
         table_estimate(
-            measure,
+            replace(measure, '_difference', '_gain'),
             numerator,
             denominator,
             reason,

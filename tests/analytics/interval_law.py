@@ -6,12 +6,13 @@ from random import Random
 from lhaw_record.recorder.events.values import INJECT_PERCENTAGES
 from tests.analytics.make_store import Store
 
-P_COLUMNS = {"p_value", "p_greater", "p_claimed", "p_holm", "p_asymptotic", "p_reason"}
+P_COLUMNS = {"p_value", "p_greater", "p_claimed", "p_holm", "p_asymptotic", "p_family", "p_reason"}
 """``p_value`` is two-sided, uncorrected, and that of the interval; every other p-value has a name that says so."""
 
 _CORRECTED = {
     "gain_tests": "p_value",
     "losses": "p_value",
+    "claims": "p_value",
     "kendall": "p_value",
     "effects": "p_value",
     "point_of_no_return": "p_greater",
@@ -63,9 +64,11 @@ def _agrees(row, level):
 
 
 def _is_corrected(row, own, level):
-    if row.get("p_holm") is None:
+    corrected = row.get("p_holm", row.get("p_family"))
+    if corrected is None:
         return True
-    return row["p_holm"] >= row[own] and row.get("is_significant") in (None, row["p_holm"] < level)
+    is_claimed = row.get("is_significant", row.get("is_shown"))
+    return corrected >= row[own] and is_claimed in (None, corrected < level)
 
 
 def wide_store(seed, tasks):

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from lhaw_record.analytics.cli import table_output
-from lhaw_record.analytics.findings.findings import MEASURES, NEEDED, by_question, findings
+from lhaw_record.analytics.findings.findings import MEASURES, NEEDED, Finding, by_question, findings
 from lhaw_record.analytics.tables.tables import tables
 from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
 from lhaw_record.analytics.views.store import connect
@@ -93,11 +93,13 @@ def test_every_number_is_a_cell_and_every_claim_has_its_interval(measure):
         sentence = re.sub(own, "", text.replace("pass@1", "").replace("pass@k", ""))
         allowed = said(cells) | {text.removesuffix(".0") for text in said(cells)}
         assert set(NUMBER.findall(sentence)) <= allowed, (each, text)
-        if each.verdict in ("shown", "not shown") and each.table != "point_of_no_return":
+        if each.verdict in ("shown", "not shown"):
             (row,) = rows
-            excludes = row["low"] is not None and not row["low"] <= 0 <= row["high"]
-            is_corrected = row.get("p_holm") is None or row["p_holm"] < 0.05
-            assert (each.verdict == "shown") == (excludes and is_corrected), each
+            is_corrected = row["p_family"] < 0.05
+            assert (each.verdict == "shown") == is_corrected, each
+            assert not (is_corrected and row["low"] <= 0 <= row["high"]), each
+            assert (each.family, each.p_family) == (row["family"], row["p_family"])
+            assert f"corrected p = {row['p_family']:.2g} (family of {row['family']}, " in text
 
 
 def test_what_is_lost_and_gained_is_said():
@@ -119,23 +121,38 @@ def test_agents_with_equal_numbers_share_a_sentence():
     assert cost.size == "8 tasks, 48 trials"
     together, alone = (each.sentence for each in cost.answers)
     assert together.startswith("Missing information costs a and b 100.0 [")
-    assert together.endswith(" percentage points of pass@1.")
+    assert together.endswith(
+        " percentage points of pass@1, corrected p = 0.0078 (family of losses and timings, 3 tested)."
+    )
     assert alone.startswith("Missing information costs c 83.3 [")
-    (both,) = by_question(each for each in found_in(store)[1] if each.table == "losses" and each.agent in "ab")[:1]
+    (both,) = by_question(each for each in found_in(store)[1] if each.table == "claims" and each.agent in ("a", "b"))
     assert (both.size, both.answers[0].sentence[-32:]) == ("", " (8 tasks, 48 trials per agent).")
 
 
 @pytest.mark.thorough
-def test_a_loss_of_many_agents_is_claimed_by_its_corrected_p_value():
-    """All of seven tasks are lost: p = 2 / 128 is below 0.05 for three agents, times four agents it is not."""
+def test_a_loss_is_claimed_by_its_corrected_p_value():
+    """All of seven tasks are lost: p = 2 / 128 over all agents alike, twice that where gains are asked about, too.
+
+    Agents that differ everywhere cost a claim more: then 2 / 128 times their number is the largest that p can be.
+    """
     outcomes = {"full": lambda _: 3, "underspecified": lambda _: 0}
-    store, verdicts = store_of(7, outcomes), []
+    alike, asked = store_of(7, outcomes), store_of(7, {**outcomes, "ask_user": lambda place: place % 3})
     for agent in "bcd":
-        store = with_trials(store, 7, outcomes, agent=agent)
-        verdicts.append({each.verdict for each in found_in(store)[1] if each.table == "losses" and each.agent == "a"})
-    assert verdicts == [{"shown"}, {"shown"}, {"not shown"}]
-    (cost, *_) = by_question(found_in(store)[1])
-    assert "percentage points, Holm-corrected p = 0.062" in cost.answers[0].sentence
+        with_trials(alike, 7, outcomes, agent=agent)
+    p_values = [
+        next(each.p_family for each in found_in(store)[1] if each.wording.startswith("Missing"))
+        for store in (alike, asked)
+    ]
+    assert p_values == [0.015625, 0.03125]
+
+
+def test_a_claim_without_its_family_is_refused():
+    """A sentence that claims a difference is made from a row with a corrected p-value, or not at all."""
+    made = dict.fromkeys(("question", "benchmark", "agent", "wording", "size", "settled_by", "table"), "x")
+    assert Finding(verdict="not shown", keys={}, **made).family == ""
+    for family, p_family in (("", None), ("gains", None), ("", 0.01)):
+        with pytest.raises(ValueError, match="without a family"):
+            Finding(verdict="shown", keys={}, family=family, p_family=p_family, **made)
 
 
 @pytest.mark.thorough
@@ -150,7 +167,7 @@ def test_chance_alone_is_never_called_a_finding():
     _, said_so = found_in(store_of(8, both_ways))
     assert "shown" not in {each.verdict for each in said_so}
     _, said_so = found_in(store_of(4, always))
-    known = [each for each in said_so if each.table in ("losses", "gain_tests") and each.keys]
+    known = [each for each in said_so if each.table == "claims" and each.keys]
     assert known
     assert {each.verdict for each in known} == {"not known"}
     assert all("tasks" in each.settled_by for each in known)
@@ -172,17 +189,12 @@ ALWAYS = {"full": lambda _: 3, "underspecified": lambda _: 0, "ask_user": lambda
 
 @pytest.mark.thorough
 def test_asking_pays_only_where_it_is_shown_to_help():
-    """After Holm over four agents seven tasks show no gain: then no cost at which asking pays is named."""
+    """Seven tasks show the gain, six do not (2 * 2 / 64): then no cost at which asking pays is named."""
     often = {**ALWAYS, "ask_user": lambda place: 2 + place % 2}
-    _, alone = found_in(store_of(7, often))
-    assert any(each.sentence.startswith("Asking pays off for a ") for each in alone)
-    never = {**ALWAYS, "ask_user": lambda place: place % 2}
-    store = store_of(7, often)
-    for agent in ("b", "c", "d"):
-        store = with_trials(store, 7, never, agent=agent)
-    _, beside = found_in(store)
-    assert any(each.sentence.startswith("It is unclear whether asking helps a:") for each in beside)
-    assert not any(each.sentence.startswith("Asking pays") for each in beside)
+    for tasks, is_shown in ((7, True), (6, False)):
+        sentences = [each.sentence for each in found_in(store_of(tasks, often))[1]]
+        assert any(each.startswith("It is unclear whether asking helps a:") for each in sentences) != is_shown
+        assert any(each.startswith("Asking pays off for a ") for each in sentences) == is_shown
 
 
 @pytest.mark.thorough
@@ -190,16 +202,17 @@ def test_asking_pays_only_where_it_is_shown_to_help():
     ("gains", "verdict"), [((True, 7), "shown"), ((False, 7), "not shown"), ((True, 4), "not known")]
 )
 def test_every_point_of_no_return_is_said(gains, verdict):
-    """A sentence for each dimension and class, also where there is no point, and it names its measure."""
+    """A sentence for all variants and for each dimension, also where there is no point, and it names its measure."""
     is_useful, tasks = gains
     outcomes = {"full": lambda _: 3, "underspecified": lambda _: 0, "inject_10": lambda _: 3 * is_useful}
     computed, said_so = found_in(store_of(tasks, outcomes), timing_measure="checkpoint_progress")
-    rows = [row for row in computed["point_of_no_return"].rows if row["timing"] == "all"]
-    about = [each for each in said_so if each.table == "point_of_no_return"]
-    assert len(about) == len(rows) == 1
-    assert about[0].verdict == verdict
-    assert "progress" in about[0].sentence
-    assert ("at least 6 tasks for an interval; there are 4" in about[0].settled_by) == (tasks == 4)
+    rows = computed["claims"].rows
+    about = [each for each in said_so if each.keys.get("measure") == "injection_gain"]
+    assert [each.keys["dimension"] for each in about] == ["all", "goal"]
+    assert {row["dimension"] for row in rows if row["measure"] == "injection_gain"} == {"all", "goal"}
+    assert {each.verdict for each in about} == {verdict}
+    assert all("progress" in each.sentence for each in about)
+    assert {"at least 6 tasks for an interval; there are 4" in each.settled_by for each in about} == {tasks == 4}
 
 
 @pytest.mark.thorough
@@ -272,7 +285,7 @@ def test_a_command_asks_about_one_success(monkeypatch, tmp_path):
         out = io.StringIO()
         table_output.print_findings(tmp_path, "checkpoint_progress", settings=settings, form="csv", out=out)
         rows = list(csv.DictReader(io.StringIO(out.getvalue())))
-        about = [row for row in rows if row["table"] == "point_of_no_return"]
+        about = [row for row in rows if '"injection_gain"' in row["keys"]]
         assert about
         assert all(f" {measure} " in row["sentence"] for row in about)
         assert {type(json.loads(row["keys"])) for row in rows} == {dict}
