@@ -22,6 +22,7 @@ from lhaw_record.recorder.transfer.import_file import ImportLimits, export_lines
 from lhaw_record.recorder.transfer.import_streams import import_streams
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.recorder.transfer.stores import export_lines_of, import_from, make_source
+from tests.support.depth import at_depth
 
 SHA256 = hashlib.sha256(b"a patch\n").hexdigest()
 ESCAPES = [
@@ -223,7 +224,7 @@ JUNK = st.one_of(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_depth(60, 240), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whatever_is_put_into_an_export_is_refused_or_stored_whole(tmp_path, lines, data):
     """Junk in any place of any line ends in an error of ours or in whole streams; nothing lies outside of the store."""

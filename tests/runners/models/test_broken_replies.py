@@ -85,7 +85,7 @@ SAID = ("Let me.", "hm", [("work", {"n": 1})], "tool_calls")
 """What the prepared streams say."""
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("wire", STREAMS)
 async def test_a_stream_that_was_cut_is_never_a_whole_reply(wire, route):
@@ -158,7 +158,7 @@ NONSENSE = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("wire", STREAMS)
 async def test_an_event_that_is_no_json_object_spoils_the_reply(wire, route):
