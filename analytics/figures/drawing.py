@@ -5,6 +5,7 @@ Equal stores give equal bytes with the same version of matplotlib.
 
 import io
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -109,13 +110,20 @@ def look(place: int) -> dict[str, Any]:
     return {"color": SERIES[place % len(SERIES)], "marker": MARKERS[(place // len(SERIES) + place) % len(MARKERS)]}
 
 
-def legend(figure: "Figure", handles: Sequence[Any]) -> None:
-    """Add one legend below all axes, in as many columns as fit."""
+def legend(figure: "Figure", handles: Sequence[Any], title: str | None = None) -> None:
+    """Add one legend below all axes, in as many columns as fit, under a title."""
     if not handles:
         return
     widest_points = _LEGEND_MARK_POINTS + _LETTER_POINTS * max(len(handle.get_label()) for handle in handles)
     columns = max(1, int(figure.get_figwidth() * 72 / widest_points))
-    figure.legend(handles=handles, loc="outside lower left", ncols=min(columns, len(handles)))
+    figure.legend(
+        handles=handles,
+        loc="outside lower left",
+        ncols=min(columns, len(handles)),
+        title=title and textwrap.fill(title, int(figure.get_figwidth() * 72 / _LETTER_POINTS)),
+        title_fontsize=_TEXT_POINTS,
+        alignment="left",
+    )
 
 
 def note(axes: "Axes", text: str) -> None:

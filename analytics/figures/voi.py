@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LABELS = {"pass_at_1": "trial success", "checkpoint_progress": "progress"}
+_BAND = "simultaneous band"
+_ALLOWS = "The band holds the whole curve at once: what all curves inside it share may be said of the curve."
 _BASELINES = (("full", "full prompt (oracle)", ":"), ("underspecified", "no clarification", "--"))
 
 
@@ -87,7 +89,8 @@ def _panels(
         axes_line[0].set_ylabel(_LABELS.get(_measure(rows)) or pass_name(rows))
     for axes in grid[-1]:
         axes.set_xlabel(xlabel)
-    legend(figure, list(handles.values()))
+    handles |= {_BAND: handles.pop(_BAND)} if _BAND in handles else {}
+    legend(figure, list(handles.values()), title=_ALLOWS if _BAND in handles else None)
     return figure
 
 
@@ -137,9 +140,11 @@ def _panel(
             handles,
             {**look(place), "alpha": 0.9},
             1.5 * (place - len(agents) / 2),
+            has_band=len(agents) == 1,
         )
     if len(agents) != 1:
-        _curve(axes, pick(cell, agent="all"), "all agents", handles, {"color": INK, "marker": "o", "linewidth": 2.2}, 0)
+        drawn = {"color": INK, "marker": "o", "linewidth": 2.2}
+        _curve(axes, pick(cell, agent="all"), "all agents", handles, drawn, 0, has_band=True)
     for condition, label, dashes in _BASELINES:
         for row in filter(has_value, pick(pooled, condition=condition)):
             handles[label] = axes.axhline(row["value"], color=QUIET, linestyle=dashes, linewidth=1.2, label=label)
@@ -149,7 +154,14 @@ def _panel(
 
 
 def _curve(
-    axes: "Axes", rows: Sequence[Row], label: str, handles: dict[str, Any], drawn: dict[str, Any], shift: float
+    axes: "Axes",
+    rows: Sequence[Row],
+    label: str,
+    handles: dict[str, Any],
+    drawn: dict[str, Any],
+    shift: float,
+    *,
+    has_band: bool,
 ) -> None:
     """Draw one curve, shifted sideways a little so that its intervals do not overlap those of other curves."""
     points = [
@@ -159,6 +171,18 @@ def _curve(
     if points:
         places = [percent + shift for percent, _ in points]
         handles[label] = line(axes, places, [row for _, row in points], label=label, **drawn)
+        banded = [(percent, row) for percent, row in points if row["band_low"] is not None and has_band]
+        shaded = axes.fill_between(
+            [percent + shift for percent, _ in banded],
+            [row["band_low"] for _, row in banded],
+            [row["band_high"] for _, row in banded],
+            color=drawn["color"],
+            alpha=0.12,
+            linewidth=0,
+            label=_BAND,
+        )
+        if banded:
+            handles[_BAND] = shaded
 
 
 def _first_asks(axes: "Axes", asks: Sequence[Row], agents: Sequence[str], handles: dict[str, Any]) -> None:

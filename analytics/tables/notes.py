@@ -183,6 +183,8 @@ MEANINGS = {
     "--set voi_cases=available takes every unit that a condition has",
     "too_few_clusters": "levels need 5 tasks for an interval, gains 6, ratios 7, tau 15: fewer tell too little",
     "no_variation": "all tasks have this value, so its uncertainty is unknown",
+    "no_gain_shown": "information is not shown to help at the earliest injection, so there is no window",
+    "flat_curve": "no time is shown to be better than another, so there is no window",
     "one_of_five": "a choice among five percentages has no interval; the gains that it was chosen by have theirs",
 }
 """The meanings of reason values, in the order of the notes."""

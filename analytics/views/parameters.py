@@ -150,7 +150,8 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         default="tasks",
         allowed=("tasks", "units"),
         meaning="point of no return: whole tasks change their signs, Holm, the end of the unbroken run of significant "
-        "timings; or every unit its own, Bonferroni, the latest significant timing",
+        "timings, and an optimal window only where a gain is shown; or every unit its own, Bonferroni, the latest "
+        "significant timing, and a window always",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(

@@ -15,8 +15,13 @@
 --     * first questions at or before the end / first questions; of agent all, over
 --     agents within a task, then over tasks
 -- source: docs/metrics.md 4, optimal window [Ask Early figure 5]; parameters
---     `ask_scale`, `per`, `pooled`, `timing_measure`, `voi_cases`, `window_pp`
--- notes: the curve is that of voi. A first question is placed at 100 * its action /
+--     `ask_scale`, `confidence`, `flipped`, `per`, `pooled`, `timing_measure`,
+--     `voi_cases`, `window_pp`
+-- notes: the curve is that of voi. A window is a conclusion, so there is none where the
+--     gain at inject_10 is not shown (no_gain_shown: sign flips of tasks, Holm over the
+--     table), or where no time is shown to differ from inject_10 (flat_curve: joint
+--     flips over the later times, Holm over the table). `flipped = units` leaves that
+--     out, as the papers do. A first question is placed at 100 * its action /
 --     B of its unit, the scale of the injections, or / actions of its own trial. An
 --     agent without injections has the B that its full trials give; without these its
 --     place among the injections is unknown (no_budget).
@@ -40,6 +45,12 @@ with curve_units as (
         gains.cluster_id,
         gains.cell_id,
         gains.unit_value,
+        gains.unit_value - max(
+            case when gains.inject_percent = 10 then gains.unit_value end
+        ) over (
+            partition by
+                int_pools.pool, dimensions.dimension, dimensions.position, gains.unit_id
+        ) as change,
         gains.gain,
         gains.gain_reason as reason,
         gains.n_trials,
@@ -70,8 +81,70 @@ weighted as (
             task_key,
             gain,
             row(benchmark, dimension, agent, inject_percent)
-        ) as gain_weight
+        ) as gain_weight,
+        agent_weight(
+            agent,
+            own_agent,
+            task_key,
+            change,
+            row(benchmark, dimension, agent, inject_percent)
+        ) as change_weight
     from curve_units
+),
+
+tested as (
+    select
+        benchmark,
+        dimension,
+        agent,
+        unit_estimate(
+            'gain',
+            case when inject_percent = 10 then gain_weight * gain end,
+            gain_weight,
+            null,
+            cluster_id
+        ) as worth,
+        list_min(
+            list_transform(
+                family_test(
+                    list(
+                        {
+                            'member': inject_percent,
+                            'cluster': hash(cluster_id),
+                            'above': change_weight * change,
+                            'below': change_weight,
+                            'base': null::double,
+                            'n_base': null::double,
+                            'n_own': null::double,
+                            'is_one_sided': 0.0::double
+                        }
+                    ) filter (where inject_percent > 10 and change is not null)
+                ),
+                lambda timing: timing.number
+            )
+        ) as p_changes
+    from weighted
+    group by benchmark, dimension, agent
+),
+
+claimed as (
+    select
+        benchmark,
+        dimension,
+        agent,
+        case
+            when getvariable('flipped') = 'units' or worth.value is null then null
+            when
+                worth.value <= 0
+                or holm(worth.p_value, list(worth.p_value) over ())
+                >= round(1 - getvariable('confidence'), 12)
+                then 'no_gain_shown'
+            when
+                coalesce(holm(p_changes, list(p_changes) over ()), 1)
+                >= round(1 - getvariable('confidence'), 12)
+                then 'flat_curve'
+        end as open_reason
+    from tested
 ),
 
 gaps as (
@@ -166,8 +239,9 @@ curves as (
         starts.threshold,
         starts.n_trials,
         starts.n_missing,
-        windows.window_end,
-        windows.reentry,
+        case when claimed.open_reason is null then windows.window_end end as window_end,
+        case when claimed.open_reason is null then windows.reentry end as reentry,
+        claimed.open_reason,
         gaps.has_oracle_gap
     from starts
     inner join windows
@@ -180,6 +254,11 @@ curves as (
             starts.benchmark = gaps.benchmark
             and starts.dimension = gaps.dimension
             and starts.agent = gaps.agent
+    inner join claimed
+        on
+            starts.benchmark = claimed.benchmark
+            and starts.dimension = claimed.dimension
+            and starts.agent = claimed.agent
 ),
 
 members as (
@@ -342,6 +421,7 @@ judged as (
         held.against.measure,
         held.first_ask_pct <= curves.window_end as is_in_window,
         curves.window_end,
+        curves.open_reason,
         curves.reentry,
         curves.has_oracle_gap
     from held
@@ -381,6 +461,7 @@ asks as (
         count(distinct cell_id) filter (where is_in_window is not null) as n_units,
         count(distinct trial_id) filter (where is_in_window is not null) as n_trials,
         any_value(window_end) as window_end,
+        any_value(open_reason) as open_reason,
         min(ask_reason) filter (where trial_id is not null) as ask_reason,
         max(n_windows) filter (where agent <> 'all') as n_windows
     from weighted_asks
@@ -406,7 +487,10 @@ curve_rows as (
                     'low': null,
                     'high': null,
                     'method': null,
-                    'reason': if(window_end is null, 'no_window', 'one_of_five')
+                    'reason': case
+                        when window_end is not null then 'one_of_five'
+                        else coalesce(open_reason, 'no_window')
+                    end
                 }
             ]
         ) as shown
@@ -453,7 +537,7 @@ select
         when n_asking = 0 then 'nobody_asked'
         when window_end is null and measure = 'ask_in_window_pct' and n_windows > 1
             then 'several_windows'
-        when window_end is null then 'no_window'
+        when window_end is null then coalesce(open_reason, 'no_window')
         else ask_reason
     end as reason
 from asks

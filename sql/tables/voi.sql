@@ -7,6 +7,7 @@
 --   n_clusters, n_trials, n_missing, n_not_injected
 --   n_collapsed bigint: units with a value whose condition is collapsed
 --   has_oracle_gap boolean: full exceeds underspecified over the units with both
+--   band_low, band_high double: bounds that hold all five injections of a curve at once
 --   method, reason
 -- equation: of one agent, the mean of the measure over its variants; of agent all, the
 --     mean over tasks of the mean over agents of the mean over an agent's variants
@@ -17,7 +18,9 @@
 --     agent all. n_units counts (variant, agent) either way. n_collapsed counts units
 --     where another percentage gives the same action. has_oracle_gap is false where
 --     full does not exceed underspecified over the units that have both, agents pooled
---     as above; injection timing is uninformative there.
+--     as above; injection timing is uninformative there. The band of a curve is the
+--     hull of its intervals and of a max t over the injections under joint sign flips
+--     of tasks; null below 6 tasks.
 with attributed as (
     select
         int_pools.pool as benchmark,
@@ -118,6 +121,29 @@ estimated as (
         ) as n_collapsed
     from weighted
     group by benchmark, dimension, agent, condition, measure
+),
+
+halves as (
+    select
+        benchmark,
+        dimension,
+        agent,
+        measure,
+        unnest(
+            band_half(
+                list(
+                    {
+                        'member': condition[8:]::bigint,
+                        'cluster': hash(cluster_id),
+                        'above': weight * unit_value,
+                        'below': weight
+                    }
+                ) filter (where unit_value is not null)
+            )
+        ) as half
+    from weighted
+    where condition like 'inject%'
+    group by benchmark, dimension, agent, measure
 )
 
 select
@@ -137,6 +163,32 @@ select
     estimated.n_not_injected,
     estimated.n_collapsed,
     gap_flags.has_oracle_gap,
+    case
+        when halves.half.number is not null
+            then round(
+                greatest(
+                    0,
+                    least(
+                        estimated.estimate.low,
+                        estimated.estimate.value - halves.half.number
+                    )
+                ),
+                6
+            )
+    end as band_low,
+    case
+        when halves.half.number is not null
+            then round(
+                least(
+                    1,
+                    greatest(
+                        estimated.estimate.high,
+                        estimated.estimate.value + halves.half.number
+                    )
+                ),
+                6
+            )
+    end as band_high,
     estimated.estimate.method,
     estimated.estimate.reason
 from estimated
@@ -146,3 +198,10 @@ inner join gap_flags
         and estimated.dimension = gap_flags.dimension
         and estimated.agent = gap_flags.agent
         and estimated.measure = gap_flags.measure
+left join halves
+    on
+        estimated.benchmark = halves.benchmark
+        and estimated.dimension = halves.dimension
+        and estimated.agent = halves.agent
+        and estimated.measure = halves.measure
+        and estimated.condition = 'inject_' || halves.half.member

@@ -109,6 +109,10 @@ def tested(study: Study, rng: np.random.Generator) -> list[Tested]:
         places = [place for place, each in enumerate(found) if each[0] == family]
         numbers = family_p_values([found[place][3] for place in places], SETTINGS)
         p_values |= dict(zip(places, numbers, strict=True))
+    for place, each in enumerate(found):  # helps up to a time if it helps at all times before
+        if each[1] == "timing" and found[place - 1][1] == "timing" and (place - _first_timing(found)) % len(TIMINGS):
+            earlier, own = p_values[place - 1], p_values[place]
+            p_values[place] = None if earlier is None or own is None else max(earlier, own)
     families = len({found[place][0] for place, number in p_values.items() if number is not None})
     return [
         Tested(family, kind, is_true, None if p is None else min(1.0, families * p), _before(kind, claim))
@@ -185,6 +189,10 @@ def _before(kind: str, claim: Claim) -> float | None:
     if kind not in ("gain", "loss"):
         return None
     return estimate(kind, claim.units._replace(shared=None), SETTINGS).p_value
+
+
+def _first_timing(found: Sequence[tuple[str, str, bool, Claim]]) -> int:
+    return next(place for place, each in enumerate(found) if each[1] == "timing")
 
 
 def _is_false(found: Sequence[Tested]) -> bool:

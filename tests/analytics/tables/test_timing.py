@@ -398,3 +398,70 @@ def _near(value, wanted):
     if value is None or wanted is None:
         return value is None and wanted is None
     return math.isclose(float(value), float(wanted), abs_tol=2e-6, rel_tol=2e-6)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("curve", "reason"),
+    [
+        ((1, 1, 1, 1, 1), "no_gain_shown"),
+        ((3, 3, 3, 3, 3), "flat_curve"),
+        ((3, 3, 0, 0, 0), "one_of_five"),
+        ((None, 3, 3, 3, 3), "no_window"),
+    ],
+)
+@pytest.mark.parametrize("tasks", [8, 4])
+def test_there_is_no_window_without_worth(curve, reason, tasks):
+    """A window needs a gain at the earliest injection and a time that differs from it; four tasks show neither."""
+    store = Store(trials=3)
+    for place in range(tasks):
+        store.task(f"t{place}")
+        store.variant(f"t{place}", f"v{place}", "goal", ambiguity_class="divergent")
+        for condition, successes in dict(zip(INJECTED, curve, strict=True)).items():
+            for index in range(3) if successes is not None else ():
+                has_luck = successes == 1 and index == 0 and place % 4 == 1  # as often as without information
+                store.trial(f"v{place}", condition, index, scores=(float(has_luck or successes == 3),))
+        for index in range(3):
+            store.trial(f"v{place}", "underspecified", index, scores=(float(index == 0 and not place % 4),))
+            store.trial(f"v{place}", "ask_user", index, actions=["ask_user S1", "submit"])
+    expected = reason if tasks == 8 or reason == "no_window" else "no_gain_shown"
+    for flipped in ("tasks", "units"):
+        connection = connect(store.snapshot(), parameters={"flipped": flipped}, only={"optimal_window"})
+        try:
+            rows = connection.execute(
+                "select distinct value, reason from optimal_window where measure = 'window_end_pct'"
+            ).fetchall()
+        finally:
+            connection.close()
+        if flipped == "tasks":
+            assert rows == [(30.0 if expected == "one_of_five" else None, expected)]
+        else:
+            assert {reason for _, reason in rows} == {"no_window" if curve[0] is None else "one_of_five"}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("tasks", [5, 9])
+def test_a_band_holds_every_interval_of_its_curve(tasks):
+    """The band is at least the pointwise interval of each injection, within 0 and 1; five tasks have none."""
+    store = Store(trials=2)
+    for place in range(tasks):
+        store.task(f"t{place}")
+        store.variant(f"t{place}", f"v{place}", "goal", ambiguity_class="divergent")
+        for timing, condition in enumerate(INJECTED):
+            for index in range(2):
+                score = float((place + timing * index) % 3 > 0)
+                store.trial(f"v{place}", condition, index, scores=(score,), agent="ab"[place % 2])
+    connection = connect(store.snapshot(), only={"voi"})
+    try:
+        query = "select agent, condition, low, high, band_low, band_high from voi where measure <> 'pass_at_k'"
+        rows = connection.execute(query).fetchall()
+    finally:
+        connection.close()
+    pooled = [row for row in rows if row[0] == "all" and row[1] in INJECTED]
+    assert len(pooled) == 10
+    for _, condition, low, high, band_low, band_high in rows:
+        if band_low is not None:
+            assert 0 <= band_low <= low <= high <= band_high <= 1
+            assert condition in INJECTED
+    assert {row[4] is None for row in pooled} == {tasks == 5}
+    assert any(row[4] < row[2] or row[5] > row[3] for row in pooled if row[4] is not None) == (tasks == 9)
