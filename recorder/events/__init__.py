@@ -25,6 +25,7 @@ from lhaw_record.recorder.events.interaction import (
     InjectionReapplied,
     QuestionAnswered,
     QuestionAsked,
+    QuestionOption,
     RejectedAnswer,
     RevealedSegment,
 )
@@ -188,6 +189,7 @@ __all__ = [
     "QuestionAnswered",
     "QuestionAsked",
     "QuestionJudged",
+    "QuestionOption",
     "Quota",
     "Reasoning",
     "RejectedAnswer",
