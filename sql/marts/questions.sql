@@ -20,7 +20,11 @@
 --   rejected_problems varchar[]: why replies were not given: empty, cut, echo,
 --       unstructured, withheld, volunteered or leaked
 --   medium varchar: mcp, built_in, elicitation or prose
---   header, options, recommended, batch_id
+--   header varchar: its header; empty without one
+--   options struct[]: label, description, and ids of the removed segments whose values
+--       it says (holds); empty without options
+--   recommended varchar: label of the option that the agent recommends, or null
+--   batch_id varchar: the same for the questions of one call; null if there is one
 --   response_state varchar: answered, or why there is no prompt answer: declined,
 --       dismissed, timed_out, late or unavailable; null if the trial broke off
 --   answered_after_action bigint: actions after which a message gave the answer; null
