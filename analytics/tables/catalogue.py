@@ -432,6 +432,7 @@ def spec_of(name: str) -> TableSpec:
 
 
 _MEASURES = (
+    "pass_at_1",
     "pass_at_k",
     "pass_at_k_gain",
     "pass_pp_per_question",
@@ -453,6 +454,8 @@ _MEASURES = (
     "first_ask_mean_pct",
     "first_ask_median_pct",
     "first_asks_25_to_50_pct",
+    "options_with_truth_pct",
+    "recommended_wrong_pct",
     "kendall_tau",
     "injection_gain",
     "point_of_no_return_pct",

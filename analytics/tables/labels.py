@@ -75,6 +75,8 @@ _MEASURES: Mapping[str, Measure] = {
     "first_ask_mean_pct": Measure("first question, mean", "%"),
     "first_ask_median_pct": Measure("first question, median", "%"),
     "first_asks_25_to_50_pct": Measure("first question at 25 to 50 %", "%"),
+    "options_with_truth_pct": Measure("options with the truth", "%"),
+    "recommended_wrong_pct": Measure("recommended option wrong", "%"),
     "success_pct": Measure("success", "%", better=1),
     "injection_gain": Measure("gain of the message", "pp", 100, 1),
     "early_minus_late_decay": Measure("early minus late decay", "pp", 100),

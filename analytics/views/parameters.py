@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 
 from lhaw_record.analytics.errors import BadParameter, UnknownName
+from lhaw_record.recorder.events.interaction import Medium
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.recorder.wording import did_you_mean
 
@@ -225,6 +226,14 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         source="docs/judging.md",
     ),
     AnalysisParameter(
+        name="medium",
+        default=None,
+        is_list=True,
+        parts=get_args(Medium),
+        meaning="media whose questions count, separated by commas; unset: all",
+        source="docs/metrics.md 1",
+    ),
+    AnalysisParameter(
         name="exchange_judge",
         default=None,
         meaning="judge who says what a question asks for and its answer gives: rules, or a name as the events have it; "
@@ -311,6 +320,7 @@ READINGS: dict[str, dict[str, Setting]] = {
         "ask_scale": "own_length",
         "pooled": "units",
         "flipped": "units",
+        "medium": "mcp",
     },
     "readme": {"class_rule": "readme"},
     "complete_cases": {"intention_to_treat": False, "voi_cases": "complete"},

@@ -27,6 +27,7 @@ from lhaw_record.recorder.events.interaction import (
     InjectionReapplied,
     QuestionAnswered,
     QuestionAsked,
+    QuestionOption,
     RejectedAnswer,
     RevealedSegment,
 )
@@ -193,6 +194,7 @@ __all__ = [
     "QuestionAnswered",
     "QuestionAsked",
     "QuestionJudged",
+    "QuestionOption",
     "Quota",
     "Reasoning",
     "RejectedAnswer",

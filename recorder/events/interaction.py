@@ -74,11 +74,23 @@ class RejectedAnswer(Value, frozen=True):
     problem: str
 
 
+class QuestionOption(Value, frozen=True):
+    """An answer that the agent offers. ``holds`` are the removed segments whose values it says, by rules."""
+
+    label: str
+    description: str = ""
+    holds: tuple[str, ...] = ()
+
+
 class QuestionAsked(Event, frozen=True, tag="question_asked"):
     """The agent asked its user. The question is recorded before it is answered.
 
     ``medium`` is how it asked: by calling our ``ask_user`` (``mcp``) or its own asking tool (``built_in``), through an
     ``elicitation`` of a tool server, or by ending its turn with the question (``prose``).
+
+    ``context`` is all that the user sees beside the question, the header and the options too. ``recommended`` is the
+    label of the option that the agent recommends. The questions of one call have the same ``batch_id``, the id of the
+    first of them; it is None where a call has one question.
     """
 
     question_id: str
@@ -87,6 +99,10 @@ class QuestionAsked(Event, frozen=True, tag="question_asked"):
     call_id: str | None = None
     action_index: int | None = None
     medium: Medium = "mcp"
+    header: str = ""
+    options: tuple[QuestionOption, ...] = ()
+    recommended: str | None = None
+    batch_id: str | None = None
 
 
 class QuestionAnswered(Event, frozen=True, tag="question_answered"):
@@ -102,7 +118,8 @@ class QuestionAnswered(Event, frozen=True, tag="question_answered"):
     ``llm`` simulator.
 
     ``readings`` has one entry per judge, the simulator's own first; ``revealed`` and ``withheld`` say what that one
-    says. Events without readings were judged by ``rules/1``.
+    says. Events without readings were judged by ``rules/1``. ``picked`` are the labels of the options that the user
+    picked, ``()`` if the answer is in their own words.
     """
 
     question_id: str
@@ -115,6 +132,7 @@ class QuestionAnswered(Event, frozen=True, tag="question_answered"):
     response_state: ResponseState = "answered"
     readings: tuple[ExchangeReading, ...] = ()
     after_action: int | None = None
+    picked: tuple[str, ...] = ()
 
 
 class ApprovalAnswered(Event, frozen=True, tag="approval_answered"):

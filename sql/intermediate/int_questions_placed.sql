@@ -6,7 +6,7 @@
 --   question_id varchar: id of the question in its stream
 --   sequence, action_index
 -- equation: none
--- source: docs/metrics.md 1, questions and first-ask timing
+-- source: docs/metrics.md 1, questions and first-ask timing; parameter `medium`
 -- notes: the action of a question is the one recorded with it, or else the one with the
 --     same call id; null if neither is known.
 with asked as (
@@ -17,6 +17,9 @@ with asked as (
         call_id,
         action_index
     from stg_questions_asked
+    where
+        getvariable('medium') is null
+        or list_contains(string_split(getvariable('medium'), ','), medium)
 ),
 
 unplaced as (

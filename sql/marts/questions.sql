@@ -20,10 +20,19 @@
 --   rejected_problems varchar[]: why replies were not given: empty, cut, echo,
 --       unstructured, withheld, volunteered or leaked
 --   medium varchar: mcp, built_in, elicitation or prose
+--   header varchar: its header; empty without one
+--   options struct[]: label, description, and ids of the removed segments whose values
+--       it says (holds); empty without options
+--   recommended varchar: label of the option that the agent recommends, or null
+--   batch_id varchar: the same for the questions of one call; null if there is one
 --   response_state varchar: answered, or why there is no prompt answer: declined,
 --       dismissed, timed_out, late or unavailable; null if the trial broke off
 --   answered_after_action bigint: actions after which a message gave the answer; null
 --       if the result of the question did, or nothing
+--   picked varchar[]: labels of the options that the user picked; empty if in words
+--   is_truth_offered boolean: an option says a value that the question asks for; null
+--       without options, or if it asks for none or that is unknown
+--   is_recommended_wrong boolean: likewise, of the recommended option; null without one
 --   exchange_judge varchar: who says what was asked for and given; null if unknown
 --   request varchar: segments, something_else or everything; null if unknown
 --   verdict varchar: right, withheld, volunteered or leaked; null if unknown
@@ -67,8 +76,32 @@ select
         answered.rejected, lambda reply: reply.problem
     ) as rejected_problems,
     asked.medium,
+    asked.header,
+    asked.options,
+    asked.recommended,
+    asked.batch_id,
     answered.response_state,
     answered.after_action as answered_after_action,
+    answered.picked,
+    case
+        when len(asked.options) > 0 and len(judged.asks_for) > 0
+            then list_bool_or(
+                list_transform(
+                    asked.options,
+                    lambda option: list_has_any(option.holds, judged.asks_for)
+                )
+            )
+    end as is_truth_offered,
+    case
+        when asked.recommended is not null and len(judged.asks_for) > 0
+            then not list_bool_or(
+                list_transform(
+                    asked.options,
+                    lambda option: option.label = asked.recommended
+                    and list_has_any(option.holds, judged.asks_for)
+                )
+            )
+    end as is_recommended_wrong,
     judged.judge as exchange_judge,
     judged.request,
     judged.verdict

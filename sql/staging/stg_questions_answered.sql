@@ -15,6 +15,7 @@
 --   after_action bigint: actions after which a message gave the answer; null if the
 --       result of the question did, or nothing
 --   readings struct[]: what each judge reads in the exchange; null or empty before
+--   picked varchar[]: labels of the options that the user picked; empty if in words
 -- equation: none; renames the fields of one event type; older events mean answered
 -- source: recorder/events, event question_answered
 -- notes: one row is one answer of the simulated user.
@@ -32,6 +33,7 @@ select
     question_answered.rejected,
     coalesce(question_answered.response_state, 'answered') as response_state,
     question_answered.after_action,
-    question_answered.readings
+    question_answered.readings,
+    coalesce(question_answered.picked, []) as picked
 from events
 where type = 'question_answered'

@@ -9,6 +9,11 @@
 --   call_id varchar: id of the call in its stream
 --   action_index
 --   medium varchar: mcp, built_in, elicitation or prose
+--   header varchar: its header; empty without one
+--   options struct[]: label, description, and ids of the removed segments whose values
+--       it says (holds); empty without options
+--   recommended varchar: label of the option that the agent recommends, or null
+--   batch_id varchar: the same for the questions of one call; null if there is one
 -- equation: none; renames the fields of one event type; older events mean mcp
 -- source: recorder/events, event question_asked
 -- notes: one row is one question, through whatever medium.
@@ -22,6 +27,10 @@ select
     question_asked.context,
     question_asked.call_id,
     question_asked.action_index,
-    coalesce(question_asked.medium, 'mcp') as medium
+    coalesce(question_asked.medium, 'mcp') as medium,
+    coalesce(question_asked.header, '') as header,
+    coalesce(question_asked.options, []) as options,
+    question_asked.recommended,
+    question_asked.batch_id
 from events
 where type = 'question_asked'

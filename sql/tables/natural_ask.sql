@@ -1,6 +1,6 @@
 -- view: natural_ask
 -- grain: benchmark, agent, task_id, measure
--- inputs: int_trials_evaluated, pass_at_k
+-- inputs: int_trials_evaluated, pass_at_k, questions
 -- outputs:
 --   benchmark, agent
 --   task_id varchar: id of the task, or all
@@ -8,13 +8,16 @@
 --   method, reason
 -- equation: ask_pct = 100 * trials that asked / trials; success_pct = 100 * successful
 --     trials / trials; over the trials that asked: mean and median of first_ask_pct,
---     and the share of them from 25 to 50 % (both ends included)
+--     and the share of them from 25 to 50 % (both ends included);
+--     options_with_truth_pct = 100 * questions with options of which one says a value
+--     that is asked for / those with options that ask for one; recommended_wrong_pct =
+--     100 * those whose recommended option says none / those that recommend one
 -- source: docs/metrics.md 1, 4 and 6, natural asking [Ask Early table 5, figure 10]
 -- notes: valid trials of ask_user; one trial is one session. task_id all is the whole
 --     set; the other rows are the ask rates per task. Counts have no interval (reason
 --     count). If nobody asked, the first-ask rows are null. A first question whose
 --     action is unknown is dropped, as is a trial for which it is unknown whether it
---     asked.
+--     asked. The measures of options have rows where agents gave any.
 with cells as (
     select
         benchmark,
@@ -143,6 +146,7 @@ asking as (
         asked.agent,
         asked.variant_id,
         asked.trial_id,
+        asked.stream_id,
         asked.first_ask_pct,
         cells.cluster_id
     from int_trials_evaluated as asked
@@ -211,6 +215,49 @@ first_asks as (
         on
             totals.benchmark = placed_asks.benchmark
             and totals.agent = placed_asks.agent
+),
+
+offers as (
+    select
+        asking.benchmark,
+        asking.agent,
+        asking.variant_id,
+        asking.trial_id,
+        asking.cluster_id,
+        unnest(
+            [
+                {
+                    'measure': 'options_with_truth_pct',
+                    'is_so': questions.is_truth_offered
+                },
+                {
+                    'measure': 'recommended_wrong_pct',
+                    'is_so': questions.is_recommended_wrong
+                }
+            ]
+        ) as offer
+    from asking
+    inner join questions on asking.stream_id = questions.stream_id
+),
+
+offered as (
+    select
+        offers.benchmark,
+        offers.agent,
+        offers.offer.measure,
+        percent_estimate(
+            offers.offer.is_so::integer, 1, 'nobody_asked', offers.cluster_id
+        ) as estimate,
+        count(distinct offers.variant_id) as n_variants,
+        count(distinct offers.trial_id) as n_trials,
+        any_value(totals.n_missing) as n_missing
+    from offers
+    inner join totals
+        on
+            offers.benchmark = totals.benchmark
+            and offers.agent = totals.agent
+    where offers.offer.is_so is not null
+    group by offers.benchmark, offers.agent, offers.offer.measure
 ),
 
 united as (
@@ -288,6 +335,23 @@ united as (
             else measured.estimate.reason
         end as reason
     from first_asks
+    union all
+    select
+        benchmark,
+        agent,
+        'all' as task_id,
+        measure,
+        estimate.value,
+        estimate.low,
+        estimate.high,
+        n_variants as n_units,
+        0 as n_dropped,
+        estimate.n_clusters,
+        n_trials,
+        n_missing,
+        estimate.method,
+        estimate.reason
+    from offered
 )
 
 select * from united

@@ -5,7 +5,6 @@ dozen messages of ACP ourselves, because the library needs pydantic in every san
 agents need as an answer.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -19,98 +18,18 @@ from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.recorder.events import ApprovalAnswered
 from lhaw_record.recorder.events.interaction import Medium
 from lhaw_record.runners.agents.programs.acp_host import METHOD_NOT_FOUND
-from lhaw_record.runners.base.conversation.actions import decoded_arguments
-from lhaw_record.runners.base.errors import BoundaryError, SandboxUnfit
+from lhaw_record.runners.base.errors import BoundaryError
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.models.gateway.calls import PendingCall
 from lhaw_record.runners.users.ask_user.calls import PendingCalls
+from lhaw_record.runners.users.ask_user.forms import fill_in
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
-from lhaw_record.runners.users.ask_user.server import MAX_CHARACTERS
 from lhaw_record.runners.users.ask_user.serving import key_digest
 from lhaw_record.runners.users.ask_user.streamable_http import has_token
 
 ApprovalPolicy = Literal["allow", "reject"]
 _MAX_BODY_BYTES = 4 << 20
 _INTERNAL_ERROR = -32603
-_RECOMMENDED = re.compile(r"\(recommended\)", re.IGNORECASE)
-
-
-class FormField(msgspec.Struct, frozen=True, kw_only=True):
-    """One question of a form: what it asks, what can be picked, and the field for an answer in one's own words."""
-
-    key: str
-    text: str
-    header: str = ""
-    options: tuple[str, ...] = ()
-    descriptions: tuple[str, ...] = ()
-    picks: tuple[str, ...] = ()
-    is_list: bool = False
-    is_required: bool = False
-    own_words: str | None = None
-
-    @property
-    def context(self) -> str:
-        """The question's header and options, as a person sees them."""
-        shown = [": ".join(filter(None, pair)) for pair in zip(self.options, self.descriptions, strict=True)]
-        return "\n".join(filter(None, (self.header, *(f"- {option}" for option in shown))))
-
-    @property
-    def recommended(self) -> str | None:
-        """The option that the agent recommends, if it says so."""
-        return next((each for each in self.options if _RECOMMENDED.search(each)), None)
-
-    def content(self, answer: str) -> dict[str, Any] | None:
-        """Return the fields of a form with this answer: an option that says the same, or the words themselves.
-
-        The result is None if the form takes neither.
-        """
-        pick = next((each for each in self.picks if _bare(each) == _bare(answer)), None)
-        if pick is not None:
-            return {self.key: [pick] if self.is_list else pick}
-        if self.own_words is None:
-            return None
-        other = [each for each in self.picks if each not in self.options]  # "None of the above"
-        picked = {self.key: other[-1]} if self.is_required and other and self.own_words != self.key else {}
-        return {**picked, self.own_words: answer}
-
-
-def fields_of(params: Mapping[str, Any], call: PendingCall | None) -> list[FormField]:
-    """Return the questions of a form.
-
-    Agents put a question into the form's message, or into a field's title or description, and its header into another
-    of these. So the question is read from the call of the asking tool, where that is known.
-    """
-    schema = _object(params.get("requestedSchema"))
-    properties = {key: _object(value) for key, value in _object(schema.get("properties")).items()}
-    required = schema.get("required") or ()
-    own_words = {
-        key: next((name for name in properties if re.fullmatch(rf"{re.escape(key)}_(custom|note\d*)", name)), None)
-        for key in properties
-    }
-    keys = [key for key in properties if key not in own_words.values()]
-    asked = _questions_of(call)
-    found = []
-    for position, key in enumerate(keys):
-        field = properties[key]
-        is_list = field.get("type") == "array"
-        shown = _options(_object(field.get("items")) if is_list else field)
-        told = asked[position] if len(asked) == len(keys) else {}
-        texts = (params.get("message"), field.get("title"), field.get("description"))
-        options = [each for each in told.get("options") or () if isinstance(each, dict)] if told else shown
-        found.append(
-            FormField(
-                key=key,
-                text=str(told.get("question") or "\n".join(dict.fromkeys(str(text) for text in texts if text))),
-                header=str(told.get("header") or ""),
-                options=tuple(_label(each) for each in options),
-                descriptions=tuple(str(each.get("description") or "") for each in options),
-                picks=tuple(str(each.get("const", _label(each))) for each in shown),
-                is_list=is_list,
-                is_required=key in required,
-                own_words=own_words[key] or (key if field.get("type") == "string" and not shown else None),
-            )
-        )
-    return found
 
 
 def approval(options: Sequence[Mapping[str, Any]], policy: ApprovalPolicy) -> Mapping[str, Any] | None:
@@ -211,40 +130,38 @@ class AcpClient:
     async def _approved(self, params: dict[str, Any]) -> dict[str, Any]:
         tool, options = _object(params.get("toolCall")), [_object(each) for each in params.get("options") or ()]
         chosen = approval(options, self._policy)
-        await self._recording.append(
-            ApprovalAnswered(
-                call_id=str(tool["toolCallId"]) if tool.get("toolCallId") else None,
-                title=str(tool.get("title") or ""),
-                options=tuple(str(each.get("kind") or each.get("optionId")) for each in options),
-                answer=str(chosen["kind"]) if chosen is not None else "cancelled",
-            )
-        )
+        offered = tuple(str(each.get("kind") or each.get("optionId")) for each in options)
+        answer = str(chosen["kind"]) if chosen is not None else "cancelled"
+        await self._record_approval(str(tool.get("title") or ""), tool.get("toolCallId"), offered, answer)
         if chosen is None:
             return {"outcome": "cancelled"}
         return {"outcome": "selected", "optionId": chosen.get("optionId")}
 
+    async def _confirmed(self, message: str, call_id: Any) -> dict[str, Any]:
+        """Answer a form without a field, which is a request for approval."""
+        action = "accept" if self._policy == "allow" else "decline"
+        await self._record_approval(message, call_id, ("accept", "decline"), action)
+        return {"action": action, **({"content": {}} if action == "accept" else {})}
+
+    async def _record_approval(self, title: str, call_id: Any, options: tuple[str, ...], answer: str) -> None:
+        known = str(call_id) if call_id else None
+        await self._recording.append(ApprovalAnswered(call_id=known, title=title, options=options, answer=answer))
+
     async def _filled_in(self, asking: RecordedUser, params: dict[str, Any]) -> dict[str, Any]:
         """Let the user answer every question of a form, one after another."""
-        call = self._call_of(params.get("toolCallId"))
-        medium: Medium = "built_in" if call is not None or params.get("toolCallId") else "elicitation"
-        fields, content = fields_of(params, call), dict[str, Any]()
-        if not all(field.text.strip() and len(field.text + field.context) <= MAX_CHARACTERS for field in fields):
-            return {"action": "decline"}
-        for field in fields:
-            asked = await asking(
-                field.text,
-                field.context,
-                call.call_id if call else params.get("toolCallId"),
-                call.action_index if call else None,
-                medium=medium,
-            )
-            given = field.content(asked)
-            if given is None:
-                raise SandboxUnfit(
-                    f"the agent's form takes no answer in the user's own words: {field.text!r}", kind="no_own_words"
-                )
-            content |= given
-        return {"action": "accept", "content": content}
+        if not _object(_object(params.get("requestedSchema")).get("properties")):
+            return await self._confirmed(str(params.get("message") or ""), params.get("toolCallId"))
+        call, call_id = self._call_of(params.get("toolCallId")), params.get("toolCallId")
+        is_own = call.name.endswith(self._tool) if call is not None else bool(call_id)
+        medium: Medium = "built_in" if is_own and self._tool else "elicitation"
+        return await fill_in(
+            asking,
+            params,
+            call if medium == "built_in" else None,
+            call.call_id if call else call_id,
+            call.action_index if call else None,
+            medium,
+        )
 
     def _call_of(self, call_id: Any) -> PendingCall | None:
         """Return the call of the agent's own asking tool that put up a form, if it is unambiguous."""
@@ -294,22 +211,3 @@ def _error(code: int, message: str) -> dict[str, Any]:
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _bare(text: str) -> str:
-    return _RECOMMENDED.sub("", text).strip(" .!").casefold()
-
-
-def _label(option: Mapping[str, Any]) -> str:
-    return str(option.get("label") or option.get("title") or option.get("const") or "")
-
-
-def _options(field: Mapping[str, Any]) -> list[dict[str, Any]]:
-    titled = field.get("oneOf") or field.get("anyOf") or [{"const": each} for each in field.get("enum") or ()]
-    return [each for each in titled if isinstance(each, dict)]
-
-
-def _questions_of(call: PendingCall | None) -> list[dict[str, Any]]:
-    """Return the questions that a model put into the call of its asking tool."""
-    questions = (decoded_arguments(call.arguments_json) or {}).get("questions") if call is not None else None
-    return [each for each in questions if isinstance(each, dict)] if isinstance(questions, list) else []

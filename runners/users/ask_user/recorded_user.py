@@ -1,14 +1,14 @@
 """Records one trial's simulated user: each question before its answer, each answer before the agent sees it."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import anyio
 import msgspec
 
 from lhaw_record.recorder.errors import RecorderError
-from lhaw_record.recorder.events import QuestionAnswered, QuestionAsked
+from lhaw_record.recorder.events import QuestionAnswered, QuestionAsked, QuestionOption
 from lhaw_record.recorder.events.interaction import Medium, ResponseState
 from lhaw_record.runners.base.clock import TrialClock, beside_loop
 from lhaw_record.runners.base.conversation.messages import ToolResult
@@ -16,7 +16,7 @@ from lhaw_record.runners.base.errors import BoundaryError, UserSimulatorError
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.experiment.prompts import ResponseWords
 from lhaw_record.runners.users.ask_user.server import SERVER_NAME, TOOL_NAME, ask_user_tool, problem_with
-from lhaw_record.runners.users.simulated_user.answers import unanswered
+from lhaw_record.runners.users.simulated_user.answers import offered, picked, reveals, unanswered
 from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKnowledge, UserSimulator
 
 
@@ -40,8 +40,41 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
         return self.goes_on and (is_never or self.after_actions is not None)
 
 
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """One question as its user sees it, all of it in ``text`` and ``context``.
+
+    ``takes_words`` says that they may answer in their own words, ``is_list`` that they may pick several options, and
+    ``is_required`` that without an answer to it, no question of its call gets one.
+    """
+
+    text: str
+    context: str = ""
+    header: str = ""
+    options: tuple[QuestionOption, ...] = ()
+    recommended: str | None = None
+    takes_words: bool = True
+    is_list: bool = False
+    is_required: bool = False
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent is told, and the labels of the options that the user picked."""
+
+    state: ResponseState
+    text: str
+    picked: tuple[str, ...] = ()
+
+
+class _Open(msgspec.Struct, frozen=True):
+    """A question without a response."""
+
+    event: QuestionAsked
+    question: Question
+    began_s: float
+
+
 class RecordedUser:
-    """Answers the calls to one trial's ``ask_user`` tool.
+    """Answers the questions of one trial.
 
     The MCP server does not pass exceptions on, so the first one is kept in ``failure`` for the trial, and the event
     ``failed`` is set. Simultaneous questions are answered one after another, and each answer takes into account what
@@ -73,7 +106,7 @@ class RecordedUser:
         self._question_count = 0
         self._turn = anyio.Lock()
         self._response = response
-        self._unanswered: dict[str, tuple[QuestionAsked, float]] = {}
+        self._unanswered: dict[str, _Open] = {}
         self._is_over = anyio.Event()
 
     @property
@@ -102,33 +135,62 @@ class RecordedUser:
         is_there: bool = True,
     ) -> str:
         """Answer one question, and record the question and the answer."""
+        state: ResponseState | None = None if is_there else "unavailable"
+        (reply,) = await self.ask([Question(text=question, context=context)], call_id, action_index, medium, state)
+        return reply.text
+
+    async def ask(
+        self,
+        questions: Sequence[Question],
+        call_id: str | None,
+        action_index: int | None,
+        medium: Medium,
+        state: ResponseState | None = None,
+    ) -> list[Reply]:
+        """Answer all questions of one call, and record them before the first answer.
+
+        A ``state`` is the response to all of them where the agent's way to ask reaches nobody.
+        """
         try:
-            self._question_count += 1
-            asked = QuestionAsked(
-                question_id=f"q{self._question_count}",
-                question=question,
-                context=context,
-                call_id=call_id,
-                action_index=action_index,
-                medium=medium,
-            )
-            await self._recording.append(asked)
-            began_s = self._clock()
-            response = self._response
-            if not is_there:
-                return await self._leave_open(asked, began_s, "unavailable")
-            if response is None:
-                return await self._answer(asked, began_s)
-            self._unanswered[asked.question_id] = asked, began_s
-            if response.leaves_open:
-                return response.words.result("pending")
-            with anyio.move_on_after(response.after_seconds or 0.0):  # the agent's own time
-                await self._is_over.wait()
-            return await self._respond(asked.question_id, response.state)
+            began_s, first = self._clock(), f"q{self._question_count + 1}"
+            asked = []
+            for question in questions:
+                self._question_count += 1
+                event = QuestionAsked(
+                    question_id=f"q{self._question_count}",
+                    question=question.text,
+                    context=question.context,
+                    call_id=call_id,
+                    action_index=action_index,
+                    medium=medium,
+                    header=question.header,
+                    options=tuple(map(self._option, question.options)),
+                    recommended=question.recommended,
+                    batch_id=first if len(questions) > 1 else None,
+                )
+                await self._recording.append(event)
+                asked.append(_Open(event, question, began_s))
+            if state is not None:
+                return [await self._without_answer(each, state) for each in asked]
+            return await (self._answer(asked) if self._response is None else self._responses(asked, self._response))
         except (BoundaryError, RecorderError) as error:
             self.failure = self.failure or error
             self.failed.set()
             raise
+
+    async def _responses(self, asked: list[_Open], response: Response) -> list[Reply]:
+        self._unanswered |= {each.event.question_id: each for each in asked}
+        if response.leaves_open:
+            return [Reply(state=response.state, text=response.words.result("pending")) for _ in asked]
+        with anyio.move_on_after(response.after_seconds or 0.0):  # the agent's own time
+            await self._is_over.wait()
+        return [await self._respond(each.event.question_id, response.state) for each in asked]
+
+    def _option(self, option: QuestionOption) -> QuestionOption:
+        """Return an option with what it says of what was removed."""
+        text = f"{option.label}\n{option.description}"
+        holds = tuple(each.segment_id for each in self._knowledge.removed if reveals(text, each))
+        return msgspec.structs.replace(option, holds=holds)
 
     async def told_after(self, action_count: int) -> str | None:
         """Return what the user says by now about earlier questions, after so many actions, or None."""
@@ -136,8 +198,8 @@ class RecordedUser:
         if response is None or response.after_actions is None:
             return None
         latest = action_count - response.after_actions
-        due = [key for key, (asked, _) in self._unanswered.items() if (asked.action_index or 0) <= latest]
-        messages = [await self._respond(key, response.state, action_count) for key in due]
+        due = [key for key, each in self._unanswered.items() if (each.event.action_index or 0) <= latest]
+        messages = [(await self._respond(key, response.state, action_count)).text for key in due]
         return "\n\n".join(messages) or None
 
     async def close(self) -> None:
@@ -146,77 +208,114 @@ class RecordedUser:
         for key in list(self._unanswered):
             await self._respond(key, "timed_out")
 
-    async def _respond(self, key: str, state: ResponseState, after_action: int | None = None) -> str:
+    async def _respond(self, key: str, state: ResponseState, after_action: int | None = None) -> Reply:
         """Record the response to a question, and return the result of its call or the message after an action."""
         words = cast("Response", self._response).words
         if key not in self._unanswered:
-            return words.result("timed_out")
-        asked, began_s = self._unanswered.pop(key)
+            return Reply(state="timed_out", text=words.result("timed_out"))
+        asked = self._unanswered.pop(key)
         state = "timed_out" if self._is_over.is_set() else state
         if state == "late":
-            answer = await self._answer(asked, began_s, response_state=state, after_action=after_action)
+            (reply,) = await self._answer([asked], state, after_action)
         else:
-            answer = await self._leave_open(asked, began_s, state, after_action)
+            reply = await self._without_answer(asked, state, after_action)
         if after_action is None:
-            return answer or words.result(state)
-        return words.message(state, asked.question, answer)
+            return reply if reply.text else msgspec.structs.replace(reply, text=words.result(state))
+        return msgspec.structs.replace(reply, text=words.message(state, asked.event.question, reply.text))
 
-    async def _leave_open(
-        self, asked: QuestionAsked, began_s: float, state: ResponseState, after_action: int | None = None
-    ) -> str:
-        """Record that a question gets no answer, and return no text."""
-        size = len(asked.question) + len(asked.context)
-        reading = await beside_loop(size, unanswered, asked.question, asked.context, self._knowledge)
+    async def _without_answer(self, asked: _Open, state: ResponseState, after_action: int | None = None) -> Reply:
+        size = len(asked.event.question) + len(asked.event.context)
+        knowledge = self._knowledge_of(asked)
+        reading = await beside_loop(size, unanswered, asked.event.question, asked.event.context, knowledge)
         await self._recording.append(
             QuestionAnswered(
-                question_id=asked.question_id,
+                question_id=asked.event.question_id,
                 answer=None,
                 simulator=self._simulator.name,
-                latency_ms=round((self._clock() - began_s) * 1000, 3),
+                latency_ms=round((self._clock() - asked.began_s) * 1000, 3),
                 response_state=state,
                 readings=(reading,),
                 after_action=after_action,
             )
         )
-        return ""
+        return Reply(state=state, text="")
 
     def follow_up(self) -> None:
         """Answer from now on as a user who has made their second request."""
         assert self._knowledge.after_follow_up is not None, "the variant has a follow-up"
         self._knowledge = self._knowledge.after_follow_up
 
-    async def _answer(self, asked: QuestionAsked, began_s: float, **responded: Any) -> str:
-        with self._trial_clock.waiting("user_simulator", f"an answer of the simulated user ({asked.question_id})"):
+    async def _answer(
+        self, asked: Sequence[_Open], state: ResponseState = "answered", after_action: int | None = None
+    ) -> list[Reply]:
+        """Answer the questions of one call. A form without an answer that it takes to what it requires is dismissed."""
+        ids = ", ".join(each.event.question_id for each in asked)
+        with self._trial_clock.waiting("user_simulator", f"an answer of the simulated user ({ids})"):
             async with self._turn:
-                return await self._answer_in_turn(asked, began_s, responded)
+                known = self._knowledge
+                answers = [await self._simulated(each) for each in asked]
+                picks = [
+                    picked(each.event.options, answer, is_list=each.question.is_list)
+                    for each, answer in zip(asked, answers, strict=True)
+                ]
+                fits = [bool(pick) or each.question.takes_words for each, pick in zip(asked, picks, strict=True)]
+                is_whole = all(fit or not each.question.is_required for each, fit in zip(asked, fits, strict=True))
+                self._knowledge = known
+                replies = []
+                for each, answer, pick, fit in zip(asked, answers, picks, fits, strict=True):
+                    if is_whole and fit:
+                        replies.append(await self._record(each, answer, pick, state, after_action))
+                    else:
+                        replies.append(await self._without_answer(each, "dismissed", after_action))
+                return replies
 
-    async def _answer_in_turn(self, asked: QuestionAsked, began_s: float, responded: Mapping[str, Any]) -> str:
-        answer = await self._simulated(asked.question, asked.context)
-        revealed = self._knowledge.revealed.union(each.segment_id for each in answer.revealed)
-        self._knowledge = msgspec.structs.replace(self._knowledge, revealed=revealed)
-        answered = QuestionAnswered(
-            question_id=asked.question_id,
-            answer=answer.text,
-            simulator=self._simulator.name,
-            latency_ms=round((self._clock() - began_s) * 1000, 3),
-            revealed=answer.revealed,
-            withheld=answer.withheld,
-            rejected=answer.rejected,
-            readings=answer.readings,
-            **responded,
+    async def _record(
+        self,
+        asked: _Open,
+        answer: UserAnswer,
+        picks: tuple[str, ...],
+        state: ResponseState,
+        after_action: int | None,
+    ) -> Reply:
+        text = ", ".join(picks) or answer.text
+        self._reveal(answer)
+        await self._recording.append(
+            QuestionAnswered(
+                question_id=asked.event.question_id,
+                answer=text,
+                simulator=self._simulator.name,
+                latency_ms=round((self._clock() - asked.began_s) * 1000, 3),
+                revealed=answer.revealed,
+                withheld=answer.withheld,
+                rejected=answer.rejected,
+                readings=answer.readings,
+                response_state=state,
+                after_action=after_action,
+                picked=picks,
+            )
         )
-        await self._recording.append(answered)
-        return answer.text
+        return Reply(state=state, text=text, picked=picks)
 
-    async def _simulated(self, question: str, context: str) -> UserAnswer:
+    async def _simulated(self, asked: _Open) -> UserAnswer:
+        """Return the answer to a question. The next one takes into account what it reveals."""
+        question, context, knowledge = asked.event.question, asked.event.context, self._knowledge_of(asked)
         try:
-            return await self._simulator.answer(question, context, self._knowledge)
+            answer = await self._simulator.answer(question, context, knowledge)
         except (BoundaryError, RecorderError):
             raise
         except Exception as error:
             raise UserSimulatorError(
                 f"the simulator {self._simulator.name} broke: {type(error).__name__}: {error}", kind="crash"
             ) from error
+        self._reveal(answer)
+        return answer
+
+    def _reveal(self, answer: UserAnswer) -> None:
+        revealed = self._knowledge.revealed.union(each.segment_id for each in answer.revealed)
+        self._knowledge = msgspec.structs.replace(self._knowledge, revealed=revealed)
+
+    def _knowledge_of(self, asked: _Open) -> UserKnowledge:
+        return msgspec.structs.replace(self._knowledge, offered=offered(asked.event.options))
 
 
 class AskUserTool:

@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.recorder.events import ExchangeReading
+from lhaw_record.recorder.events import ExchangeReading, QuestionOption
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.clock import beside_loop
-from lhaw_record.runners.base.text.normalization import normalize
+from lhaw_record.runners.base.text.normalization import normalize, whole
 from lhaw_record.runners.experiment.tables import DEFERRAL, Deferral
 from lhaw_record.runners.users.simulated_user.encoder import Encoder
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments, judge_of
@@ -26,6 +26,7 @@ from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKn
 from lhaw_record.runners.users.simulated_user.readings import is_for_everything, reading_of
 
 _ARTICLE = re.compile(r"^(?:the|an?) ")
+_RECOMMENDED = re.compile(r"\(recommended\)", re.IGNORECASE)
 
 
 class ExactSimulator:
@@ -117,8 +118,46 @@ def reveals(answer: str, segment: Segment) -> bool:
     value = _ARTICLE.sub("", normalize(segment.value, keep_zeros=is_version).strip(" .,;:!?\"'`"))
     if not value:
         return False
-    whole = rf"(?<!\w)(?<!\w[./_@-]){re.escape(value)}(?!\w)(?![./_@-]\w)"
-    return re.search(whole, normalize(answer, keep_zeros=is_version)) is not None
+    pattern = rf"(?<!\w)(?<!\w[./_@-]){re.escape(value)}(?!\w)(?![./_@-]\w)"
+    return re.search(pattern, normalize(answer, keep_zeros=is_version)) is not None
+
+
+def offered(options: Sequence[QuestionOption]) -> frozenset[str]:
+    """Return the ids of the segments that a question asks for by offering their values.
+
+    What all of several options say is no choice, so it is not asked for.
+    """
+    held = [frozenset(each.holds) for each in options]
+    return frozenset[str]().union(*held).difference(frozenset.intersection(*held) if len(held) > 1 else ())
+
+
+def picked(options: Sequence[QuestionOption], answer: UserAnswer, *, is_list: bool) -> tuple[str, ...]:
+    """Return the labels of the options that say what an answer says, no more and no less, or ``()`` if none do.
+
+    If several options say it, the only one whose label is in the answer is meant, else none of them.
+    """
+    same = [each.label for each in options if plain_label(each.label) == plain_label(answer.text)]
+    if same:
+        return (same[0],)
+    given = {each.segment_id for each in answer.revealed}
+    fitting = [each for each in options if each.holds and given.issuperset(each.holds)]
+    exact = [each for each in fitting if given == set(each.holds)]
+    if len(exact) > 1:
+        named = [each for each in exact if whole(plain_label(each.label)).search(answer.text.casefold())]
+        exact = named if len(named) == 1 else []
+    elif is_list and not exact and sum(len(each.holds) for each in fitting) == len(given):
+        exact = fitting if given == {held for each in fitting for held in each.holds} else []
+    return tuple(each.label for each in exact)
+
+
+def is_recommended(option: QuestionOption) -> bool:
+    """Return whether the agent recommends an option."""
+    return _RECOMMENDED.search(f"{option.label} {option.description}") is not None
+
+
+def plain_label(text: str) -> str:
+    """Return a label or an answer as it is compared: without case, final marks, and that it is recommended."""
+    return _RECOMMENDED.sub("", text).strip(" .!").casefold()
 
 
 def _reading_of(

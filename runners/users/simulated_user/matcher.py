@@ -104,6 +104,7 @@ def asked_segments(
         around = " ".join((context, *(sentence for sentence, known in zip(asked, is_known, strict=True) if known)))
         parts, by_rules = parts_of(" ".join(rest) if found else question, around, knowledge)
         found.update(near_segments(parts, by_rules, knowledge, encoder))
+    found |= knowledge.offered
     return tuple(segment.segment_id for segment in knowledge.removed if segment.segment_id in found)
 
 

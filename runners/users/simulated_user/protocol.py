@@ -28,7 +28,8 @@ class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
     """What the user had in mind, what they wrote, and the segments they left out (none under ``full_ask_user``).
 
     ``expected`` holds the questions that the variant's author wrote for its segments. ``revealed`` holds the ids of the
-    segments that earlier answers revealed. ``after_follow_up`` is the user's knowledge after their second request.
+    segments that earlier answers revealed, ``offered`` those that the current question asks for by offering their
+    values. ``after_follow_up`` is the user's knowledge after their second request.
     """
 
     full_prompt: str
@@ -36,6 +37,7 @@ class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[Segment, ...]
     expected: tuple[ExpectedQuestions, ...] = ()
     revealed: frozenset[str] = frozenset()
+    offered: frozenset[str] = frozenset()
     after_follow_up: "UserKnowledge | None" = None
 
     @classmethod

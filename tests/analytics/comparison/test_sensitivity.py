@@ -82,6 +82,7 @@ CHOSEN = {  # parameters that no list of readings can hold: a value that differs
     "seed": (7, "gain_tests"),
     "permutations": (120, "gain_tests"),
     "exclude_endings": ("submitted", "overall"),
+    "medium": ("built_in, prose", "natural_ask"),
 }
 
 

@@ -3,10 +3,12 @@
 import math
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lhaw_record.analytics.views.store import connect
+from lhaw_record.recorder.events import ExchangeReading, QuestionAnswered, QuestionAsked, QuestionOption
 from lhaw_record.runners.judging.failure_modes import JUDGED
 from tests.analytics import reference
 from tests.analytics import reference_questions as slow
@@ -39,6 +41,48 @@ QUESTIONS = (
 SCORES = ("0", "0.5", "1")
 _IMPORTED = 0.15
 VERDICTS = ("yes", "no", "no", "not_applicable")
+
+
+def test_options_that_hold_the_truth_and_recommended_ones_that_do_not():
+    """An option is true if it says a value that the question asks for; without options or a target nothing is said."""
+    store = Store(trials=1)
+    store.task("t")
+    store.variant("t", "v")
+    store.trial("v", "ask_user", 0, actions=("submit",))
+    stream = store.streams["v", "ask_user", 0, "a"]
+    right, wrong = QuestionOption(label="right", holds=("S1",)), QuestionOption(label="wrong", holds=("S2",))
+    asked = {
+        "both": ((right, wrong), "wrong", ("S1",)),
+        "one": ((right,), "right", ("S1",)),
+        "none": ((wrong,), None, ("S1",)),
+        "no_target": ((right, wrong), "right", ()),
+        "no_options": ((), None, ("S1",)),
+    }
+    for place, (name, (options, recommended, asks_for)) in enumerate(asked.items()):
+        medium = "built_in" if place else "elicitation"
+        facts = {"options": options, "recommended": recommended, "medium": medium}
+        store.add(stream, QuestionAsked(question_id=name, question="?", action_index=1, **facts))
+        read = ExchangeReading(
+            judge="rules/2", request="segments", asks_for=asks_for, gives=(), withheld=(), verdict="right"
+        )
+        answer = {"answer": "right", "simulator": "exact", "latency_ms": 1.0, "readings": (read,), "picked": ("right",)}
+        store.add(stream, QuestionAnswered(question_id=name, **answer))
+    query = "select question_id, is_truth_offered, is_recommended_wrong from questions order by question_number"
+    with connect(store.snapshot(), only={"questions"}) as opened:
+        assert opened.execute(query).fetchall() == [
+            ("both", True, True),
+            ("one", True, False),
+            ("none", False, None),
+            ("no_target", None, None),
+            ("no_options", None, None),
+        ]
+        assert opened.execute("select distinct picked from questions").fetchall() == [(["right"],)]
+    with connect(store.snapshot(), only={"natural_ask"}) as opened:
+        query = "select measure, value from natural_ask where regexp_matches(measure, 'truth|wrong') order by all"
+        rows = opened.execute(query)
+        assert rows.fetchall() == [("options_with_truth_pct", pytest.approx(200 / 3)), ("recommended_wrong_pct", 50.0)]
+    with connect(store.snapshot(), parameters={"medium": "elicitation"}, only={"questions"}) as opened:
+        assert opened.execute("select question_id from questions").fetchall() == [("both",)]
 
 
 def asking_store(seed):

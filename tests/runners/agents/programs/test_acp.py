@@ -16,9 +16,11 @@ from lhaw_record.recorder.events import (
     TrialFailed,
     TrialFlagged,
 )
-from lhaw_record.runners.agents.programs.acp import approval, fields_of
+from lhaw_record.runners.agents.programs.acp import approval
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.models.gateway.calls import PendingCall
+from lhaw_record.runners.users.ask_user.forms import fields_of, filled
+from lhaw_record.runners.users.ask_user.recorded_user import Reply
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator
 from tests.runners.agents.programs.rigs import described, ended, of, recorded, trial_of
 from tests.support.needs import needs
@@ -53,7 +55,11 @@ async def test_the_agents_own_question_is_answered_and_recorded_as_its_own(tmp_p
     assert (asked.medium, asked.action_index, asked.call_id) == ("built_in", call.action_index, call.call_id)
     assert asked.question == json.loads(call.arguments_json)["questions"][0]["question"]
     assert asked.context == "Detail\n- As you think best\n- I do not know"
-    assert answered.response_state == "answered"
+    assert ([option.label for option in asked.options], asked.header) == (
+        ["As you think best", "I do not know"],
+        "Detail",
+    )
+    assert (answered.response_state, answered.picked) == ("answered", ())
     assert answered.revealed
     assert answered.answer in next(
         each.result for each in of(events, ActionFinished) if each.action_index == asked.action_index
@@ -162,7 +168,7 @@ async def test_several_questions_of_a_form_are_several_questions(tmp_path):
     source = f"work(1)\nsay(','.join(sorted(elicit({forms}, 'x')['result']['content'])))"
     events = await trial_of(tmp_path, acp(source, answer="stdout"), **ASKING)
     assert events[-1].final_answer == "question_0_custom,question_1_custom"
-    assert [event.question_id for event in of(events, QuestionAsked)] == ["q1", "q2"]
+    assert [(event.question_id, event.batch_id) for event in of(events, QuestionAsked)] == [("q1", "q1"), ("q2", "q1")]
 
 
 @pytest.mark.thorough
@@ -196,24 +202,9 @@ def test_a_real_form_is_read_and_filled_in(case):
     """What real agents put on the wire gives the question that their model wrote, and they read the answer."""
     call = PendingCall(call_id="c", name="x", arguments_json=json.dumps(case["arguments"]), action_index=1)
     fields = fields_of(case["params"], call)
-    assert [[field.text, field.header, list(field.options)] for field in fields] == case["questions"]
-    content = {}
-    for field, answer in zip(fields, case["answers"], strict=True):
-        content |= field.content(answer)
-    assert content == case["content"]
-
-
-def test_a_form_without_a_known_call_is_read_from_its_own_words():
-    """A tool server's form has its question in its message and fields; an answer goes into the field."""
-    schema = {"type": "object", "properties": {"name": {"type": "string", "title": "Name"}}}
-    (field,) = fields_of({"message": "Who are you?", "requestedSchema": schema}, None)
-    assert (field.text, field.content("Ada")) == ("Who are you?\nName", {"name": "Ada"})
-
-
-def test_a_form_that_takes_no_words_takes_an_option_alone():
-    """An answer that says the same as an option picks it; any other has no place."""
-    schema = {"type": "object", "properties": {"q": {"type": "string", "enum": ["Red (Recommended)", "Blue"]}}}
-    (field,) = fields_of({"message": "Which?", "requestedSchema": schema}, None)
-    assert field.recommended == "Red (Recommended)"
-    assert field.content("red.") == {"q": "Red (Recommended)"}
-    assert field.content("The one that you like") is None
+    questions = [field.question for field in fields]
+    assert [[each.text, each.header, [option.label for option in each.options]] for each in questions] == (
+        case["questions"]
+    )
+    replies = [Reply(state="answered", text=answer) for answer in case["answers"]]
+    assert filled(fields, replies) == {"action": "accept", "content": case["content"]}
