@@ -31,7 +31,8 @@ from lhaw_record.runners.models.protocol import ModelError, ModelReply
 
 def _linear_search(*patterns: str) -> Callable[[bytes], Any]:
     """Return a search for any of the patterns, 100 times as fast as with ``re``: an error may be megabytes long."""
-    return re2.compile(f"(?i){'|'.join(patterns)}".encode()).search
+    search: Callable[[bytes], Any] = re2.compile(f"(?i){'|'.join(patterns)}".encode()).search
+    return search
 
 
 # Each server's error wording, from its source or documentation. litellm's table lacks half of them.
