@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -47,6 +47,9 @@ class Cgroup:
         for folder in self._folders:
             folder.mkdir()
         self._memory, self._processes = (each and each / name for each in (hierarchies.memory, hierarchies.processes))
+        self._ooms = 0
+        watched = () if hierarchies.memory is None or hierarchies.is_version_2 else (self._memory, hierarchies.memory)
+        self._oom_events = [*map(_oom_events, filter(None, watched))]
         if hierarchies.memory is not None:
             names = ("memory.max", "memory.swap.max") if hierarchies.is_version_2 else ("memory.limit_in_bytes", "")
             (hierarchies.memory / name / names[0]).write_text(str(limits.memory_mb << 20))
@@ -78,6 +81,12 @@ class Cgroup:
         memory = [_text(self._memory / name) for name in _MEMORY_COUNTS] if self._memory else []
         refused = _text(self._processes / "pids.events") if self._processes else ""
         counts = limit_counts("\n".join((*memory, refused and f"processes {refused}")))
+        for own, each in zip((1, -1), self._oom_events, strict=False):
+            if each is not None:
+                with suppress(BlockingIOError):
+                    self._ooms += own * os.eventfd_read(each)
+        if self._oom_events and self._oom_events[0] is not None and "oom" in counts:
+            counts["oom"] = self._ooms
         if self._memory is None:
             counts["host_kills"] = limit_counts(_text(Path("/proc/vmstat"))).get("oom_kill", 0)
         return counts
@@ -103,6 +112,9 @@ class Cgroup:
 
     async def remove(self) -> None:
         """Kill remaining processes and remove the group; after two seconds, leave it to the next start."""
+        while self._oom_events:
+            if (counter := self._oom_events.pop()) is not None:
+                os.close(counter)
         for folder in self._folders:
             with anyio.move_on_after(2):
                 while not _is_removed(folder):  # noqa: ASYNC110  the kernel sends no event when the last process ends
@@ -157,6 +169,25 @@ def find_hierarchies(mounts: str, own_groups: str) -> Hierarchies:
                     processes = parent if controller == "pids" else processes
                     cpu = parent if controller == "cpuacct" else cpu
     return Hierarchies(memory, processes, cpu)
+
+
+def _oom_events(group: Path) -> int | None:
+    """Return a counter of how often a group of version 1, or one around it, ran out of memory, or None.
+
+    So a group's own times are those that the group around it does not count. ``memory.failcnt`` also counts a full page
+    cache, after which a kill by the host would look like the group's own.
+    """
+    counter = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+    try:
+        with (
+            open(group / "memory.oom_control", "rb") as watched,  # noqa: PTH123
+            open(group / "cgroup.event_control", "r+") as control,  # noqa: PTH123  "w" would create it elsewhere
+        ):
+            control.write(f"{counter} {watched.fileno()}")
+    except OSError:
+        os.close(counter)
+        return None
+    return counter
 
 
 def _cpu_of_descendants_s(process_id: int) -> float:

@@ -30,6 +30,15 @@ KILLS = [
     ("", {}, ""),
 ]
 SOURCE = "x = bytearray(600 << 20)"
+READING = """
+import time
+with open("big", "wb") as file:
+    for _ in range(150):
+        file.write(bytes(1 << 20))
+while int(open({limit!r}).read()) > 100 << 20:
+    time.sleep(0.01)
+x = bytearray(600 << 20)
+"""
 
 
 @pytest.mark.parametrize(("form", "counts", "whose"), KILLS)
@@ -93,6 +102,29 @@ async def test_a_full_group_around_the_trial_is_not_the_trials(surroundings, out
         else:
             with pytest.raises(SandboxBoundaryError, match="memory ran out outside"):
                 await sandbox.run_bash(command)
+
+
+@pytest.mark.thorough
+async def test_a_full_page_cache_is_not_the_trials_limit(surroundings):
+    """A trial that has read much has met its own limit; a kill because the group around it is full is not its own."""
+    limit = surroundings / "memory.limit_in_bytes"
+    limit.write_text(str(2000 << 20))
+    launch = ProgramCommand(
+        argv=("/usr/bin/python3", "-c", READING.format(limit=str(limit))), environment={}, stdin=b"", max_seconds=60.0
+    )
+    ends = []
+    async with ProcessSandboxProvider().open(None, SandboxLimits(memory_mb=100)) as sandbox:
+        (group,) = surroundings.glob("lhaw-record-*")
+
+        async def run():
+            ends.append(await sandbox.run_program(launch, anyio.Event()))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            while not int((group / "memory.failcnt").read_text()):  # noqa: ASYNC110  the kernel tells nobody
+                await anyio.sleep(0.01)
+            limit.write_text(str(80 << 20))
+    assert (ends[0].exit_code, ends[0].memory_kill) == (137, "memory_outside")
 
 
 @pytest.mark.parametrize(("is_killed", "grown", "is_outside"), [(True, 1, True), (False, 1, False), (True, 0, False)])
