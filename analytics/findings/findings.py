@@ -17,6 +17,7 @@ from lhaw_record.analytics.findings import MEASURES
 from lhaw_record.analytics.statistics.inference import FEWEST_CLUSTERS
 from lhaw_record.analytics.tables.catalogue import spec_of
 from lhaw_record.analytics.tables.labels import measure_of
+from lhaw_record.analytics.tables.notes import depends_on_missing
 from lhaw_record.analytics.tables.render import number_in_unit
 from lhaw_record.analytics.tables.tables import Row, Table
 
@@ -279,6 +280,7 @@ def findings(tables: Mapping[str, Table], measure: str, timing_measure: str, con
         *_differences(said, _COST_OF_MISSING, f"{measure}_loss"),
         *_differences(said, _GAIN_OF_ASKING, f"{measure}_gain"),
         *_differences(said, _LEFT_AFTER_ASKING, f"{measure}_loss"),
+        *_recovered(said),
         *_break_even(said),
         *_too_late(said),
         *_point_of_no_return(said),
@@ -313,7 +315,7 @@ def _differences(
             measure=_MEASURES_SHOWN[measure.rpartition("_")[0]],
             when=when,
             p_holm="unknown" if p_holm is None else f"{p_holm:.2g}",
-        )
+        ) + (_if_missing(row) if verdict == "shown" else "")
         yield said.finding(what.question, what.table, row, verdict, sentence)
     for where, agent in said.absent(rows):
         if benchmark in (None, where):
@@ -327,6 +329,32 @@ def _verdict(row: Row, confidence: float) -> Literal["shown", "not shown", "not 
     excludes_zero = row["low"] > 0 or row["high"] < 0
     corrected = row.get("p_holm")
     return "shown" if excludes_zero and (corrected is None or corrected < 1 - confidence) else "not shown"
+
+
+def _if_missing(row: Row) -> str:
+    """Say between which bounds a difference lies, if missing trials could undo its verdict."""
+    if not depends_on_missing(row):
+        return ""
+    low, high = (number_in_unit(row["measure"], row[bound]) for bound in ("worst_low", "best_high"))
+    return f", but from {low} to {high} if missing trials are counted against and for it, which may be nothing"
+
+
+def _recovered(said: _Said) -> Iterator[Finding]:
+    """Yield the share of what missing information costs that asking recovers, beside the share of full."""
+    whole = {
+        (row["benchmark"], row["agent"]): row
+        for row in said.rows("overall", {"measure": f"{said.measure}_share_of_full"})
+    }
+    for row in said.rows("overall", {"measure": f"{said.measure}_recovered_share"}):
+        if row["value"] is None or row["reason"] == "too_few_clusters":
+            continue
+        share = f"{_bare(row)}, and any share is possible" if row["reason"] == "unbounded" else _estimate(row)
+        beside = _bare(whole[row["benchmark"], row["agent"]])
+        sentence = (
+            f"Of the {_MEASURES_SHOWN[said.measure]} that missing information costs {{agent}}, asking recovers "
+            f"{share}; it is then at {beside} of that with the full prompt"
+        )
+        yield said.finding(_GAIN, "overall", row, "measured", sentence)
 
 
 def _break_even(said: _Said) -> Iterator[Finding]:
