@@ -1,6 +1,6 @@
 -- view: int_recovered_shares
 -- grain: benchmark, agent, unit_id, condition, measure
--- inputs: int_paired_values, unit_values
+-- inputs: unit_values
 -- outputs:
 --   benchmark, agent
 --   unit_id varchar: variant id
@@ -21,14 +21,20 @@
 with gaps as (
     select
         asked.*,
+        full_values.numerator as full_numerator,
+        full_values.cell_id as full_cell_id,
+        case
+            when full_values.unit_id is null then 'one_arm_only'
+            else coalesce(asked.reason, full_values.reason)
+        end as pair_reason,
         gains.numerator as gain,
-        coalesce(asked.pair_reason, gains.reason) as gap_reason,
+        coalesce(pair_reason, gains.reason) as gap_reason,
         gains.cell_id as gain_cell_id,
         gains.n_trials as n_gain_trials,
         gains.n_missing as n_gain_missing,
-        coalesce(asked.n_base_trials, 0) as n_full_trials,
-        coalesce(asked.n_base_missing, 0) as n_full_missing
-    from int_paired_values as asked
+        coalesce(full_values.n_trials, 0) as n_full_trials,
+        coalesce(full_values.n_missing, 0) as n_full_missing
+    from unit_values as asked
     inner join unit_values as gains
         on
             asked.benchmark = gains.benchmark
@@ -36,12 +42,19 @@ with gaps as (
             and asked.unit_id = gains.unit_id
             and gains.unit_kind = 'variant'
             and gains.measure = asked.measure || '_gain'
-    where
-        asked.condition = 'ask_user'
-        and asked.base_condition = 'full'
-        and asked.measure <> 'pass_hat_k'
+    left join unit_values as full_values
+        on
+            asked.benchmark = full_values.benchmark
+            and asked.agent = full_values.agent
+            and asked.unit_id = full_values.unit_id
+            and full_values.unit_kind = 'variant'
+            and full_values.condition = 'full'
+            and asked.measure = full_values.measure
+    where asked.unit_kind = 'variant' and asked.condition = 'ask_user'
     qualify
-        bool_or(asked.has_base) over (partition by asked.benchmark, asked.agent)
+        bool_or(full_values.unit_id is not null) over (
+            partition by asked.benchmark, asked.agent
+        )
 )
 
 select
@@ -51,10 +64,10 @@ select
     condition,
     measure || '_recovered_share' as measure,
     case when gap_reason is null then gain end as numerator,
-    base_numerator - numerator + gain as denominator,
+    full_numerator - numerator + gain as denominator,
     gap_reason as reason,
     cluster_id,
-    concat_ws('|', gain_cell_id, base_cell_id) as cell_id,
+    concat_ws('|', gain_cell_id, full_cell_id) as cell_id,
     n_gain_trials + n_full_trials as n_trials,
     n_gain_missing + n_full_missing as n_missing
 from gaps
@@ -66,10 +79,10 @@ select
     condition,
     measure || '_share_of_full' as measure,
     case when pair_reason is null then numerator end as numerator,
-    base_numerator as denominator,
+    full_numerator as denominator,
     pair_reason as reason,
     cluster_id,
-    concat_ws('|', cell_id, base_cell_id) as cell_id,
+    concat_ws('|', cell_id, full_cell_id) as cell_id,
     n_trials + n_full_trials as n_trials,
     n_missing + n_full_missing as n_missing
 from gaps
