@@ -70,7 +70,12 @@ with counted as (
     left join int_missing_bounds as unasked_bounds
         on
             concat_ws(
-                '|', gains.benchmark, gains.agent, 'variant', gains.unit_id, 'underspecified'
+                '|',
+                gains.benchmark,
+                gains.agent,
+                'variant',
+                gains.unit_id,
+                'underspecified'
             ) = unasked_bounds.cell_id
             and gains.measure = unasked_bounds.measure || '_gain'
     where gains.measure like '%\_gain' escape '\'
