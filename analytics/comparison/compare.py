@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     *("a", "b", "difference", "low", "high", "p_value", "p_holm"),
     *("n_units", "n_dropped", "n_clusters", "n_trials", "n_missing", "method", "reason"),
+    *("worst", "best", "worst_low", "best_high"),
 )
 
 VIEWS = {"int_arm_values", "int_variant_dimensions", "exclusions"}
@@ -50,6 +51,11 @@ pairs as (
         any_value(cluster_id) as cluster_id,
         avg(unit_value) filter (where is_a) as a,
         avg(unit_value) filter (where not is_a) as b,
+        avg(least) filter (where is_a) as a_least,
+        avg(most) filter (where is_a) as a_most,
+        avg(least) filter (where not is_a) as b_least,
+        avg(most) filter (where not is_a) as b_most,
+        sum(n_missing) > 0 as is_incomplete,
         list({{'cell_id': cell_id, 'n': n_trials}}) filter (where unit_value is not null) as trials,
         list({{'cell_id': cell_id, 'n': n_missing}}) as missing,
         case when count(distinct is_a) < 2 then 'one_arm_only' else min(reason) end as reason,
@@ -83,7 +89,10 @@ used as (
     select
         placed.*,
         kinds.is_unpaired,
-        if(kinds.is_unpaired, coalesce(placed.a, placed.b), placed.difference) as used_value
+        if(kinds.is_unpaired, coalesce(placed.a, placed.b), placed.difference) as used_value,
+        if(kinds.is_unpaired, coalesce(a_least, b_most), a_least - b_most) as low_value,
+        if(kinds.is_unpaired, coalesce(a_most, b_least), a_most - b_least) as high_value,
+        bool_or(is_incomplete) over (partition by part) as has_missing
     from placed
     cross join kinds
 ),
@@ -92,7 +101,8 @@ weighted as (
     select
         *,
         used_value is not null as is_used,
-        {weight} as weight
+        {weight} as weight,
+        {bound_weight} as bound_weight
     from used
 ),
 
@@ -105,15 +115,20 @@ tested as (
         unit_estimate($gain_kind, weight * difference, weight, min(reason), cluster_id) as paired,
         contrast_estimate(
             $kind,
-            list(
-                {{
-                    'cluster': hash(cluster_id),
-                    'is_a': (a is not null)::double,
-                    'above': weight * used_value,
-                    'below': weight
-                }}
-            ) filter (where is_unpaired and is_used)
+            {items}
         ) as unpaired,
+        missing_bounds(
+            $gain_kind,
+            if(is_unpaired, null, bound_weight * low_value),
+            if(is_unpaired, null, bound_weight * high_value),
+            bound_weight,
+            has_missing,
+            cluster_id
+        ) as paired_bounds,
+        {{
+            'worst': contrast_estimate($kind, {low_items}),
+            'best': contrast_estimate($kind, {high_items})
+        }} as unpaired_bounds,
         list_distinct(flatten(list(trials) filter (where is_used))) as trials,
         list_distinct(flatten(list(missing))) as missing,
         bool_or(is_common) as has_common,
@@ -129,7 +144,8 @@ estimated as (
             unpaired.value is null,
             paired,
             struct_update(unpaired, n_dropped := n_all_units - unpaired.n_units)
-        ) as estimate
+        ) as estimate,
+        if(unpaired_bounds.worst.value is null, paired_bounds, unpaired_bounds) as bounds
     from tested
 )
 
@@ -154,11 +170,22 @@ select
     coalesce(list_sum(list_transform(missing, lambda cell: cell.n)), 0)::bigint as n_missing,
     estimate.method,
     estimate.reason,
+    unnest(bounds_beside(estimate, bounds, n_missing)),
     has_common,
     is_unpaired
 from estimated
 order by part <> 'all', part
 """
+
+_ITEMS = """list(
+                {{
+                    'cluster': hash(cluster_id),
+                    'is_a': (coalesce({side}) is not null)::double,
+                    'above': {weight} * {value},
+                    'below': {weight}
+                }}
+            ) filter (where is_unpaired and {value} is not null{only})"""
+"""The units of groups without a common task: as measured, or with all missing trials counted against a or for it."""
 
 _ONE_AGENT = "1.0::double"
 _POOLED = """agent_weight(
@@ -196,6 +223,9 @@ def compare(
     benchmarks in which one of the agents ran no variants. If the groups share tasks but no units, tasks are paired,
     each with the mean of its units in either group (``is_by_task``).
 
+    With all missing trials counted against a, and for it, the difference is ``worst`` and ``best``; the interval from
+    ``worst_low`` to ``best_high`` holds it wherever they would have ended. Amounts have no such bounds.
+
     P-value and interval come from sign flips of whole clusters (tasks). If tasks are paired, or variants share the full
     prompt of one group, the inference is that of a loss. If no cluster has units of both groups (``is_unpaired``), the
     row has the difference of their means, and the inference uses the permutation of whole clusters between the groups
@@ -219,7 +249,15 @@ def compare(
     parts = "" if by is None else _DIMENSION_PART if by == "dimension" else _PART.format(column=SPLITS[by])
     keys = ", ".join(["benchmark", "pair_id", *left_open])
     weight = _POOLED if "agent" in left_open else _ONE_AGENT
-    query = _QUERY.format(is_a=is_a, is_b=is_b, keys=keys, parts=parts, weight=weight)
+    bound_weight = weight.replace("used_value", "low_value").replace("and a is", "and a_least is")
+    items = {"items": _ITEMS.format(side="a", weight="weight", value="used_value", only="")}
+    for name in ("low", "high"):
+        items[f"{name}_items"] = _ITEMS.format(
+            side="a_least", weight="bound_weight", value=f"{name}_value", only=" and has_missing"
+        )
+    query = _QUERY.format(
+        is_a=is_a, is_b=is_b, keys=keys, parts=parts, weight=weight, bound_weight=bound_weight, **items
+    )
     rows = rows_of(connection, query, values | {"by_task": False})
     if rows[0]["difference"] is None and not rows[0]["has_common"]:
         by_task = rows_of(

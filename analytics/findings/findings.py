@@ -17,6 +17,7 @@ from lhaw_record.analytics.findings import MEASURES
 from lhaw_record.analytics.statistics.inference import FEWEST_CLUSTERS
 from lhaw_record.analytics.tables.catalogue import spec_of
 from lhaw_record.analytics.tables.labels import measure_of
+from lhaw_record.analytics.tables.notes import depends_on_missing
 from lhaw_record.analytics.tables.render import number_in_unit
 from lhaw_record.analytics.tables.tables import Row, Table
 
@@ -25,6 +26,8 @@ Verdict = Literal["shown", "not shown", "not known", "measured"]
 NEEDED = (
     "overall",
     "claims",
+    "losses",
+    "gain_tests",
     "wasted",
     "over_asking",
     "net_value",
@@ -299,6 +302,7 @@ def findings(tables: Mapping[str, Table], measure: str, timing_measure: str, con
         *_differences(said, _COST_OF_MISSING),
         *_differences(said, _GAIN_OF_ASKING),
         *_differences(said, _LEFT_AFTER_ASKING),
+        *_recovered(said),
         *_break_even(said),
         *_too_late(said),
         *_point_of_no_return(said),
@@ -312,6 +316,10 @@ def _differences(said: _Said, what: _Difference, when: str = "", benchmark: str 
     """Yield one difference for every agent (of a benchmark, if given), or report that no agent has it."""
     rows = said.rows("claims", {"condition": what.condition, "measure": f"{said.measure}_{what.kind}"})
     needs_full = what.kind == "loss"
+    where_bounds = {"condition": what.condition} if needs_full else {"split": "overall"}
+    where_bounds["measure"] = f"{said.measure}_{what.kind}"
+    bounded = said.rows("losses" if needs_full else "gain_tests", where_bounds)
+    bounds = {(row["benchmark"], row["agent"]): row for row in bounded}
     if not rows:
         yield _nothing(what.question, "losses" if needs_full else "claims", what.condition)
     for row in rows:
@@ -334,7 +342,8 @@ def _differences(said: _Said, what: _Difference, when: str = "", benchmark: str 
         if verdict == "not known":
             yield said.finding(what.question, "claims", row, verdict, sentence)
         else:
-            yield said.claim(what.question, row, sentence)
+            if_missing = _if_missing(bounds.get((row["benchmark"], row["agent"]))) if verdict == "shown" else ""
+            yield said.claim(what.question, row, sentence + if_missing)
     for where, agent in said.absent(rows):
         if benchmark in (None, where):
             wording = f"{what.subject} is unknown".format(agent="{agent}", when=when)
@@ -345,6 +354,32 @@ def _verdict(row: Row) -> Literal["shown", "not shown", "not known"]:
     if row["low"] is None or row["p_family"] is None:
         return "not known"
     return "shown" if row["is_shown"] else "not shown"
+
+
+def _if_missing(row: Row | None) -> str:
+    """Say between which bounds a difference lies, if missing trials could undo its verdict."""
+    if row is None or not depends_on_missing(row):
+        return ""
+    low, high = (number_in_unit(row["measure"], row[bound]) for bound in ("worst_low", "best_high"))
+    return f", but from {low} to {high} if missing trials are counted against and for it, which may be nothing"
+
+
+def _recovered(said: _Said) -> Iterator[Finding]:
+    """Yield the share of what missing information costs that asking recovers, beside the share of full."""
+    whole = {
+        (row["benchmark"], row["agent"]): row
+        for row in said.rows("overall", {"measure": f"{said.measure}_share_of_full"})
+    }
+    for row in said.rows("overall", {"measure": f"{said.measure}_recovered_share"}):
+        if row["value"] is None or row["reason"] == "too_few_clusters":
+            continue
+        share = f"{_bare(row)}, and any share is possible" if row["reason"] == "unbounded" else _estimate(row)
+        beside = _bare(whole[row["benchmark"], row["agent"]])
+        sentence = (
+            f"Of the {_MEASURES_SHOWN[said.measure]} that missing information costs {{agent}}, asking recovers "
+            f"{share}; it is then at {beside} of that with the full prompt"
+        )
+        yield said.finding(_GAIN, "overall", row, "measured", sentence)
 
 
 def _break_even(said: _Said) -> Iterator[Finding]:

@@ -255,13 +255,13 @@ def _heading(choice: TableChoice, line: tuple[Any, ...], lines: Sequence[tuple[A
 
 
 class _Marks:
-    """Assign a letter to each reason for a missing value or interval, in order of appearance."""
+    """Assign a letter to each reason for a missing value or a missing or doubtful interval, in order of appearance."""
 
     def __init__(self) -> None:
         self._letters: dict[str, str] = {}
 
     def __call__(self, row: Row, *, is_for_interval: bool) -> str:
-        if row["value"] is not None and (row["low"] is not None or row["reason"] == "count" or not is_for_interval):
+        if row["reason"] in (None, "count") or (row["value"] is not None and not is_for_interval):
             return ""
         reason = str(row["reason"])
         return self._letters.setdefault(reason, "abcdefghijklmnopqrstuvwxyz"[len(self._letters) % 26])

@@ -57,6 +57,11 @@ _MEASURES: Mapping[str, Measure] = {
         for kind, (pattern, better) in _DIFFERENCES.items()
     },
     **{
+        f"{name}_{kind}": Measure(pattern.format(label), "%", 100, 1)
+        for name, (label, _) in _LEVELS.items()
+        for kind, pattern in {"recovered_share": "recovered of {}", "share_of_full": "{} of that under full"}.items()
+    },
+    **{
         f"{stem}_{kind}_pp": Measure(f"{words} in {label}", "pp", better=1)
         for stem, label in {"pass_at_1": "pass@1", "pass": "pass@{k}", "progress": "progress"}.items()
         for kind, words in {"net_value": "net value", "break_even": "break-even"}.items()

@@ -104,6 +104,16 @@ ARM_KINDS = {
         "attempts",
         "An agent that leaves when it is unhappy chooses which of its trials count; see docs/metrics.md 1, hang-ups.",
     ),
+    "missing_unequally": (
+        "one condition misses more trials than another",
+        "trials of both, planned",
+        "Gains and losses between them may be due to what is missing: see worst and best in gain_tests and losses.",
+    ),
+    "missing_in_hard_tasks": (
+        "trials are missing in hard tasks above all",
+        "trials, planned",
+        "Levels are too high: what is missing would often have failed.",
+    ),
 }
 """Cautions about single arms, by kind in the view arm_cautions: title, what is counted, meaning."""
 MOST_HANG_UPS = 5.0
@@ -182,9 +192,15 @@ MEANINGS = {
     "incomplete_unit": "only units with a value under full and all five injections count; "
     "--set voi_cases=available takes every unit that a condition has",
     "too_few_clusters": "levels need 5 tasks for an interval, gains 6, ratios 7, tau 15: fewer tell too little",
+    "few_effective_clusters": "few tasks have most of the units, so that all know no more than four equal ones: the "
+    "interval is wide, and rests on those",
+    "rare_effect": "hardly a task has any of this: the interval may be too short, and more tasks are worth more than "
+    "anything else",
     "no_variation": "all tasks have this value, so its uncertainty is unknown",
     "no_gain_shown": "information is not shown to help at the earliest injection, so there is no window",
     "flat_curve": "no time is shown to be better than another, so there is no window",
+    "no_oracle_gap": "full does not exceed underspecified, so that there is nothing to recover",
+    "unbounded": "full may not exceed underspecified, so that any recovered share is possible",
     "one_of_five": "a choice among five percentages has no interval; the gains that it was chosen by have theirs",
 }
 """The meanings of reason values, in the order of the notes."""
@@ -301,7 +317,21 @@ def _row_notes(rows: Sequence[dict[str, Any]]) -> list[str]:
             + ", ".join(flat)
         )
     reasons = {row[column] for row in rows for column in _REASONS if column in row}
+    doubtful = [row for row in rows if depends_on_missing(row)]
+    if doubtful:
+        notes.append(
+            f"missing trials could undo rows: {len(doubtful)}; their interval excludes 0, but that from worst_low to "
+            "best_high does not"
+        )
     return [*notes, *(f"{reason}: {meaning}" for reason, meaning in MEANINGS.items() if reason in reasons)]
+
+
+def depends_on_missing(row: Mapping[str, Any]) -> bool:
+    """Return whether the interval of a difference excludes 0, but not whatever its missing trials would have been."""
+    low, high = row.get("worst_low"), row.get("best_high")
+    if row.get("low") is None or low is None or high is None:
+        return False
+    return bool((row["low"] > 0 or row["high"] < 0) and low <= 0 <= high)
 
 
 def _curve(row: dict[str, Any]) -> str:

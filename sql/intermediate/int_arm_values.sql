@@ -3,7 +3,9 @@
 -- inputs: int_cells
 -- outputs:
 --   benchmark, agent, unit_kind, unit_id, condition, measure, task_id, variant_digest,
---   ambiguity_class, cluster_id, cell_id, unit_value, reason,
+--   ambiguity_class, cluster_id, cell_id, unit_value, reason
+--   least double: the value if all missing trials failed
+--   most double: the value if all missing trials succeeded
 --   n_trials, n_missing
 -- equation: success_pct = 100 * successes / trials; ask_pct = 100 * trials with a
 --     question / trials; questions_per_trial = questions / trials
@@ -20,17 +22,25 @@ with cells as (
                 {
                     'name': 'success_pct',
                     'number': 100 * n_success / nullif(n_trials, 0),
-                    'reason': trial_reason
+                    'reason': trial_reason,
+                    'least': 100 * levels[1].least,
+                    'most': 100 * levels[1].most
                 },
                 {
                     'name': 'ask_pct',
                     'number': 100 * n_asking_trials / nullif(n_trials, 0),
-                    'reason': 'unknown_actions'
+                    'reason': 'unknown_actions',
+                    'least': 100 * n_asking_trials / (n_trials + n_missing),
+                    'most': 100
+                    * (n_asking_trials + n_missing)
+                    / (n_trials + n_missing)
                 },
                 {
                     'name': 'questions_per_trial',
                     'number': n_questions / nullif(n_trials, 0),
-                    'reason': 'unknown_actions'
+                    'reason': 'unknown_actions',
+                    'least': null,
+                    'most': null
                 }
             ]
         ) as level
@@ -54,6 +64,8 @@ select
         when level.number is null
             then coalesce(trial_reason, level.reason)
     end as reason,
+    level.least,
+    level.most,
     n_trials,
     n_missing
 from cells

@@ -22,7 +22,8 @@
 --   trial_reason varchar: why no measure has a value; null if one may
 --   cluster_id, cell_id
 --   levels struct[]: name, number and reason of pass_at_1, pass_at_k, pass_hat_k and
---       checkpoint_progress of the cell
+--       checkpoint_progress of the cell; least and most if all its missing trials
+--       failed or succeeded, null for pass_hat_k
 --   is_of_task boolean: it is the row of its task, standing for the variant
 -- equation: pass@k = 1 - C(n-c, k) / C(n, k); pass^k = C(c, k) / C(n, k);
 --     n_missing = planned - valid - running, where planned is the recorded number per
@@ -152,7 +153,23 @@ drawn as (
                 range(0, getvariable('k')),
                 lambda i: greatest(n_success - i, 0) / (n_trials - i)
             )
-        ) as share_all_passed
+        ) as share_all_passed,
+        n_trials + n_missing as n_bound,
+        coalesce(
+            n_trials * checkpoint_progress, case when n_trials = 0 then 0 end
+        ) as progress_sum,
+        list_transform(
+            [n_bound - n_success, n_trials - n_success],
+            lambda n_failed: case
+                when n_bound >= getvariable('k')
+                    then 1 - list_product(
+                        list_transform(
+                            range(0, getvariable('k')),
+                            lambda i: greatest(n_failed - i, 0) / (n_bound - i)
+                        )
+                    )
+            end
+        ) as pass_bounds
     from summed
 ),
 
@@ -182,6 +199,9 @@ valued as (
         drawn.n_trials = getvariable('k') as is_binary,
         drawn.checkpoint_progress,
         drawn.progress_variance,
+        drawn.n_bound,
+        drawn.progress_sum,
+        drawn.pass_bounds,
         drawn.n_asking_trials,
         drawn.n_questions,
         drawn.trial_reason,
@@ -203,22 +223,38 @@ valued as (
 
 leveled as (
     select
-        *,
+        * exclude (n_bound, progress_sum, pass_bounds),
         [
             {
                 'name': 'pass_at_1',
                 'number': n_success / nullif(n_trials, 0),
-                'reason': trial_reason
+                'reason': trial_reason,
+                'least': n_success / nullif(n_bound, 0),
+                'most': (n_success + n_missing) / nullif(n_bound, 0)
             },
-            { 'name': 'pass_at_k', 'number': pass_at_k, 'reason': reason },
-            { 'name': 'pass_hat_k', 'number': pass_hat_k, 'reason': reason },
+            {
+                'name': 'pass_at_k',
+                'number': pass_at_k,
+                'reason': reason,
+                'least': pass_bounds[1],
+                'most': pass_bounds[2]
+            },
+            {
+                'name': 'pass_hat_k',
+                'number': pass_hat_k,
+                'reason': reason,
+                'least': null,
+                'most': null
+            },
             {
                 'name': 'checkpoint_progress',
                 'number': checkpoint_progress,
                 'reason': case
                     when checkpoint_progress is null
                         then coalesce(trial_reason, 'no_points')
-                end
+                end,
+                'least': progress_sum / nullif(n_bound, 0),
+                'most': (progress_sum + n_missing) / nullif(n_bound, 0)
             }
         ] as levels
     from valued

@@ -1,6 +1,6 @@
 -- view: int_paired_values
 -- grain: benchmark, agent, unit_id, condition, base_condition, measure
--- inputs: unit_values
+-- inputs: int_missing_bounds, unit_values
 -- outputs:
 --   benchmark, agent, unit_kind, unit_id, condition, measure, task_id, variant_digest,
 --   ambiguity_class
@@ -18,6 +18,10 @@
 --   base_id varchar: task or variant id of the base value
 --   has_base boolean: the base condition has a row
 --   base_numerator double: numerator under the base condition
+--   least double: the numerator if all missing trials spoke against it
+--   most double: the same if they spoke for it
+--   base_least double: least under the base condition
+--   base_most double: most under the base condition
 --   base_cell_id varchar: id of the cell of trials behind it
 --   n_base_trials bigint: valid trials behind it
 --   n_base_missing bigint: missing trials behind it
@@ -46,6 +50,10 @@ select
     bases.*,
     base.unit_id is not null as has_base,
     base.numerator as base_numerator,
+    bounds.least,
+    bounds.most,
+    base_bounds.least as base_least,
+    base_bounds.most as base_most,
     base.cell_id as base_cell_id,
     base.n_trials as n_base_trials,
     base.n_missing as n_base_missing,
@@ -62,3 +70,11 @@ left join unit_values as base
         and bases.base_id = base.unit_id
         and bases.base_condition = base.condition
         and bases.measure = base.measure
+left join int_missing_bounds as bounds
+    on
+        bases.cell_id = bounds.cell_id
+        and bases.measure = bounds.measure
+left join int_missing_bounds as base_bounds
+    on
+        base.cell_id = base_bounds.cell_id
+        and base.measure = base_bounds.measure

@@ -1,7 +1,7 @@
 -- macro: measure_kind
 -- inputs: the name of a measure
 -- outputs: varchar: gain, double_gain, free_gain, loss, percent, level, median,
---     amount, amount_from_1 or ratio; the kind of unit_estimate
+--     recovered, amount, amount_from_1 or ratio; the kind of unit_estimate
 -- equation: none
 -- source: docs/metrics.md 5: one estimand has one method
 -- notes: percentages are numerators of 100 above their denominators.
@@ -15,6 +15,10 @@ create or replace macro measure_kind(measure) as case
         or measure like '%\_difference' escape '\'
         or measure in ('voi', 'voi_bound')
         then 'loss'
+    when
+        measure like '%\_recovered\_share' escape '\'
+        or measure like '%\_share\_of\_full' escape '\'
+        then 'recovered'
     when measure = 'early_minus_late_decay' then 'double_gain'
     when measure like '%\_net_value_pp' escape '\' then 'free_gain'
     when measure like '%\_median\_pct' escape '\' then 'median'

@@ -20,7 +20,12 @@ create or replace macro table_estimate(
                 measure_kind(measure),
                 numerator,
                 denominator,
-                case when count(numerator) = 0 then min(reason) else 'nobody_asked' end,
+                case
+                    when count(numerator) = 0 then min(reason)
+                    when any_value(measure_kind(measure)) = 'recovered'
+                        then 'no_oracle_gap'
+                    else 'nobody_asked'
+                end,
                 cluster_id
             ),
             'is_per_question': any_value(measure) like '%\_per\_question' escape '\',

@@ -1,6 +1,6 @@
 -- view: arm_cautions
 -- grain: benchmark, agent, kind
--- inputs: int_attempt_arms, int_attempts, int_exchange_readings,
+-- inputs: int_attempt_arms, int_attempts, int_cells, int_exchange_readings,
 --     int_questions_placed, int_trials_evaluated, stg_models_failed,
 --     stg_models_responded, stg_questions_answered, stg_questions_asked,
 --     stg_trials_failed, trial_endings
@@ -8,8 +8,8 @@
 --   benchmark
 --   agent varchar: name of the agent, with part of its digest where names repeat
 --   kind varchar: no_tool_called, calls_in_text, split_replies, cut_replies, refused,
---       overflowed, identical_trials, nothing_revealed, echoed_questions, failed_asking
---       or hung_up
+--       overflowed, identical_trials, nothing_revealed, echoed_questions,
+--       failed_asking, hung_up, missing_unequally or missing_in_hard_tasks
 --   n bigint: how many
 --   n_all bigint: of how many
 -- equation: no_tool_called and calls_in_text: trials; cut_replies and split_replies:
@@ -18,8 +18,13 @@
 --     questions, where no answer revealed anything; echoed_questions: answers that are
 --     the question again, letters and digits only; failed_asking: failed trials whose
 --     last words ask the user, over the conditions where most do; hung_up: attempts
---     whose program left its last model call before the reply
--- source: docs/metrics.md 1, endings and hang-ups, and 3, question quality
+--     whose program left its last model call before the reply; missing_unequally:
+--     planned trials of underspecified and of a condition with another missing share,
+--     by sign flips of tasks, p < 0.05 / number of conditions;
+--     missing_in_hard_tasks: planned trials, where tau-b of a task's missing share and
+--     success is below 0 with p < 0.05
+-- source: docs/metrics.md 1, endings and hang-ups, 3, question quality, and 5, missing
+--     trials
 -- notes: only kinds that occur, over the valid trials that the tables use. An answer
 --     that has up to a fifth more or fewer characters than the question it contains, or
 --     is contained in, counts as an echo. Trials of unknown actions are left out of
@@ -137,6 +142,76 @@ attempts as (
         )
 ),
 
+planned as (
+    select
+        benchmark,
+        agent,
+        condition,
+        cluster_id,
+        sum(n_planned) as n_planned,
+        sum(n_missing) as n_missing,
+        sum(n_missing) / sum(n_planned) as missing_share,
+        sum(n_success) / nullif(sum(n_trials), 0) as success
+    from int_cells
+    where
+        not is_of_task
+        and (unit_kind = 'variant' or condition in ('full', 'full_ask_user'))
+    group by benchmark, agent, condition, cluster_id
+    qualify sum(sum(n_missing)) over (partition by benchmark, agent) > 0
+),
+
+unequal as (
+    select
+        planned.benchmark,
+        planned.agent,
+        sum(planned.n_missing + bases.n_missing)::bigint as n,
+        sum(planned.n_planned + bases.n_planned)::bigint as n_all,
+        unit_estimate(
+            'gain',
+            planned.missing_share - bases.missing_share,
+            1,
+            null,
+            planned.cluster_id
+        ).p_value as p_value,
+        count(*) over (partition by planned.benchmark, planned.agent) as n_conditions
+    from planned
+    inner join planned as bases
+        on
+            planned.benchmark = bases.benchmark
+            and planned.agent = bases.agent
+            and planned.cluster_id = bases.cluster_id
+            and bases.condition = 'underspecified'
+    where planned.condition <> 'underspecified'
+    group by planned.benchmark, planned.agent, planned.condition
+),
+
+by_task as (
+    select
+        benchmark,
+        agent,
+        cluster_id,
+        sum(n_planned) as n_planned,
+        sum(n_missing) as n_missing,
+        sum(n_missing) / sum(n_planned) as missing_share,
+        avg(success) as success
+    from planned
+    group by benchmark, agent, cluster_id
+),
+
+hard as (
+    select
+        benchmark,
+        agent,
+        sum(n_missing)::bigint as n,
+        sum(n_planned)::bigint as n_all,
+        rank_agreement(
+            list(missing_share order by cluster_id) filter (where success is not null),
+            list(success order by cluster_id) filter (where success is not null)
+        ) as agreement
+    from by_task
+    group by benchmark, agent
+),
+
 counted as (
     select
         benchmark,
@@ -235,6 +310,24 @@ counted as (
         } as counted
     from attempts
     group by benchmark, agent
+    union all
+    select
+        benchmark,
+        agent,
+        {
+            'kind': 'missing_unequally',
+            'n': max(n) filter (where p_value * n_conditions < 0.05),
+            'n_all': arg_max(n_all, n) filter (where p_value * n_conditions < 0.05)
+        } as counted
+    from unequal
+    group by benchmark, agent
+    union all
+    select
+        benchmark,
+        agent,
+        { 'kind': 'missing_in_hard_tasks', 'n': n, 'n_all': n_all } as counted
+    from hard
+    where agreement.tau < 0 and agreement.p_value < 0.05
 )
 
 select

@@ -1,6 +1,6 @@
 -- view: gain_tests
 -- grain: split, level, benchmark, agent, measure
--- inputs: int_variant_dimensions, pass_at_k, unit_values
+-- inputs: int_missing_bounds, int_variant_dimensions, pass_at_k, unit_values
 -- outputs:
 --   split varchar: overall, ambiguity_class or dimension
 --   level varchar: the class or dimension; all
@@ -11,6 +11,7 @@
 --   p_value double: of no mean gain, two-sided
 --   p_holm double: the same, corrected within the split and measure
 --   noise_floor double: standard deviation of the gain if asking changed nothing
+--   worst, best, worst_low, best_high
 -- equation: p: sign flips of whole clusters; Holm: max over smaller p of p * (m - rank
 --     + 1); noise floor: standard deviation of the mean gain if both arms are drawn
 --     from their pooled trials; variance of a union = mean of squares - square of the
@@ -32,6 +33,8 @@ with counted as (
         gains.cluster_id,
         gains.numerator as gain,
         gains.reason,
+        asked_bounds.least - unasked_bounds.most as least,
+        asked_bounds.most - unasked_bounds.least as most,
         gains.n_trials,
         gains.n_missing,
         gains.cell_id as pair_id,
@@ -58,6 +61,23 @@ with counted as (
             and gains.unit_id = unasked.unit_id
             and unasked.unit_kind = 'variant'
             and unasked.condition = 'underspecified'
+    left join int_missing_bounds as asked_bounds
+        on
+            concat_ws(
+                '|', gains.benchmark, gains.agent, 'variant', gains.unit_id, 'ask_user'
+            ) = asked_bounds.cell_id
+            and gains.measure = asked_bounds.measure || '_gain'
+    left join int_missing_bounds as unasked_bounds
+        on
+            concat_ws(
+                '|',
+                gains.benchmark,
+                gains.agent,
+                'variant',
+                gains.unit_id,
+                'underspecified'
+            ) = unasked_bounds.cell_id
+            and gains.measure = unasked_bounds.measure || '_gain'
     where gains.measure like '%\_gain' escape '\'
 ),
 
@@ -97,6 +117,15 @@ placed as (
         on pooled.variant_digest = dimensions.variant_digest
 ),
 
+marked as (
+    select
+        *,
+        bool_or(n_missing > 0) over (
+            partition by split, level, benchmark, agent, measure
+        ) as is_incomplete
+    from placed
+),
+
 estimated as (
     select
         split,
@@ -105,6 +134,7 @@ estimated as (
         agent,
         measure || '_gain' as measure,
         gain_estimate(gain, reason, cluster_id) as estimate,
+        missing_bounds('gain', least, most, 1, is_incomplete, cluster_id) as bounds,
         sum_once(pair_id, case when gain is not null then n_trials end) as n_trials,
         sum_once(pair_id, n_missing) as n_missing,
         case
@@ -127,7 +157,7 @@ estimated as (
                 filter (where gain is not null)
             )
         end as noise_floor
-    from placed
+    from marked
     group by split, level, benchmark, agent, measure
 )
 
@@ -154,5 +184,6 @@ select
             list(estimate.p_value) over (partition by split, measure)
         )
     ) as p_holm,
-    round(noise_floor, 6) as noise_floor
+    round(noise_floor, 6) as noise_floor,
+    unnest(bounds_beside(estimate, bounds, n_missing))
 from estimated

@@ -8,6 +8,7 @@
 --   method, reason
 --   p_value double: of no mean loss, two-sided
 --   p_holm double: the same, corrected within the condition and measure
+--   worst, best, worst_low, best_high
 -- equation: loss = value(full) - value(condition) of the same variant, mean over
 --     variants; the full prompt is that of the variant's task
 -- source: docs/metrics.md 3, 5 and 6, losses (ours); parameter `permutations`
@@ -20,7 +21,12 @@
 with pairs as (
     select
         *,
-        base_numerator - numerator as loss
+        base_numerator - numerator as loss,
+        base_least - most as least_loss,
+        base_most - least as most_loss,
+        bool_or(n_missing + coalesce(n_base_missing, 0) > 0) over (
+            partition by benchmark, agent, condition, measure
+        ) as is_incomplete
     from int_paired_values
     where
         base_condition = 'full'
@@ -48,6 +54,9 @@ estimated as (
             min(pair_reason),
             cluster_id
         ) as estimate,
+        missing_bounds(
+            'loss', least_loss, most_loss, 1, is_incomplete, cluster_id
+        ) as bounds,
         sum_once(cell_id, case when loss is not null then n_trials end)
             as n_own_trials,
         sum_once(cell_id, n_missing) as n_own_missing,
@@ -80,5 +89,6 @@ select
             estimate.p_value,
             list(estimate.p_value) over (partition by condition, measure)
         )
-    ) as p_holm
+    ) as p_holm,
+    unnest(bounds_beside(estimate, bounds, n_own_missing + n_base_missing))
 from estimated

@@ -1,15 +1,20 @@
 -- view: overall
 -- grain: benchmark, agent, condition, measure
--- inputs: int_paired_values, unit_values
+-- inputs: int_paired_values, int_recovered_shares, unit_values
 -- outputs:
 --   benchmark, agent, condition, measure, value, low, high, n_units, n_dropped,
 --   n_clusters, n_trials, n_missing, method, reason
--- equation: means over units; gain = value(condition) - value(underspecified), paired
+-- equation: means over units; gain = value(condition) - value(underspecified), paired;
+--     ..._recovered_share = (value(ask_user) - value(underspecified)) / (value(full) -
+--     value(underspecified)), ..._share_of_full = value(ask_user) / value(full), over
+--     the variants that have all of them
 -- source: docs/metrics.md 3 and 6 [LHAW table 3; also pass^k and injections]
 -- notes: units are tasks for full, and variants otherwise. Gains and measures of asking
 --     are in the rows of the condition that gains or may ask. pass@k, pass^k and
---     progress are fractions. If intention_to_treat, a trial that ended before its
---     injection counts under the condition that was planned.
+--     progress are fractions. A recovered share may be below 0 or above 1; it is null
+--     where full does not exceed underspecified (no_oracle_gap), and its set has no
+--     bounds where it may not (unbounded). If intention_to_treat, a trial that ended
+--     before its injection counts under the condition that was planned.
 with told_gains as (
     select
         * replace (
@@ -28,10 +33,7 @@ listed as (
     select *
     from unit_values
     where
-        (
-            unit_kind = 'task'
-            and condition = 'full'
-        )
+        (unit_kind = 'task' and condition = 'full')
         or (
             unit_kind = 'variant'
             and (
@@ -44,6 +46,8 @@ listed as (
         )
     union all by name
     select * from told_gains
+    union all by name
+    select * from int_recovered_shares
 )
 
 select

@@ -30,11 +30,11 @@
 --     not the point, because what the gap means nobody knows; its row says that it is
 --     significant. Without a significant inject_10 the point is null
 --     (not_significant). It is one of five percentages (one_of_five), so its
---     uncertainty is shown by the five p-values. The papers flip every unit by
---     itself (`flipped = units`), as if variants and agents of one task were
---     independent, and take the latest significant p whatever comes before it; there
---     is no floor then, and a p_holm of 1 - confidence is significant. As in voi,
---     agents count within tasks, then tasks (`pooled`).
+--     uncertainty is shown by the five p-values; its units have a gain at any timing.
+--     The papers flip every unit by itself (`flipped = units`), as if variants and
+--     agents of one task were independent, and take the latest significant p whatever
+--     comes before it; there is no floor then, and a p_holm of 1 - confidence is
+--     significant. As in voi, agents count within tasks, then tasks (`pooled`).
 with attributed as (
     select
         dimensions.dimension,
@@ -51,6 +51,7 @@ with attributed as (
         concat_ws('|', gains.benchmark, gains.task_id) as task_key,
         gains.cell_id,
         gains.unit_id,
+        row(gains.unit_id, dimensions.position) as member,
         gains.n_trials,
         gains.n_missing,
         gains.n_baseline_trials,
@@ -141,10 +142,7 @@ points as (
         dimension,
         ambiguity_class,
         max(inject_percent) filter (where is_reached) as point,
-        max(estimate.n_units) as n_units,
-        max(estimate.n_dropped) as n_dropped,
-        count(p_greater) as n_tested,
-        max(estimate.n_clusters) as n_clusters
+        count(p_greater) as n_tested
     from reached
     group by dimension, ambiguity_class
 ),
@@ -153,6 +151,9 @@ counted as (
     select
         dimension,
         ambiguity_class,
+        count(distinct member) filter (where gain is not null) as n_units,
+        count(distinct member) - n_units as n_dropped,
+        count(distinct cluster_id) filter (where gain is not null) as n_clusters,
         sum_once(cell_id, case when gain is not null then n_trials end)
         + sum_once(unit_id, case when gain is not null then n_baseline_trials end)
             as n_trials,
@@ -196,9 +197,9 @@ select
     points.point::double as value,
     null as low,
     null as high,
-    points.n_units,
-    points.n_dropped,
-    points.n_clusters,
+    counted.n_units,
+    counted.n_dropped,
+    counted.n_clusters,
     counted.n_trials,
     counted.n_missing,
     null as method,

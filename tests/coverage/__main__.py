@@ -10,7 +10,7 @@ from typing import Any
 from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
 from tests.coverage.page import page
 from tests.coverage.simulation import Coverage, all_simulated, grid
-from tests.coverage.studies import KINDS
+from tests.coverage.studies import KINDS, SIZES
 
 _COLUMNS = (
     *("kind", "method", "tasks", "variants", "correlation", "agents", "is_copied", "mean"),
@@ -66,7 +66,7 @@ def _row(found: Coverage) -> dict[str, Any]:
     return {
         **design._asdict(),
         "method": KINDS[design.kind].method,
-        "variants": design.variants or "1 to 7",
+        "variants": SIZES.get(design.variants, design.variants),
         "share": round(found.share, 4) if has_share else None,
         "share_low": round(low, 4) if has_share else None,
         "share_high": round(high, 4) if has_share else None,

@@ -106,7 +106,7 @@ def covered(design: Design, studies: int) -> Coverage:
     import numpy as np
 
     place = list(KINDS).index(design.kind)
-    numbers = [studies, place, design.tasks, design.variants, design.agents, int(design.is_copied)]
+    numbers = [studies, place, design.tasks, abs(design.variants), design.agents, int(design.is_copied)]
     rng = np.random.default_rng([*numbers, int(100 * design.correlation), int(100 * design.mean)])
     judge = KINDS[design.kind].judge
     judged = [hit for hit in (judge(design, rng) for _ in range(studies)) if hit is not None]

@@ -36,10 +36,14 @@ _TIMINGS = 5
 _TRIALS = 3
 
 
+SIZES = {0: "1 to 7", -1: "half in one task"}
+"""What numbers of variants that are none mean."""
+
+
 class Design(NamedTuple):
     """One cell of the grid.
 
-    ``variants`` is 1, 7, or 0 for one to seven of each task. ``mean`` is p.
+    ``variants`` is 1, 7, 0 for one to seven of each task, or -1 for one task that has half of them. ``mean`` is p.
     """
 
     kind: str
@@ -54,7 +58,8 @@ class Design(NamedTuple):
 class Kind(NamedTuple):
     """What is estimated, how a study of it is judged, and for which designs.
 
-    ``judge`` draws and estimates one study; it returns whether it is a hit, or None without an interval. A kind that is
+    ``judge`` draws and estimates one study; it returns whether it is a hit, or None without an interval or with a
+    doubt beside it. A kind that is
     not ``is_promised`` shows where a method ends.
     """
 
@@ -75,7 +80,9 @@ def _sizes(design: Design, rng: "Generator", tasks: int | None = None) -> "NDArr
     import numpy as np
 
     count = tasks or design.tasks
-    sizes = rng.integers(1, 8, count) if design.variants == 0 else np.full(count, design.variants)
+    sizes = rng.integers(1, 8, count) if design.variants == 0 else np.full(count, abs(design.variants))
+    if design.variants < 0:
+        sizes[0] = count - 1
     return np.repeat(np.arange(count), sizes * design.agents)
 
 
@@ -108,7 +115,7 @@ def _estimated(kind: str, values: "Floats", members: "NDArray[np.int64]") -> Est
 
 
 def _holds(found: Estimate, truth: float) -> bool | None:
-    if found.low is None or found.high is None:
+    if found.low is None or found.high is None or found.reason is not None:
         return None
     return found.low - 1e-6 <= truth <= found.high + 1e-6
 
@@ -116,6 +123,12 @@ def _holds(found: Estimate, truth: float) -> bool | None:
 def _level(design: Design, rng: "Generator", trials: int) -> bool | None:
     members = _sizes(design, rng)
     return _holds(_estimated("level", _shares(design, rng, _rates(design, rng), members, trials), members), design.mean)
+
+
+def _uneven_level(design: Design, rng: "Generator") -> bool | None:
+    members = _sizes(design, rng)
+    found = _estimated("level", _shares(design, rng, _rates(design, rng), members), members)
+    return _holds(found._replace(reason=None), design.mean)  # every row carries the doubt, and holds all the same
 
 
 def _gain(design: Design, rng: "Generator", mended: float) -> bool | None:
@@ -137,6 +150,13 @@ def _rare_gain(design: Design, rng: "Generator") -> bool:
     values = _shares(design, rng, after, members, _TRIALS) - _shares(design, rng, before, members, _TRIALS)
     found = _estimated("gain", values, members)
     return found.p_value is not None and found.p_value < 0.05
+
+
+def _gain_of_few(design: Design, rng: "Generator") -> bool | None:
+    """A tenth of the tasks have all of the effect, of nearly 1; the others never succeed."""
+    members, gains = _sizes(design, rng), rng.random(design.tasks) < _RARE
+    values = _shares(design, rng, design.mean * gains, members, _TRIALS)
+    return _holds(_estimated("gain", values, members), _RARE * design.mean)
 
 
 def _loss(design: Design, rng: "Generator", lost: float) -> bool | None:
@@ -310,14 +330,15 @@ def _per_question(design: Design, rng: "Generator") -> bool | None:
     return _holds(estimate("ratio", Units(gains, questions, members), SETTINGS), truth)
 
 
-def _amount(design: Design, rng: "Generator") -> bool | None:
-    """A cost per trial, log-normal: its logarithm has the standard deviation p."""
+def _amount(design: Design, rng: "Generator", absent: float = 0.0) -> bool | None:
+    """A cost per trial, log-normal: its logarithm has the standard deviation p. A share of the trials has none."""
     import numpy as np
 
     members, part = _sizes(design, rng), design.correlation
     shared, own = rng.standard_normal(design.tasks)[members], rng.standard_normal(len(members))
     values = np.exp(design.mean * (part**0.5 * shared + (1 - part) ** 0.5 * own))
-    return _holds(_estimated("amount", values, members), math.exp(design.mean**2 / 2))
+    values *= rng.random(len(members)) >= absent
+    return _holds(_estimated("amount", values, members), (1 - absent) * math.exp(design.mean**2 / 2))
 
 
 def _no_timing(design: Design, rng: "Generator") -> bool | None:
@@ -647,5 +668,37 @@ KINDS: dict[str, Kind] = {
         means=(0.5,),
         is_test=True,
         is_promised=False,
+    ),
+    "uneven_level": Kind(
+        title="Levels: one task has half of the variants",
+        method="wilson_effective",
+        judge=_uneven_level,
+        tasks=(6, 13, 30),
+        means=(0.05, 0.2, 0.5),
+        variants=(-1,),
+        has_copies=True,
+    ),
+    "gain_of_few": Kind(
+        title="Gains: a tenth of the tasks have all of the effect",
+        method="sign_flips",
+        judge=_gain_of_few,
+        tasks=(*_TESTED, 40, 60),
+        means=(0.5, 0.95),
+        variants=(1, 0),
+    ),
+    "heavy_amount": Kind(
+        title="Amounts with heavy tails: half are 0, the others log-normal",
+        method="bootstrap_t",
+        judge=partial(_amount, absent=0.5),
+        tasks=_OF_RATIOS,
+        means=(1.0, 1.5),
+        variants=(1, 7),
+    ),
+    "few_ask": Kind(
+        title="Ratios: questions per asking trial, of which there are few",
+        method="bootstrap_t",
+        judge=_ratio,
+        tasks=_OF_RATIOS,
+        means=(0.1,),
     ),
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import permutation_test, ttest_ind
+from scipy.stats import permutation_test, t, ttest_1samp, ttest_ind
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, agreeing, contrast, estimate, printed
@@ -77,7 +77,7 @@ def test_equal_gains_of_all_tasks_are_a_level_of_all(kind):
         assert (found.low, found.high) == pytest.approx(
             (scale * (2 * level.low - 1), scale * (2 * level.high - 1)), abs=3e-6 * scale
         )
-        assert found.reason is None
+        assert found.reason == (None if gain else "rare_effect"), "no task has any: a rare one may"
     assert (
         estimate("free_gain", units([(1.0, task) for task in range(8)]), InferenceSettings()).reason == "no_variation"
     )
@@ -365,7 +365,8 @@ def test_an_amount_is_nowhere_below_the_least_that_it_can_be(kind, least):
     rows = [(least, task) for task in range(7)] + [(least + 9, 7)]
     free, found = (estimate(each, units(rows), InferenceSettings()) for each in ("ratio", kind))
     assert free.low < least
-    assert found._replace(high=free.high) == free._replace(low=least)
+    assert found._replace(high=free.high, reason=None) == free._replace(low=least, reason=None)
+    assert found.reason == "rare_effect"
     assert found.high == free.high or kind == "amount"  # of which the upper bound allows for a skewed cost
 
 
@@ -377,3 +378,60 @@ def test_no_bound_is_beyond_what_a_difference_can_be():
     arms = [units([(value, task) for task in range(7)]) for value in (1.0, 0.0)]
     arms[0].numerators[0] = 0.0
     assert contrast("level", arms[0], arms[1], InferenceSettings()).high == 1.0
+
+
+@pytest.mark.parametrize(("variants", "doubt"), [([1] * 12, None), ([12] + [1] * 11, "few_effective_clusters")])
+def test_a_task_with_most_variants_widens_a_level_and_is_named(variants, doubt):
+    """Unequal tasks have (23)^2 / (144 + 11) = 3.4 equal ones and 2.4 degrees of freedom; equal ones all eleven."""
+    rows = [(place % 2, place) for place, count in enumerate(variants) for _ in range(count)]
+    found = estimate("level", units(rows), InferenceSettings())
+    assert found.reason == doubt
+    assert (found.high - found.low > 0.75) == (doubt is not None)
+
+
+@pytest.mark.parametrize(("affected", "doubt"), [(0, "rare_effect"), (5, "rare_effect"), (6, None)])
+def test_a_gain_of_few_tasks_is_named(affected, doubt):
+    """Of 30 tasks, five are less than a fifth and too few; of 24 or fewer, five are not."""
+    settings = InferenceSettings(permutations=200)
+    assert estimate("gain", units([(place < affected, place) for place in range(30)]), settings).reason == doubt
+    few = estimate("gain", units([(place < 5, place) for place in range(24)]), settings)
+    assert few.reason is None
+
+
+def test_a_skewed_cost_reaches_up_to_the_log_normal_mean():
+    """Where the logarithms vary by 1.5, Cox's interval (Zhou and Gao 1997) reaches beyond bootstrap and jackknife."""
+    costs = np.exp(np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 2.5]))
+    found = estimate("amount", units(list(zip(costs, range(8), strict=True))), InferenceSettings())
+    logs = np.log(costs)
+    variance = logs.var(ddof=1)
+    error = np.sqrt(variance / 8 + variance**2 / 14)
+    cox = np.exp(logs.mean() + variance / 2 + t.ppf(0.975, 6) * error)
+    assert found.high == pytest.approx(cox + (costs.max() - costs.mean()) / 9, abs=2e-6)
+
+
+@pytest.mark.parametrize("gap", [0.5, 0.1])
+def test_a_recovered_share_is_every_share_that_a_t_test_of_the_tasks_does_not_reject(gap):
+    """Where the denominator may be 0, the set has no bounds; else its ends are where scipy's p passes 0.05."""
+    chance = np.random.default_rng(3)
+    below = gap + 0.3 * chance.standard_normal(12)
+    above = 0.6 * below + 0.1 * chance.standard_normal(12)
+    clusters = np.arange(12)
+    found = estimate("recovered", Units(above, below, clusters), InferenceSettings())
+    is_bounded = ttest_1samp(below, 0).pvalue < 0.05
+    assert (found.reason, found.low is not None) == (None if is_bounded else "unbounded", is_bounded)
+    for share in np.arange(-2, 3, 0.01) if is_bounded else ():
+        is_kept = ttest_1samp(above - share * below, 0).pvalue >= 0.05
+        assert is_kept == (found.low <= share <= found.high)
+
+
+@pytest.mark.parametrize(
+    ("full", "missing", "asked", "recovered", "of_full"),
+    [(247, 120, 198, 0.61, 0.80), (169, 76, 134, 0.62, 0.79), (61, 28, 36, 0.24, 0.59), (44, 15, 24, 0.31, 0.55)],
+)
+def test_recovered_shares_of_published_counts(full, missing, asked, recovered, of_full):
+    """Issues resolved of 497 by four models of Ambig-SWE: beside the share that it prints, what asking recovered."""
+    place = np.arange(497)
+    arms = [(place < count).astype(float) for count in (full, missing, asked)]
+    shares = (arms[2] - arms[1], arms[0] - arms[1]), (arms[2], arms[0])
+    values = [estimate("recovered", Units(*each, place), InferenceSettings()).value for each in shares]
+    assert [round(value, 2) for value in values] == [recovered, of_full]

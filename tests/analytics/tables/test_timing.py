@@ -382,13 +382,16 @@ def test_cells_that_no_agent_ran_are_counted_for_each_agent():
             for condition in INJECTED:
                 if (task_id, condition) != ("w", "inject_30"):
                     store.trial(f"{task_id}-v", condition, index, agent=agent, budget=9, injected_after=1)
-    connection = opened(store, {"point_of_no_return", "voi"}, voi_cases="available")
+    chosen = {"voi_cases": "available", "timing_measure": "pass_at_1"}
+    connection = opened(store, {"point_of_no_return", "voi"}, **chosen)
     try:
         query = """select n_units, n_dropped, n_trials, n_missing from {} where measure = '{}' and {}
             and dimension = 'goal' and agent = 'all'"""
         gains = query.format("point_of_no_return", "injection_gain", "timing = '30'")
         levels = query.format("voi", "pass_at_1", "condition = 'inject_30' and benchmark = 'desk'")
+        point = query.format("point_of_no_return", "point_of_no_return_pct", "timing = 'all'")
         assert connection.execute(gains).fetchall() == [(4, 2, 24, 4)]
+        assert connection.execute(point).fetchall() == [(6, 0, 98, 4)], "all six units have a gain at another timing"
         assert connection.execute(levels).fetchall() == [(4, 2, 12, 0)]
     finally:
         connection.close()
