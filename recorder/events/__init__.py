@@ -22,8 +22,6 @@ from lhaw_record.recorder.events.interaction import (
     AnchorLost,
     ApprovalAnswered,
     ClarificationInjected,
-    EndingJudged,
-    EndingVerdict,
     InjectionReapplied,
     QuestionAnswered,
     QuestionAsked,
@@ -31,6 +29,7 @@ from lhaw_record.recorder.events.interaction import (
     RevealedSegment,
 )
 from lhaw_record.recorder.events.judging import (
+    EndingJudged,
     ExchangeReading,
     JudgedFlag,
     NewTaskJudged,
@@ -167,7 +166,6 @@ __all__ = [
     "CheckpointScored",
     "ClarificationInjected",
     "EndingJudged",
-    "EndingVerdict",
     "Envelope",
     "Event",
     "ExchangeReading",
