@@ -293,7 +293,7 @@ time.sleep(0.5)
 print("I have waited long enough.", flush=True)
 os._exit(0)
 """
-    entry = scripted(tmp_path, source, answer="stdout", ask_user="mcp")
+    entry = scripted(tmp_path, source, answer="stdout", asks_by="mcp")
     table = ASKING.format('state = "late"\nafter_seconds = 600')
     _, (events,) = await recorded(tmp_path, described(entry, conditions=(), more=table))
     assert ended(events) == "submitted"
