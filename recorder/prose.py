@@ -8,7 +8,7 @@ Source: docs/metrics.md 1, prose. Precision and recall on endings of public sess
 import re
 from collections.abc import Iterator
 
-from lhaw_record.recorder.events.interaction import Asking
+from lhaw_record.recorder.events.judging import Asking
 
 PROSE_JUDGE = "rules/1"
 READ_CHARACTERS = 6000

@@ -164,16 +164,7 @@ def estimate(kind: str, units: Units, settings: InferenceSettings) -> Estimate:
     elif kind in _SCALES:
         found = _level(ordered, sums, _SCALES[kind], settings)
     elif kind in _LARGEST_GAIN or kind in _LARGEST_LOSS:
-        largest = (_LARGEST_GAIN | _LARGEST_LOSS)[kind]
-        test = sign_flips(*sums, settings.confidence, settings.exchanges)
-        room = _room(sums, largest)
-        test = _widened(test, room) if _varies(test) else _stretched(test, ordered, largest, settings)
-        if units.shared is not None:
-            p_value = _p_of_score(exchange_score(ordered))
-            test = test._replace(p_value=max(test.p_value, p_value), p_greater=max(test.p_greater, p_value / 2))
-        elif kind in _LARGEST_LOSS:
-            test = _beyond_room(test, sums, room, settings)
-        found = _tested(test, "sign_flips", largest, settings)
+        found = _difference(kind, ordered, sums, settings)
     elif kind == "recovered":
         return _recovered(sums, settings)._replace(**counts)
     elif kind in _LEAST_RATIO:
@@ -184,6 +175,20 @@ def estimate(kind: str, units: Units, settings: InferenceSettings) -> Estimate:
     if found.low is not None:
         counts["reason"] = _doubt(kind, sums)
     return found._replace(**counts)
+
+
+def _difference(kind: str, ordered: Units, sums: Clusters, settings: InferenceSettings) -> Estimate:
+    """Return a gain or a loss with its test, which has room for one more task."""
+    largest = (_LARGEST_GAIN | _LARGEST_LOSS)[kind]
+    test = sign_flips(*sums, settings.confidence, settings.exchanges)
+    room = _room(sums, largest)
+    test = _widened(test, room) if _varies(test) else _stretched(test, ordered, largest, settings)
+    if ordered.shared is not None:
+        p_value = _p_of_score(exchange_score(ordered))
+        test = test._replace(p_value=max(test.p_value, p_value), p_greater=max(test.p_greater, p_value / 2))
+    elif kind in _LARGEST_LOSS:
+        test = _beyond_room(test, sums, room, settings)
+    return _tested(test, "sign_flips", largest, settings)
 
 
 def _doubt(kind: str, sums: Clusters) -> str | None:

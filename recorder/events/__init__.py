@@ -22,8 +22,6 @@ from lhaw_record.recorder.events.interaction import (
     AnchorLost,
     ApprovalAnswered,
     ClarificationInjected,
-    EndingJudged,
-    EndingVerdict,
     InjectionReapplied,
     QuestionAnswered,
     QuestionAsked,
@@ -32,6 +30,7 @@ from lhaw_record.recorder.events.interaction import (
     RevealedSegment,
 )
 from lhaw_record.recorder.events.judging import (
+    EndingJudged,
     ExchangeReading,
     JudgedFlag,
     NewTaskJudged,
@@ -168,7 +167,6 @@ __all__ = [
     "CheckpointScored",
     "ClarificationInjected",
     "EndingJudged",
-    "EndingVerdict",
     "Envelope",
     "Event",
     "ExchangeReading",

@@ -12,8 +12,6 @@ from lhaw_record.recorder.events.values import Event, Value
 ActionKind = Literal["tool", "text", "malformed"]
 Medium = Literal["mcp", "built_in", "elicitation", "prose"]
 ResponseState = Literal["answered", "declined", "dismissed", "timed_out", "late", "unavailable"]
-Asking = Literal["question", "permission", "offer", "none"]
-"""What a turn asks for: a decision or a fact, leave to do the work, only whether to do more than that, or nothing."""
 SandboxLimit = Literal["command_seconds", "memory_mb", "processes", "file_mb"]
 
 
@@ -146,27 +144,6 @@ class ApprovalAnswered(Event, frozen=True, tag="approval_answered"):
     options: tuple[str, ...]
     answer: str
     call_id: str | None = None
-
-
-class EndingVerdict(Value, frozen=True):
-    """What a turn asks for by one judge: ``rules/N``, or ``MODEL#DIGEST`` with the digest of the model's prompt."""
-
-    judge: str
-    asks: Asking
-
-
-class EndingJudged(Event, frozen=True, tag="ending_judged"):
-    """An agent whose user answers questions in prose has ended its turn with action ``action_index``.
-
-    ``asks`` is what the turn asks for by the judge that decides, and ``verdicts`` are those of all judges. A question
-    for what was removed, in the words of a request for permission, is a ``question``. ``is_capped`` says that the user
-    has no turn left to answer with.
-    """
-
-    action_index: int
-    asks: Asking
-    verdicts: tuple[EndingVerdict, ...]
-    is_capped: bool = False
 
 
 class ClarificationInjected(Event, frozen=True, tag="clarification_injected"):

@@ -5,6 +5,8 @@ from typing import Literal
 from lhaw_record.recorder.events.values import Event, Value
 
 FlagVerdict = Literal["yes", "no", "not_applicable"]
+Asking = Literal["question", "permission", "offer", "none"]
+"""What a turn asks for: a decision or a fact, leave to do the work, only whether to do more than that, or nothing."""
 
 
 class ExchangeReading(Value, frozen=True):
@@ -27,6 +29,27 @@ class ExchangeReading(Value, frozen=True):
     withheld: tuple[str, ...]
     verdict: Literal["right", "withheld", "volunteered", "leaked"] | None
     doubts: tuple[str, ...] = ()
+
+
+class EndingVerdict(Value, frozen=True):
+    """What a turn asks for by one judge: ``rules/N``, or ``MODEL#DIGEST`` with the digest of the model's prompt."""
+
+    judge: str
+    asks: Asking
+
+
+class EndingJudged(Event, frozen=True, tag="ending_judged"):
+    """An agent whose user answers questions in prose has ended its turn with action ``action_index``.
+
+    ``asks`` is what the turn asks for by the judge that decides, and ``verdicts`` are those of all judges. A question
+    for what was removed, in the words of a request for permission, is a ``question``. ``is_capped`` says that the user
+    has no turn left to answer with.
+    """
+
+    action_index: int
+    asks: Asking
+    verdicts: tuple[EndingVerdict, ...]
+    is_capped: bool = False
 
 
 class JudgedFlag(Value, frozen=True):

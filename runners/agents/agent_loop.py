@@ -63,8 +63,12 @@ class RecordedModel(Protocol):
         ...
 
 
-class LateUser(Protocol):
-    """The user whom the agent has asked, and who may respond later."""
+class TrialUser(Protocol):
+    """The user, who may respond late to what the agent has asked, and reacts to the end of its turns."""
+
+    async def react(self, ending: str, action_index: int, *, is_handed_in: bool) -> tuple[bool, str | None]:
+        """Return whether the last words of a turn ask, and what the user says next, or None if they say nothing."""
+        ...
 
     async def told_after(self, action_count: int) -> str | None:
         """Return what the user says by now about earlier questions, after so many actions, or None."""
@@ -72,18 +76,6 @@ class LateUser(Protocol):
 
     async def close(self) -> None:
         """Record that no open question gets an answer any more."""
-        ...
-
-    def follow_up(self) -> None:
-        """Know that the second request has been made."""
-        ...
-
-
-class TurnUser(Protocol):
-    """The user whom the agent asks by ending its turn."""
-
-    async def react(self, ending: str, action_index: int) -> tuple[bool, str | None]:
-        """Return whether the last words of a turn ask, and what the user says next, or None if they say nothing."""
         ...
 
 
@@ -116,11 +108,8 @@ class NativeAgent:
             no limit.
         max_cost_usd: The maximum cost of the agent's own calls, in USD. None for no limit.
         injection: The message to inject, or None if the condition has none.
-        follow_up: The user's second request, which the agent gets when it hands in the work on the first. None if the
-            user makes none.
         trial_clock: Bounds the agent's own time. None for no limit.
-        user: Responds to earlier questions. None if the agent cannot ask.
-        turn_user: Answers turns that ask. None if the agent asks by a tool, or cannot ask.
+        user: Responds to questions, and makes a second request. None if there is no such user.
     """
 
     caller: RecordedModel
@@ -133,10 +122,8 @@ class NativeAgent:
     max_actions: int | None = None
     max_cost_usd: float | None = None
     injection: PlannedInjection | None = None
-    follow_up: str | None = None
     trial_clock: AgentClock | None = None
-    user: LateUser | None = None
-    turn_user: TurnUser | None = None
+    user: TrialUser | None = None
 
     def __post_init__(self) -> None:
         self._messages = list(self.opening)
@@ -145,11 +132,6 @@ class NativeAgent:
         self._replied: tuple[ModelResponded, ...] = ()
         self._model_call_id = ""
         self.action_count = 0
-
-    @property
-    def total_usage(self) -> Usage:
-        """Tokens and price of all the agent's calls so far."""
-        return self.caller.total_usage
 
     async def run(self) -> Ending:
         """Run until the agent submits, gives up or reaches a limit."""
@@ -165,8 +147,7 @@ class NativeAgent:
         return ending
 
     async def _turns(self) -> Ending:
-        ending = None
-        turns = 0
+        ending, turns = None, 0
         while ending is None:
             ending = self._limit_reached(turns) or await self._turn()
             turns += 1
@@ -208,9 +189,7 @@ class NativeAgent:
             return Ending(ended_by=ended_by, final_answer="")
         self._replied, self._model_call_id = (responded,), responded.call_id
         reply = answered.message
-        if (
-            self.trial_clock and self.trial_clock.is_used_up
-        ):  # this reply used it up: it was paid for, but comes too late
+        if self.trial_clock and self.trial_clock.is_used_up:  # by this reply: it was paid for, but comes too late
             with anyio.CancelScope(shield=True):
                 await self.recording.append(responded)
             return Ending(ended_by="time_limit", final_answer="")
@@ -228,18 +207,12 @@ class NativeAgent:
             return None
         return await self._unless_asked_for_more(ending, reply.content)
 
-    async def _unless_asked_for_more(self, ending: Ending, text: str) -> Ending | None:
+    async def _unless_asked_for_more(self, ending: Ending, text: str = "") -> Ending | None:
         """Return the ending, or None if the agent handed in and the user now answers, or makes another request."""
         if ending.ended_by != "submitted":
             return ending
-        is_answered = await self._answered("\n".join(dict.fromkeys(filter(None, (text, ending.final_answer)))))
-        if is_answered is not None:
-            return None if is_answered else ending
-        request, self.follow_up = self.follow_up, None
-        if request is not None:
-            if self.user is not None:
-                self.user.follow_up()
-        else:
+        has_asked, request = await self._reaction(f"{text}\n{ending.final_answer}", is_handed_in=True)
+        if request is None and not has_asked:
             request = await self.toolbox.next_step()
         if request is None:
             return ending
@@ -247,15 +220,11 @@ class NativeAgent:
         await self._inject_if_due()
         return None
 
-    async def _answered(self, words: str) -> bool | None:
-        """Let the user react to the last words of a turn: whether they answer, or None if the turn asks nothing."""
-        if self.turn_user is None:
-            return None
-        has_asked, says = await self.turn_user.react(words, self.action_count)
-        if says is not None:
-            self._idle_turns = 0
-            self._messages = insert_user_turn(self._messages, says)
-        return says is not None if has_asked else None
+    async def _reaction(self, words: str, *, is_handed_in: bool) -> tuple[bool, str | None]:
+        """Return whether the last words of a turn ask, and what the user says next, if they say anything."""
+        if self.user is None:
+            return False, None
+        return await self.user.react(words, self.action_count, is_handed_in=is_handed_in)
 
     async def _text_turn(self, reply: Message, limit: EndedBy | None) -> Ending | None:
         """Take a reply without tool calls: a final answer, a model that cannot go on, or a turn that did nothing.
@@ -265,16 +234,15 @@ class NativeAgent:
         index = await self._start_action(TEXT_ACTION)
         await self.recording.append(finished_text(index))
         if self.ends_on_text:
-            ending = Ending(ended_by=limit or "submitted", final_answer=reply.content)
-            return await self._unless_asked_for_more(ending, reply.content)
-        is_answered = await self._answered(reply.content) if limit is None else None
-        if is_answered is not None:
-            return None if is_answered else Ending(ended_by="submitted", final_answer=reply.content)
-        self._idle_turns += 1
+            return await self._unless_asked_for_more(Ending(ended_by=limit or "submitted", final_answer=reply.content))
+        has_asked, says = (False, None) if limit else await self._reaction(reply.content, is_handed_in=False)
+        if has_asked and says is None:
+            return Ending(ended_by="submitted", final_answer=reply.content)
+        self._idle_turns = 0 if has_asked else self._idle_turns + 1
         if self._idle_turns >= MAX_IDLE_TURNS or limit in ("refused", "context_limit"):
             return Ending(ended_by=limit or "gave_up", final_answer=reply.content)
         if not await self._inject_if_due():
-            self._messages = insert_user_turn(self._messages, self.nudge)
+            self._messages = insert_user_turn(self._messages, says or self.nudge)
         return None
 
     async def _act(self, call: ToolCall, ending: Ending | None) -> Ending | None:

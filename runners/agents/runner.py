@@ -36,7 +36,7 @@ from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.models.gateway.calls import SessionLimits
 from lhaw_record.runners.models.gateway.session import TrialSession
-from lhaw_record.runners.users.ask_user.prose import ProseUser
+from lhaw_record.runners.users.ask_user.prose import TurnUser
 from lhaw_record.runners.users.ask_user.recorded_user import AskUserTool, RecordedUser, Response
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
@@ -181,8 +181,7 @@ class _Parts:
         caller = runner.services.agent_caller(trial, self.recording, self._clock)
         self._spenders.append(caller)
         agent: NativeAgent
-        turn_user = self._turn_user(user)
-        asker = AskUserTool(user, lambda: agent.action_count) if user is not None and turn_user is None else None
+        asker = AskUserTool(user, lambda: agent.action_count) if user and not trial.asks_in_prose else None
         agent = NativeAgent(
             caller=caller,
             toolbox=TrialToolbox(environment, asker, self._clock),
@@ -194,10 +193,8 @@ class _Parts:
             max_actions=limits.max_actions,
             max_cost_usd=runner.experiment.budget.max_cost_usd_per_trial,
             injection=self._injection(),
-            follow_up=trial.shown_variant.follow_up if trial.shown_variant else None,
             trial_clock=self._clock,
-            user=user,
-            turn_user=turn_user,
+            user=self._turn_user(user),
         )
         yield agent
 
@@ -241,7 +238,6 @@ class _Parts:
                 model=upstream.name,
                 prompt_of=partial(runner.prompts.program_prompt, trial.agent, has_ask_user=asking is not None),
                 request=self._task_prompt,
-                follow_up=trial.shown_variant.follow_up if trial.shown_variant else None,
                 asking=asking,
                 turn_user=self._turn_user(asking),
                 toolbox=TrialToolbox(environment, None, self._clock, own_tools=tools),
@@ -286,17 +282,19 @@ class _Parts:
         knowledge = UserKnowledge.of_variant(trial.task.prompt, trial.shown_variant)
         return RecordedUser(simulator, knowledge, self.recording, self._clock, response=self._response())
 
-    def _turn_user(self, user: RecordedUser | None) -> ProseUser | None:
-        """Return what answers the agent at the end of its turns, or None if it does not ask in prose."""
-        runner, program = self._runner, self._trial.agent.external
-        if user is None or not self._trial.asks_in_prose:
+    def _turn_user(self, user: RecordedUser | None) -> TurnUser | None:
+        """Return the user who reacts to the ends of turns, or None if there is nobody to ask and no second request."""
+        runner, trial, judge, turns = self._runner, self._trial, None, None
+        follow_up = trial.shown_variant.follow_up if trial.shown_variant else None
+        if user is None and follow_up is None:
             return None
-        judge, caller = runner.services.ending_judge(self._trial, self.recording)
-        if caller is not None:
-            self._spenders.append(caller)
-        policy = program.acp.approvals if program is not None else "allow"
-        turns = runner.experiment.limits.max_user_turns
-        return ProseUser(user, self.recording, turns, judge, policy, self._clock)
+        if trial.asks_in_prose:
+            turns = runner.experiment.limits.max_user_turns
+            judge, caller = runner.services.ending_judge(trial, self.recording)
+            if caller is not None:
+                self._spenders.append(caller)
+        policy = trial.agent.external.acp.approvals if trial.agent.external is not None else "allow"
+        return TurnUser(user, self.recording, turns, follow_up, judge, policy, self._clock)
 
     def _response(self) -> Response | None:
         planned = self._trial.response

@@ -40,7 +40,7 @@ from lhaw_record.runners.experiment.program import FilledProgram, ProgramSpec, f
 from lhaw_record.runners.models.gateway.session import TrialSession
 from lhaw_record.runners.users.ask_user import bridge
 from lhaw_record.runners.users.ask_user.calls import OfferedTools
-from lhaw_record.runners.users.ask_user.prose import ProseUser
+from lhaw_record.runners.users.ask_user.prose import TurnUser
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.server import TOOL_NAME
 
@@ -65,10 +65,8 @@ class ExternalAgent:
         model: The name of the model.
         prompt_of: Returns the prompt given to the program for a request of the user.
         request: The first request: the task's prompt. The program is started again for each step of a task.
-        follow_up: The user's second request, which a program that goes on with its session gets when it hands in the
-            work on the first. None if the user makes none.
         asking: The simulated user, if the condition has one.
-        turn_user: Answers turns that ask, if the program asks in prose.
+        turn_user: Reacts to the ends of turns. None if there is nobody to ask and no second request.
         toolbox: The tools of the benchmark's own that the program gets over MCP, if it offers any, and the later
             requests.
         trial_clock: Says when the program's own time is used up, or a wait has lasted too long.
@@ -85,9 +83,8 @@ class ExternalAgent:
     model: str
     prompt_of: Callable[[str], str]
     request: str
-    follow_up: str | None
     asking: RecordedUser | None
-    turn_user: ProseUser | None
+    turn_user: TurnUser | None
     toolbox: Toolbox
     trial_clock: TrialClock
     last_resort_s: float
@@ -107,14 +104,14 @@ class ExternalAgent:
         # Hexadecimal, because one in 64 base64 tokens begins with a hyphen, and a program would read it as an option.
         self._key, self._token = secrets.token_hex(32), secrets.token_hex(32)
         self._mcp_tool = self.program.ask_user_tool or TOOL_NAME
-        is_built_in = self.program.asks_by == "built_in"
+        is_built_in, self._asks_in_prose = self.program.asks_by == "built_in", self.program.asks_by == "prose"
         ask_user_tool = self.program.built_in.tool if is_built_in else self._mcp_tool
-        self._over_mcp = None if is_built_in or self.turn_user is not None else self.asking
+        self._over_mcp = self.asking if self.program.asks_by == "mcp" else None
         self._over_acp = self.asking if is_built_in else None
         elsewhere = {"patience_s": 0.0} if self.lease is not None else {}  # a network between may cut its calls
         self._session = self.session_of(
             prompt=self._prompt,
-            ask_user_tool=ask_user_tool if self.asking is not None and self.turn_user is None else None,
+            ask_user_tool=ask_user_tool if self._over_mcp or self._over_acp else None,
             on_over=self._over.set,
             **elsewhere,
         )
@@ -231,7 +228,7 @@ class ExternalAgent:
                     end = await self._run_once(stop, number)
                 stop.set()  # by itself
                 tasks.cancel_scope.cancel()
-        is_cut = self.turn_user is not None and self._is_time_up  # also while it waited for a late answer
+        is_cut = self._asks_in_prose and self._is_time_up  # also while it waited for a late answer
         return msgspec.structs.replace(end, exit_code=None) if is_cut else end
 
     async def _next_prompt(self, end: ProgramEnd) -> str | None:
@@ -260,17 +257,10 @@ class ExternalAgent:
 
     async def _reaction(self, ending: str) -> tuple[bool, str | None]:
         """Return whether a turn asks by its last words, and what the user says next. Its action is recorded first."""
-        if self.turn_user is None and self.follow_up is None:
+        if self.turn_user is None or not self.turn_user.may_go_on:
             return False, None
         await self._session.end_turn()
-        if self.turn_user is not None:
-            reaction = await self.turn_user.react(ending, self.action_count)
-            if reaction[0]:
-                return reaction
-        request, self.follow_up = self.follow_up, None
-        if request is not None and self.asking is not None:
-            self.asking.follow_up()
-        return False, request
+        return await self.turn_user.react(ending, self.action_count, is_handed_in=True)
 
     async def _run_once(self, stop: anyio.Event, number: int) -> ProgramEnd:
         program = self.program.resumed if self._is_resumed else self.program
@@ -348,7 +338,7 @@ class ExternalAgent:
     async def _stop_when_over(self, stop: anyio.Event) -> None:
         try:
             await self._over.wait()
-            if self.turn_user is not None and self.asking is not None:
+            if self._asks_in_prose and self.asking is not None:
                 await self.asking.close()
             if self._session.limit_reached is not None:
                 await anyio.sleep(_GRACE_S)

@@ -1,8 +1,8 @@
-"""The user of an agent that asks by ending its turn: judges say what a turn asks for, and the user goes on, or not.
+"""The user at the end of an agent's turn: judges say what it asks for, and the user goes on with the agent, or not.
 
 A question is answered by the simulated user and recorded as every question, with the medium ``prose``. A request for
 permission is answered by the policy of the agent's entry, unless it asks for what was removed. Whatever else a turn
-says, the agent is done.
+says, the agent is done, unless the user has a second request.
 """
 
 import tomllib
@@ -11,9 +11,9 @@ from typing import Any, Literal, Protocol, get_args
 
 import msgspec
 
-from lhaw_record.recorder.events import ApprovalAnswered, EndingJudged, EndingVerdict
+from lhaw_record.recorder.events import ApprovalAnswered, EndingJudged
 from lhaw_record.recorder.events.canonical_json import digest
-from lhaw_record.recorder.events.interaction import Asking
+from lhaw_record.recorder.events.judging import Asking, EndingVerdict
 from lhaw_record.recorder.prose import PROSE_JUDGE, READ_CHARACTERS, asked_in, asking_of
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.clock import TrialClock
@@ -66,12 +66,14 @@ class ModelJudge:
         return asks
 
 
-class ProseUser:
-    """The user of one trial's agent, where it asks in prose.
+class TurnUser:
+    """What one trial's user says at the ends of turns.
 
     Args:
-        user: Answers and records the questions.
-        max_turns: How many turns the user has after the task.
+        user: Answers and records the questions. None if the condition has no user to ask.
+        max_turns: How many turns the user has after the task to answer what is asked in prose. None if the agent does
+            not ask so.
+        follow_up: The user's second request, when the work on the first is handed in. None if they make none.
         judge: A model that decides in place of the rules, or None.
         approvals: How requests for permission are answered.
         trial_clock: Counts the time spent waiting for the judge.
@@ -79,9 +81,10 @@ class ProseUser:
 
     def __init__(
         self,
-        user: RecordedUser,
+        user: RecordedUser | None,
         recording: Recording,
-        max_turns: int,
+        max_turns: int | None,
+        follow_up: str | None,
         judge: EndingJudge | None = None,
         approvals: Literal["allow", "reject"] = "allow",
         trial_clock: TrialClock | None = None,
@@ -89,12 +92,43 @@ class ProseUser:
         self._user = user
         self._recording = recording
         self._turns_left = max_turns
+        self._follow_up = follow_up
         self._judge = judge
         self._approvals = approvals
         self._trial_clock = trial_clock or TrialClock()
 
-    async def react(self, ending: str, action_index: int) -> tuple[bool, str | None]:
-        """Judge the turn that an action ended, and record that: whether it asks, and what the user says next, if so."""
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the user may say anything at the end of a turn."""
+        return self._turns_left is not None or self._follow_up is not None
+
+    async def told_after(self, action_count: int) -> str | None:
+        """Return what the user says by now about earlier questions, after so many actions, or None."""
+        return None if self._user is None else await self._user.told_after(action_count)
+
+    async def close(self) -> None:
+        """Record that no open question gets an answer any more, because the agent has ended."""
+        if self._user is not None:
+            await self._user.close()
+
+    async def react(self, ending: str, action_index: int, *, is_handed_in: bool) -> tuple[bool, str | None]:
+        """Return whether a turn, which an action ended, asks, and what the user says next, or None."""
+        if self._user is not None and self._turns_left is not None:
+            has_asked, says = await self._answered(self._user, self._turns_left, ending, action_index)
+            if has_asked:
+                self._turns_left -= 1
+                return True, says
+        request = self._follow_up if is_handed_in else None
+        if request is not None:
+            self._follow_up = None
+            if self._user is not None:
+                self._user.follow_up()
+        return False, request
+
+    async def _answered(
+        self, user: RecordedUser, turns_left: int, ending: str, action_index: int
+    ) -> tuple[bool, str | None]:
+        """Judge a turn and record that: whether it asks, and what the user says next, if so."""
         question, before = asked_in(ending)
         context = before[-_CONTEXT_CHARACTERS:]
         verdicts = [EndingVerdict(judge=PROSE_JUDGE, asks=asking_of(ending))]
@@ -103,18 +137,17 @@ class ProseUser:
                 asks = await self._judge(ending[-READ_CHARACTERS:])
             verdicts.append(EndingVerdict(judge=self._judge.name, asks=asks))
         asks = verdicts[-1].asks
-        if asks == "permission" and self._user.is_about_removed(question, context):
+        if asks == "permission" and user.is_about_removed(question, context):
             asks = "question"
         has_asked = asks in ("question", "permission")
-        is_capped = has_asked and self._turns_left < 1
+        is_capped = has_asked and turns_left < 1
         await self._recording.append(
             EndingJudged(action_index=action_index, asks=asks, verdicts=tuple(verdicts), is_capped=is_capped)
         )
         if not has_asked:
             return False, None
-        self._turns_left -= 1
         if asks == "question":
-            says = await self._user.in_prose(question, context, action_index, is_there=not is_capped)
+            says = await user.in_prose(question, context, action_index, is_there=not is_capped)
         else:
             says = None if is_capped else await self._permitted(question)
         return True, says

@@ -21,7 +21,6 @@ from lhaw_record.recorder.events import (
     AnchorLost,
     ApprovalAnswered,
     EndingJudged,
-    EndingVerdict,
     ExperimentCancelled,
     ExperimentPaused,
     ExperimentRequeued,
@@ -32,6 +31,7 @@ from lhaw_record.recorder.events import (
     RunFinished,
     TrialFlagged,
 )
+from lhaw_record.recorder.events.judging import EndingVerdict
 from tests.analytics.make_store import Store
 
 KEYS = ("view", "grain", "inputs", "outputs", "equation", "source", "notes")

@@ -10,6 +10,10 @@ from lhaw_record.runners.base.conversation.injection import PlannedInjection
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, ToolResult, is_clean_boundary
 from lhaw_record.runners.base.errors import ModelBoundaryError
 from lhaw_record.runners.models.calls import ModelCaller
+from lhaw_record.runners.users.ask_user.prose import TurnUser
+from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
+from lhaw_record.runners.users.simulated_user.answers import ExactSimulator
+from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 from tests.support.canned_model import CannedModel, MemoryRecording, text_reply, tool_reply
 
 
@@ -21,12 +25,7 @@ class EchoToolbox:
     def __init__(self, recording):
         self.recording = recording
         self.seen_at_execution = []
-        self.follow_ups = 0
         self.steps = []
-
-    def follow_up(self):
-        """Count the second requests."""
-        self.follow_ups += 1
 
     async def next_step(self):
         """Return the next request of the task."""
@@ -91,9 +90,15 @@ async def test_a_follow_up_comes_once_when_the_work_is_handed_in(ends_on_text):
         if ends_on_text
         else [tool_reply(submit(1, "first"), echo(2)), tool_reply(submit(3, "second"))]
     )
-    agent, _, model, toolbox = agent_of(hand_in, ends_on_text=ends_on_text, follow_up="Now in green.")
+    known = UserKnowledge(full_prompt="Do it in green.", sent_prompt="Do it.", removed=())
+    user = RecordedUser(
+        ExactSimulator(), msgspec.structs.replace(known, after_follow_up=known), recording := MemoryRecording()
+    )
+    agent, _, model, _ = agent_of(
+        hand_in, ends_on_text=ends_on_text, user=TurnUser(user, recording, None, "Now in green.")
+    )
     ending = await agent.run()
-    assert (ending.ended_by, ending.final_answer, toolbox.follow_ups) == ("submitted", "second", 1)
+    assert (ending.ended_by, ending.final_answer) == ("submitted", "second")
     last = model.requests[-1].messages
     assert [message.content for message in last if message.role == "user"] == ["Do it.", "Now in green."]
     assert is_clean_boundary(last)
@@ -114,8 +119,11 @@ async def test_a_message_that_is_due_when_a_step_is_handed_in_comes_after_the_ne
 
 async def test_no_follow_up_comes_after_a_limit():
     """An agent that did not hand in gets no second request."""
-    agent, _, _, toolbox = agent_of([tool_reply(echo(1))], max_turns=1, follow_up="Now in green.")
-    assert ((await agent.run()).ended_by, toolbox.follow_ups) == ("turn_limit", 0)
+    user = TurnUser(None, MemoryRecording(), None, "Now in green.")
+    agent, _, model, _ = agent_of([tool_reply(echo(1))], max_turns=1, user=user)
+    assert (await agent.run()).ended_by == "turn_limit"
+    assert user.may_go_on
+    assert len(model.requests) == 1
 
 
 async def test_the_injection_waits_for_the_whole_batch():

@@ -189,7 +189,7 @@ async def test_time_ends_an_agent_that_never_ends_its_turn(tmp_path):
 
 @pytest.mark.parametrize(
     ("agent", "said"),
-    [({"asks_by": "prose"}, "nobody answers a question at the end"), ({"asks_by": "none"}, "cannot ask")],
+    [({"asks_by": "none"}, "cannot ask")],
 )
 async def test_what_nobody_would_answer_is_refused_before_the_first_trial(tmp_path, agent, said):
     """An arm with a user needs a way to ask them."""

@@ -28,7 +28,7 @@ VALUES = {name: f"<{name}>" for name in PLACEHOLDERS}
         ('command = ["a"]\nanswer = "file:/etc/passwd"', "key 'answer'"),
         ('command = ["a"]\nmounts = ["relative"]', "'relative' must be an absolute path"),
         ('command = ["a"]\nask_user_tool = "consult"', "key 'asks_by': it is \"none\""),
-        ('command = ["a"]\nasks_by = "prose"', "nobody answers a question at the end of a turn yet"),
+        ('command = ["a"]\nasks_by = "prose"', "say in resume = [...] with which command"),
         ('command = ["a"]\nasks_by = "built_in"', '"built_in" needs host = "acp"'),
         ('command = ["a"]\nhost = "acp"\nasks_by = "built_in"', "the name of the program's own tool in built_in.tool"),
         ('command = ["a"]\n[acp]\nmode = "yolo"', "key 'host': it is \"process\""),
