@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -54,7 +54,7 @@ class Part(msgspec.Struct, frozen=True):
     """Something that a message may ask for: a part that asks, one of things it joins, a piece of it, or the message."""
 
     text: str
-    kind: Literal["part", "joined", "piece", "whole"] = "part"
+    kind: str = "part"  # or "joined", "piece", "whole"
 
     @property
     def is_for_several(self) -> bool:
