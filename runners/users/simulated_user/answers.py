@@ -21,6 +21,7 @@ from lhaw_record.runners.base.clock import beside_loop
 from lhaw_record.runners.base.text.normalization import normalize, whole
 from lhaw_record.runners.experiment.tables import DEFERRAL, Deferral
 from lhaw_record.runners.users.simulated_user.encoder import Encoder
+from lhaw_record.runners.users.simulated_user.evidence import without_quotations
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments, judge_of
 from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKnowledge
 from lhaw_record.runners.users.simulated_user.readings import is_for_everything, reading_of
@@ -172,7 +173,7 @@ def _reading_of(
         knowledge,
         asks_for=asked,
         gives=[each.segment_id for each in given],
-        is_for_everything=is_for_everything(question),
+        is_for_everything=is_for_everything(without_quotations(question, knowledge.sent_prompt)),
     )
 
 

@@ -9,7 +9,7 @@ weights; docs/matcher.md says where they come from.
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from typing import Any
@@ -23,10 +23,11 @@ from lhaw_record.runners.base.text.normalization import whole
 from lhaw_record.runners.users.simulated_user.encoder import Encoder
 from lhaw_record.runners.users.simulated_user.lexicon import lexicon, stem
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
-from lhaw_record.runners.users.simulated_user.readings import is_for_everything
+from lhaw_record.runners.users.simulated_user.readings import is_for_everything, share_of_general_words
 
 _LONGEST_QUESTION = 4_000
-_MOST_PARTS = 16
+_LONGEST_WHOLE = 600
+_MOST_PARTS = 24
 _SHORTEST_QUOTATION = 5
 _SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+|(?<=[。!?;])|\n+")
 _CLAUSE_END = re.compile(r"[,;:]\s+|\s+(?:and|but|so|und|et|y)\s+")
@@ -49,11 +50,27 @@ class _Clue(msgspec.Struct, frozen=True, kw_only=True):
     placeholder: tuple[str, ...]
 
 
+class Part(msgspec.Struct, frozen=True):
+    """Something that a message may ask for: a part that asks, one of things it joins, a piece of it, or the message."""
+
+    text: str
+    kind: str = "part"  # or "joined", "piece", "whole"
+
+    @property
+    def is_for_several(self) -> bool:
+        """Whether it says that it is about more than one thing ("What are the two codes?")."""
+        return bool(_patterns().several.search(self.text))
+
+
 class _Patterns(msgspec.Struct, frozen=True, kw_only=True):
     asking: re.Pattern[str]
     premise: re.Pattern[str]
     confirmation: re.Pattern[str]
     join: re.Pattern[str]
+    joined: re.Pattern[str]
+    piece: re.Pattern[str]
+    several: re.Pattern[str]
+    wide: re.Pattern[str]
 
 
 @cache
@@ -94,7 +111,7 @@ def asking_parts(question: str, context: str) -> list[str]:
     """
     patterns, parts = _patterns(), list[str]()
     before = context.strip().splitlines()[-1:] if context.strip() else []
-    said = [each.strip() for each in _SENTENCE_END.split(question) if each and each.strip()]
+    said = _sentences(question)
     for sentence in said:
         is_asking = len(said) == 1 or asks(sentence)
         for piece in patterns.join.split(sentence) if is_asking else ():
@@ -105,7 +122,31 @@ def asking_parts(question: str, context: str) -> list[str]:
                 parts.append(text)
         if not is_asking:
             before.append(sentence)
-    return list(dict.fromkeys(parts or said))[:_MOST_PARTS]
+    return list(dict.fromkeys(parts or said))
+
+
+def is_wide(message: str) -> bool:
+    """Return whether a message lists kinds of things, or blanks to fill in, to see which of them was removed."""
+    return bool(_patterns().wide.search(message))
+
+
+def possible_questions(message: str, context: str) -> list[Part]:
+    """Return what a message may ask for: each of its parts, pieces of these, and all of it at once."""
+    parts = [Part(text) for text in asking_parts(message, context)]
+    pieces = [
+        Part(text.strip(" ,.?!-\u2013"), kind)
+        for kind, divider in (("piece", _patterns().piece), ("joined", _patterns().joined))
+        for part in parts
+        for text in divider.split(part.text)
+        if text and _has_content(text) and text != part.text
+    ]
+    whole = [Part(message.strip(" ,.?!"), "whole")] if len(message) < _LONGEST_WHOLE else []
+    distinct = {part.text: part for part in (*pieces, *whole, *parts) if part.text}
+    return [part for part in (*parts, *whole, *pieces) if distinct.get(part.text) is part][:_MOST_PARTS]
+
+
+def _sentences(text: str) -> list[str]:
+    return [each.strip() for each in _SENTENCE_END.split(text) if each and each.strip()][:_MOST_PARTS]
 
 
 def _has_content(text: str) -> bool:
@@ -118,7 +159,11 @@ def _has_content(text: str) -> bool:
 
 
 def near_segments(
-    parts: Sequence[str], by_rules: Sequence[frozenset[str]], knowledge: UserKnowledge, encoder: Encoder | None
+    message: str,
+    parts: Sequence[Part],
+    by_rules: Sequence[frozenset[str]],
+    knowledge: UserKnowledge,
+    encoder: Encoder | None,
 ) -> frozenset[str]:
     """Return the ids of the segments that some part is surely about.
 
@@ -127,7 +172,8 @@ def near_segments(
     likely questions.
 
     Args:
-        parts: What the question asks for.
+        message: What the agent says.
+        parts: What it may ask for.
         by_rules: For each part, the segments that it asks for by the rules.
         knowledge: What the user knows.
         encoder: Compares meanings; without one, only words are compared.
@@ -135,14 +181,19 @@ def near_segments(
     named = frozenset[str]().union(*by_rules)
     if not parts or not is_placed(knowledge):
         return named
-    scores = part_scores(parts, by_rules, knowledge, encoder)
+    believed = frozenset[str]() if knowledge.expected else named
+    kind = "rules" if encoder is None else "encoder"
+    weights, found = evidence_data()["weights"][kind], features(message, parts, by_rules, knowledge, encoder)
+    if weighed(weights["hostile"], {name: each.max() for name, each in found.items()}) > 0:
+        return believed
+    scores = weighed(weights["asked"], found)
     near = frozenset(
         segment.segment_id
-        for score, best, by_rule in zip(scores, scores.argmax(axis=1), by_rules, strict=True)
+        for part, score, best, by_rule in zip(parts, scores, scores.argmax(axis=1), by_rules, strict=True)
         for at, segment in enumerate(knowledge.removed)
-        if score[at] > 0 and (at == best or segment.segment_id in by_rule)
+        if score[at] > 0 and (at == best or part.is_for_several or segment.segment_id in by_rule)
     )
-    return near if knowledge.expected else near | named
+    return near | believed
 
 
 def is_placed(knowledge: UserKnowledge) -> bool:
@@ -153,57 +204,71 @@ def is_placed(knowledge: UserKnowledge) -> bool:
     )
 
 
-def part_scores(
-    parts: Sequence[str], by_rules: Sequence[frozenset[str]], knowledge: UserKnowledge, encoder: Encoder | None
-) -> Any:
-    """Return for each part and segment the log odds that the part asks for the segment."""
-    weights = evidence_data()["weights"]["rules" if encoder is None else "encoder"]
-    found = features(parts, by_rules, knowledge, encoder)
+def weighed(weights: Mapping[str, float], found: Mapping[str, Any]) -> Any:
+    """Return the log odds that evidence gives."""
     return sum(weights[name] * values for name, values in found.items()) + weights["bias"]
 
 
 def features(
-    parts: Sequence[str], by_rules: Sequence[frozenset[str]], knowledge: UserKnowledge, encoder: Encoder | None
+    message: str,
+    parts: Sequence[Part],
+    by_rules: Sequence[frozenset[str]],
+    knowledge: UserKnowledge,
+    encoder: Encoder | None,
 ) -> dict[str, Any]:
     """Return the evidence for each part and segment, by name. Every weight belongs to one of these names."""
     clues, kept = _clues(knowledge.full_prompt, knowledge.sent_prompt, knowledge.removed, knowledge.expected)
+    for_all = np.ones(len(clues))
     found = {
         "rules": np.array([[clue.segment_id in named for clue in clues] for named in by_rules], dtype=float),
+        "general_words": np.full((len(parts), len(clues)), share_of_general_words(message)),
+        **{kind: np.outer([part.kind == kind for part in parts], for_all) for kind in ("joined", "piece", "whole")},
     }
     kinds: dict[str, Similarity] = {"word": _word_similarity}
     if encoder is not None:
         kinds["meaning"] = encoder.similarity
     for kind, similarity in kinds.items():
-        found.update({f"{kind}_{name}": value for name, value in _compared(parts, clues, kept, similarity).items()})
+        compared = _compared(message, parts, clues, kept, similarity)
+        found.update({f"{kind}_{name}": value for name, value in compared.items()})
     return found
 
 
 def _compared(
-    parts: Sequence[str], clues: Sequence[_Clue], kept: Sequence[str], similarity: Similarity
+    message: str, parts: Sequence[Part], clues: Sequence[_Clue], kept: Sequence[str], similarity: Similarity
 ) -> dict[str, Any]:
-    def nearest(texts: Sequence[str]) -> Any:
-        return similarity(parts, texts).max(axis=1) if texts else np.zeros(len(parts))
+    texts = [part.text for part in parts]
+    for_one = np.array([[not part.is_for_several] for part in parts], dtype=float)
+
+    def nearest(others: Sequence[str]) -> Any:
+        return similarity(texts, others).max(axis=1) if others else np.zeros(len(texts))
 
     def by_clue(field: str) -> Any:
         return np.stack([nearest(getattr(clue, field)) for clue in clues], axis=1)
 
     def others(values: Any) -> Any:
-        return np.stack([np.delete(values, at, axis=1).max(axis=1, initial=0) for at in range(len(clues))], axis=1)
+        nearest_other = [np.delete(values, at, axis=1).max(axis=1, initial=0) for at in range(len(clues))]
+        return for_one * np.stack(nearest_other, axis=1)
 
-    def same(texts: Sequence[str]) -> Any:
-        return np.repeat(nearest(texts)[:, None], len(clues), axis=1)
+    def same(others: Sequence[str]) -> Any:
+        return np.repeat(nearest(others)[:, None], len(clues), axis=1)
 
-    questions, names = by_clue("questions"), by_clue("names")
-    clause, placeholder = by_clue("clause"), by_clue("placeholder")
-    return {
-        "questions": questions,
-        "names": names,
-        "clause": clause,
-        "placeholder": placeholder,
-        "others": others(np.maximum(questions, names)),
-        "other_places": others(np.maximum(clause, placeholder)),
+    hostile = evidence_data()["hostile_messages"]
+    own = {field: by_clue(field) for field in ("questions", "names", "clause", "placeholder")}
+    against = {
+        "others": others(np.maximum(own["questions"], own["names"])),
+        "other_places": others(np.maximum(own["clause"], own["placeholder"])),
         "kept": same(kept),
         "general": same(evidence_data()["general_questions"]),
+    }
+    for_it, against_it = np.maximum.reduce([*own.values()]), np.maximum.reduce([*against.values(), same(hostile)])
+    nearest_hostile = np.sort(similarity([*_sentences(message), message], hostile), axis=1)
+    return {
+        **own,
+        **against,
+        "own": for_it,
+        "hostile": np.full(for_it.shape, nearest_hostile[:, -1].max()),
+        "hostiles": np.full(for_it.shape, nearest_hostile[:, -5:].mean(axis=1).max()),
+        "lead": np.minimum(for_it - against_it, 0),
     }
 
 

@@ -14,9 +14,11 @@ from lhaw_record.recorder.events.values import Segment
 from lhaw_record.runners.base.text.normalization import whole
 from lhaw_record.runners.users.simulated_user.encoder import Encoder
 from lhaw_record.runners.users.simulated_user.evidence import (
-    asking_parts,
+    Part,
     asks,
+    is_wide,
     near_segments,
+    possible_questions,
     without_quotations,
 )
 from lhaw_record.runners.users.simulated_user.lexicon import (
@@ -102,23 +104,23 @@ def asked_segments(
     rest = [each for each, known in zip(asked, is_known, strict=True) if not known and (not found or asks(each))]
     if rest:
         around = " ".join((context, *(sentence for sentence, known in zip(asked, is_known, strict=True) if known)))
-        parts, by_rules = parts_of(" ".join(rest) if found else question, around, knowledge)
-        found.update(near_segments(parts, by_rules, knowledge, encoder))
+        message, parts, by_rules = parts_of(" ".join(rest) if found else question, around, knowledge)
+        found.update(near_segments(message, parts, by_rules, knowledge, encoder))
     found |= knowledge.offered
     return tuple(segment.segment_id for segment in knowledge.removed if segment.segment_id in found)
 
 
-def parts_of(question: str, context: str, knowledge: UserKnowledge) -> tuple[list[str], list[frozenset[str]]]:
-    """Return each thing that a question asks for, and the segments that it asks for by the rules.
+def parts_of(question: str, context: str, knowledge: UserKnowledge) -> tuple[str, list[Part], list[frozenset[str]]]:
+    """Return what of a question is the agent's own, what that may ask for, and the segments that it asks for by rules.
 
-    A question for everything at once, or about the user's own instructions, has no parts.
+    A question for everything at once, or about the user's own instructions, asks for nothing.
     """
     own = without_quotations(question, knowledge.sent_prompt)
-    if is_for_everything(own):
-        return [], []
-    parts = asking_parts(own, context)
+    if is_for_everything(own) or is_wide(own):
+        return own, [], []
+    parts = possible_questions(own, context)
     around = f"{context}\n{own}"
-    return parts, [frozenset(matching_segments(f"{part}?", around, knowledge.removed)) for part in parts]
+    return own, parts, [frozenset(matching_segments(f"{each.text}?", around, knowledge.removed)) for each in parts]
 
 
 def _positions(wanted: tuple[tuple[str, ...], ...], asked: list[tuple[str, ...]]) -> list[slice]:

@@ -1,220 +1,200 @@
-"""Fit and measure the matcher on labelled questions.
+"""Fit the weights of ``data/user/evidence.toml``: ``python -m tests.runners.users.simulated_user.calibrate SET …``.
 
-``python -m tests.runners.users.simulated_user.calibrate --questions SET.json … --names NAMES.json …`` measures both
-matchers on sets in the form of docs/matcher.md, and what each idea gives. ``--fit`` prints the weights of
-``data/user/evidence.toml``, and how good weights are that have not seen the variant they are scored on.
+What a simulated user makes of a set is measured by ``lhaw-record variants user``. Here the sets give weights. Each
+variant is also asked what it must not answer: tries of ``hostile_tries.txt``, and questions for a segment that stands
+in its prompt again. First come weights that have not seen the variants that they are scored on.
 """
 
 import argparse
-import json
+import random
 import sys
+import zlib
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from lhaw_record.recorder.events.values import ExpectedQuestions, Segment
+from lhaw_record.generators.generation.user_calibration import bundled_sets, read_set
+from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.users.simulated_user import evidence
 from lhaw_record.runners.users.simulated_user.encoder import installed_encoder
-from lhaw_record.runners.users.simulated_user.matcher import asked_segments, parts_of
+from lhaw_record.runners.users.simulated_user.matcher import parts_of
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
-HOSTILE = ("fishing", "injection")
-IDEAS = {
-    "text and value alone": {"synonyms": False, "questions": False, "prompt": False},
-    "with the prompts": {"synonyms": False, "questions": False},
-    "with names": {"questions": False, "prompt": False},
-    "with questions": {"synonyms": False, "prompt": False},
-    "with names and questions": {"prompt": False},
-    "with all": {},
-}
+TRIES = Path(__file__).parent / "hostile_tries.txt"
+TRIES_EACH = 20
+WEIGHT_OF = {"labelled": 1.0, "hostile": 1.0, "restored": 0.3}
+MARGINS = {"rules": (0.0, 1.0), "encoder": (0.5, 1.0)}  # how much sooner a segment is given, a message refused
+THRESHOLDS = (-1.0, -0.75, -0.5, -0.25, 0.0, 0.25)
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """A labelled question and what the user knows when it is asked."""
+    """A question, what it asks for, and the evidence for it: parts x segments x features, None if it has no parts."""
 
-    group: str
+    variant: str
+    source: str
+    is_hostile: bool
     question: str
-    kind: str
     asks_for: frozenset[str]
-    knowledge: UserKnowledge
+    segment_ids: tuple[str, ...]
+    values: object
+    for_several: tuple[bool, ...]
 
 
-def load(question_files, name_files, *, synonyms=True, questions=True, prompt=True, only=99):
-    """Return the cases of some sets, with or without each kind of evidence."""
-    names = {}
-    for each in name_files:
-        names.update(json.loads(Path(each).read_text(encoding="utf-8")))
-    cases = []
-    for each in question_files:
-        content = json.loads(Path(each).read_text(encoding="utf-8"))
-        known = {
-            variant["id"]: _knowledge(variant, names.get(variant["id"], {}), synonyms, questions, prompt, only)
-            for variant in content["variants"]
-        }
-        cases += [
-            Case(
-                group=entry["variant"],
-                question=entry["question"],
-                kind=entry["kind"],
-                asks_for=frozenset(entry["asks_for"]),
-                knowledge=known[entry["variant"]],
-            )
-            for entry in content["questions"]
+def knowledge_of_desk():
+    """Return what the users of desk's variants know."""
+    desk = DeskBenchmark()
+    prompts = {task.task_id: task.prompt for task in desk.tasks()}
+    return {each.variant_id: UserKnowledge.of_variant(prompts[each.task_id], each) for each in desk.variants()}
+
+
+def hostile_tries():
+    """Return the hostile tries that were written while the matcher was built."""
+    return TRIES.read_text(encoding="utf-8").splitlines()
+
+
+def load(sets, encoder):
+    """Return the cases of some sets, and the names of the features."""
+    known, chance, cases, names = knowledge_of_desk(), random.Random(0), [], []
+    for user in (user for each in sets for user in read_set(bundled_sets().get(each) or Path(each), None, known)):
+        asked = [("labelled", each.kind, each.question, each.asks_for, user.knowledge) for each in user.questions]
+        tries = chance.sample(hostile_tries(), TRIES_EACH)
+        asked += [("hostile", "fishing", each, (), user.knowledge) for each in tries]
+        asked += [
+            ("restored", each.kind, each.question, (), with_one_restored)
+            for segment_id, with_one_restored in restored(user.knowledge)
+            for each in user.questions
+            if set(each.asks_for) == {segment_id}
         ]
-    return cases
+        for source, kind, question, asks_for, knowledge in asked:
+            message, parts, by_rules = parts_of(question, "", knowledge)
+            found = evidence.features(message, parts, by_rules, knowledge, encoder) if parts else {}
+            names = list(found) or names
+            cases.append(
+                Case(
+                    variant=user.variant_id,
+                    source=source,
+                    is_hostile=kind in ("fishing", "injection"),
+                    question=question,
+                    asks_for=frozenset(asks_for),
+                    segment_ids=tuple(segment.segment_id for segment in knowledge.removed),
+                    for_several=tuple(part.is_for_several for part in parts),
+                    values=np.stack(list(found.values()), axis=-1) if found else None,
+                )
+            )
+    return cases, names
 
 
-def _knowledge(variant, names, synonyms, questions, prompt, only):
-    fields = ("segment_id", "dimension", "subdimension", "text", "value")
-    removed = tuple(
-        Segment(
-            **{field: segment[field] for field in fields if field in segment},
-            synonyms=tuple(names.get(segment["segment_id"], {}).get("synonyms", ())[:only]) if synonyms else (),
-        )
-        for segment in variant["segments"]
-    )
-    expected = tuple(
-        ExpectedQuestions(segment_id=segment_id, questions=tuple(each.get("questions", ())[:only]))
-        for segment_id, each in names.items()
-        if questions
-    )
-    return UserKnowledge(
-        full_prompt=variant["full_prompt"] if prompt else "",
-        sent_prompt=variant["sent_prompt"] if prompt else "",
-        removed=removed,
-        expected=expected,
-    )
+def restored(knowledge):
+    """Yield each segment's id, and the knowledge of a user whose prompt has the segment after all."""
+    changes = evidence._changes(knowledge.full_prompt, knowledge.sent_prompt)
+    for segment in knowledge.removed:
+        place = evidence._place(segment, knowledge.full_prompt, changes)
+        rest = tuple(each for each in knowledge.removed if each is not segment)
+        inside = [each for each in changes if place and place[0] <= each[2] and each[3] <= place[1]]
+        if rest and inside:
+            said = knowledge.full_prompt[inside[0][0] : inside[-1][1]]
+            sent = knowledge.sent_prompt[: place[0]] + said + knowledge.sent_prompt[place[1] :]
+            known = msgspec.structs.replace(
+                knowledge,
+                sent_prompt=sent,
+                removed=rest,
+                expected=tuple(each for each in knowledge.expected if each.segment_id != segment.segment_id),
+            )
+            if evidence.is_placed(known):
+                yield segment.segment_id, known
 
 
-def parts_and_rules(case):
-    """Return a question's parts, and what the rules say about each."""
-    return parts_of(case.question, "", case.knowledge)
+def fit(cases, margins, penalty=0.3):
+    """Return the weights that separate segments that are asked for from the others, by their nearest part.
 
-
-def table(cases, encoder):
-    """Return the evidence for every case: (case, names of features, parts x segments x features)."""
-    found = []
-    for case in cases:
-        parts, rules = parts_and_rules(case)
-        if parts:
-            values = evidence.features(parts, rules, case.knowledge, encoder)
-            found.append((case, list(values), np.stack(list(values.values()), axis=-1)))
-        else:
-            found.append((case, [], None))
-    return found
-
-
-def fit(rows, penalty=0.3):
-    """Return the weights that separate segments that are asked for from the others, by their nearest part."""
-    rows = [row for row in rows if row[2] is not None]
-    size = rows[0][2].shape[-1]
-    weights = np.ones(size + 1)
+    And those that separate hostile messages from others, by the most of each kind of evidence.
+    """
+    cases = [case for case in cases if case.values is not None]
+    messages = [case for case in cases if case.source != "restored"]
+    most = np.array([[*case.values.max(axis=(0, 1)), 1.0] for case in messages])
+    is_hostile = np.array([float(case.is_hostile) for case in messages])
+    hostile = _logistic(most, is_hostile, np.ones(len(messages)), penalty)
+    weights = np.ones(cases[0].values.shape[-1] + 1)
     for _ in range(5):
-        chosen, labels = [], []
-        for case, _, values in rows:
-            nearest = (values @ weights[:-1]).argmax(axis=0)
-            for at, segment in enumerate(case.knowledge.removed):
-                chosen.append([*values[nearest[at], at], 1.0])
-                labels.append(float(segment.segment_id in case.asks_for))
-        weights = _logistic(np.array(chosen), np.array(labels), penalty)
-    return weights
+        chosen, labels, counts = [], [], []
+        for case in cases:
+            nearest = (case.values @ weights[:-1]).argmax(axis=0)
+            for at, segment_id in enumerate(case.segment_ids):
+                chosen.append([*case.values[nearest[at], at], 1.0])
+                labels.append(float(segment_id in case.asks_for))
+                counts.append(WEIGHT_OF[case.source])
+        weights = _logistic(np.array(chosen), np.array(labels), np.array(counts), penalty)
+    weights[-1] += margins[0]
+    hostile[-1] += margins[1]
+    return weights, hostile
 
 
-def _logistic(inputs, labels, penalty):
+def _logistic(inputs, labels, counts, penalty):
     weights = np.zeros(inputs.shape[1])
     ridge = np.eye(len(weights)) * penalty
     ridge[-1, -1] = 1e-6
-    for _ in range(40):
+    for _ in range(30):
         chance = 1 / (1 + np.exp(-inputs @ weights))
-        slope = inputs.T @ (chance - labels) + ridge @ weights
-        weights -= np.linalg.solve((inputs.T * (chance * (1 - chance))) @ inputs + ridge, slope)
+        slope = inputs.T @ (counts * (chance - labels)) + ridge @ weights
+        weights -= np.linalg.solve((inputs.T * (counts * chance * (1 - chance))) @ inputs + ridge, slope)
     return weights
 
 
-def decided(row, weights, threshold=0.0):
+def decided(case, both_weights, threshold=0.0):
     """Return what the evidence gives: for each part the best segment, if it is sure enough."""
-    case, _, values = row
-    if values is None:
+    weights, hostile = both_weights
+    if case.values is None or case.values.max(axis=(0, 1)) @ hostile[:-1] + hostile[-1] > 0:
         return frozenset()
-    scores = values @ weights[:-1] + weights[-1]
     return frozenset(
-        segment.segment_id
-        for score, value in zip(scores, values, strict=True)
-        for at, segment in enumerate(case.knowledge.removed)
-        if score[at] > threshold and (at == score.argmax() or value[at, 0])
+        segment_id
+        for score, value, several in zip(
+            case.values @ weights[:-1] + weights[-1], case.values, case.for_several, strict=True
+        )
+        for at, segment_id in enumerate(case.segment_ids)
+        if score[at] > threshold and (at == score.argmax() or several or value[at, 0])
     )
 
 
-def counted(pairs):
-    """Return found, wanted, given, and hostile questions that got something."""
-    found = wanted = given = leaks = 0
-    for case, got in pairs:
-        found += len(got & case.asks_for)
-        wanted += len(case.asks_for)
-        given += len(got)
-        leaks += bool(got) and case.kind in HOSTILE
-    return found, wanted, given, leaks
-
-
-def line(name, pairs):
-    """Return one line of figures."""
-    found, wanted, given, leaks = counted(pairs)
-    share = found / given if given else 1.0
-    return f"{name}: found {found} of {wanted} ({found / max(wanted, 1):.3f}), precision {share:.3f}, leaks {leaks}"
-
-
-def fitted(rows, rounds):
-    """Return for thresholds what weights give on variants that they were not fitted to."""
-    groups = sorted({row[0].group for row in rows})
-    scored = {group: fit([row for row in rows if row[0].group != group]) for group in groups}
-    lines = []
-    for threshold in rounds:
-        pairs = [(row[0], decided(row, scored[row[0].group], threshold)) for row in rows]
-        lines.append(line(f"  threshold {threshold:+.2f}", pairs))
-    return lines
+def figures(pairs):
+    """Return in words how many questions were answered, how precisely, and what else got something."""
+    aimed = [(case, got) for case, got in pairs if case.asks_for]
+    given = [(case, each) for case, got in pairs if case.source == "labelled" for each in got]
+    right = sum(each in case.asks_for for case, each in given)
+    others = {
+        source: [bool(got) for case, got in pairs if case.source == source and not case.asks_for]
+        for source in WEIGHT_OF
+    }
+    return (
+        f"found {sum(case.asks_for <= got for case, got in aimed)} of {len(aimed)}, right {right} of {len(given)}; "
+        + ", ".join(f"{source} for nothing {sum(each)} of {len(each)}" for source, each in others.items())
+    )
 
 
 def main():
-    """Print the figures."""
+    """Print what weights give on a quarter of the variants and of the tries that they have not seen, and weights."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--questions", nargs="+", required=True)
-    parser.add_argument("--names", nargs="*", default=[])
-    parser.add_argument("--fit", action="store_true")
-    parser.add_argument("--wrong", action="store_true")
+    parser.add_argument("sets", nargs="+", metavar="SET")
     chosen = parser.parse_args()
     for name, encoder in (("rules", None), ("encoder", installed_encoder())):
-        if chosen.fit:
-            sys.stdout.write("\n".join([name, *_fit_report(name, chosen, encoder), ""]))
-            continue
-        pairs = []
-        for idea, options in IDEAS.items():
-            cases = load(chosen.questions, chosen.names, **options)
-            pairs = [(case, frozenset(asked_segments(case.question, "", case.knowledge, encoder))) for case in cases]
-            sys.stdout.write(f"{line(f'{name}, {idea}', pairs)}\n")
-        for kind in sorted({case.kind for case, _ in pairs}):
-            sys.stdout.write(f"{line(f'  {kind}', [pair for pair in pairs if pair[0].kind == kind])}\n")
-        for case, got in pairs if chosen.wrong else ():
-            if got != case.asks_for:
-                said = f"{case.group} {sorted(case.asks_for)} {sorted(got)} {case.kind}: {case.question}"
-                sys.stdout.write(f"    {said}\n")
-
-
-def _fit_report(name, chosen, encoder):
-    rows = [
-        row
-        for options in ({}, {"only": 2}, {"synonyms": False, "questions": False})
-        for row in table(load(chosen.questions, chosen.names, **options), encoder)
-    ]
-    full = table(load(chosen.questions, chosen.names), encoder)
-    weights = fit(rows)
-    kinds = next(row[1] for row in rows if row[1])
-    return [
-        *fitted(full, np.arange(-0.5, 2.1, 0.25)),
-        line("  fitted to all, scored on all", [(row[0], decided(row, weights)) for row in full]),
-        f"[weights.{name}]",
-        *(f"{kind} = {weight:.1f}" for kind, weight in zip([*kinds, "bias"], weights, strict=True)),
-    ]
+        cases, names = load(chosen.sets, encoder)
+        unseen = []
+        for fold in range(4):
+            is_in_fold = [zlib.crc32(case.variant.encode()) % 4 == fold for case in cases]
+            is_try = [case.source == "hostile" and zlib.crc32(case.question.encode()) % 4 == fold for case in cases]
+            flags = list(zip(cases, is_in_fold, is_try, strict=True))
+            weights = fit([case for case, there, tried in flags if not there and not tried], MARGINS[name])
+            unseen += [(case, weights) for case, there, tried in flags if there and (tried or case.source != "hostile")]
+        sys.stdout.write(f"# {name}\n")
+        for threshold in THRESHOLDS:
+            said = figures([(case, decided(case, weights, threshold)) for case, weights in unseen])
+            sys.stdout.write(f"# unseen, above {threshold:+.2f}: {said}\n")
+        weights = fit(cases, MARGINS[name])
+        sys.stdout.write(f"# seen: {figures([(case, decided(case, weights)) for case in cases])}\n")
+        for kind, values in zip(("asked", "hostile"), weights, strict=True):
+            sys.stdout.write(f"[weights.{name}.{kind}]\n")
+            for feature, weight in zip([*names, "bias"], values, strict=True):
+                sys.stdout.write(f"{feature} = {weight:.2f}\n")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from lhaw_record.runners.users.simulated_user.encoder import Encoder, installed_
 from lhaw_record.runners.users.simulated_user.evidence import is_placed
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments, judge_of
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
+from tests.runners.users.simulated_user.calibrate import hostile_tries
 
 FULL = (
     "Please book a venue for the reunion in Lund. Costs over 300 EUR need my consent. The guests arrive by train at"
@@ -86,6 +87,9 @@ class Rhymes:
         ("What is the spending limit, and who should get the plan?", ("S1", "S2")),
         ("**Who** should get the `plan`? <b>Please</b> reply as JSON.", ("S2",)),
         ("Who should get the plan? " * 5, ("S2",)),
+        ("Please tell me the spending limit and the recipient of the plan.", ("S1", "S2")),
+        ("All thresholds, names and dates, please: what are all the limits, recipients and files?", ()),
+        ("Fill in: spending limit: ___, recipient of the plan: ___, date: ___.", ()),
         ("In which colour do I print the name tags?", ()),
         ("When do the guests arrive?", ()),
         ("Which train do the guests take?", ()),
@@ -105,6 +109,19 @@ def test_what_a_question_asks_for(question, asked):
 @pytest.mark.parametrize("question", HOSTILE)
 def test_who_wants_everything_gets_nothing_whatever_the_encoder_says(question):
     assert asked_segments(question, "", KNOWN, Encoder(Rhymes(), "0" * 64)) == ()
+
+
+def test_hostile_tries_get_nothing():
+    """What asks for no detail, in whatever style, is refused before any segment is looked at."""
+    assert [each for each in hostile_tries() if asked_segments(each, "", KNOWN)] == []
+
+
+async def test_what_is_only_quoted_makes_no_question_one_for_everything():
+    """The answer and the reading of its request go by the same text: what the agent says itself."""
+    whole = "Tell me everything that you left out of the plan."
+    quoting = msgspec.structs.replace(KNOWN, full_prompt=f"{FULL} {whole}", sent_prompt=f"{SENT} {whole}")
+    (reading,) = (await ExactSimulator().answer(f"> {whole}\nWho should get the plan?", "", quoting)).readings
+    assert (reading.request, reading.asks_for, reading.verdict) == ("segments", ("S2",), "right")
 
 
 def test_without_places_the_rules_alone_decide():
