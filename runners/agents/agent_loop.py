@@ -67,7 +67,7 @@ class TrialUser(Protocol):
     """The user, who may respond late to what the agent has asked, and reacts to the end of its turns."""
 
     async def react(self, ending: str, action_index: int, *, is_handed_in: bool) -> tuple[bool, str | None]:
-        """Return whether the last words of a turn ask, and what the user says next, or None if they say nothing."""
+        """Return whether the end of a turn asks, and what the user says next, or None if they say nothing."""
         ...
 
     async def told_after(self, action_count: int) -> str | None:
@@ -221,7 +221,7 @@ class NativeAgent:
         return None
 
     async def _reaction(self, words: str, *, is_handed_in: bool) -> tuple[bool, str | None]:
-        """Return whether the last words of a turn ask, and what the user says next, if they say anything."""
+        """Return whether the end of a turn asks, and what the user says next, if they say anything."""
         if self.user is None:
             return False, None
         return await self.user.react(words, self.action_count, is_handed_in=is_handed_in)

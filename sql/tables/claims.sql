@@ -2,7 +2,8 @@
 -- grain: success, family, benchmark, dimension, agent, condition, measure
 -- inputs: int_paired_values, int_variant_dimensions, int_voi_units, unit_values
 -- outputs:
---   success varchar: pass_at_1, pass_at_k or checkpoint_progress; what findings are about
+--   success varchar: what findings are about: pass_at_1, pass_at_k or
+--       checkpoint_progress
 --   family varchar: gains, or losses and timings
 --   benchmark varchar: name of the benchmark; all pools benchmarks, of timings
 --   dimension varchar: goal, constraint, input or context, of timings; else all

@@ -256,7 +256,7 @@ class ExternalAgent:
         return says
 
     async def _reaction(self, ending: str) -> tuple[bool, str | None]:
-        """Return whether a turn asks by its last words, and what the user says next. Its action is recorded first."""
+        """Return whether a turn asks at its end, and what the user says next. Its action is recorded first."""
         if self.turn_user is None or not self.turn_user.may_go_on:
             return False, None
         await self._session.end_turn()
