@@ -24,7 +24,8 @@ OF_TOOL_SERVERS = (
     "tool_message_mb",
     "tool_result_kb",
 )  # no agent meets them: mcp_atlas tries them
-KEYS = [key for key in LimitsSpec.__struct_fields__ if key not in OF_TOOL_SERVERS]
+OF_THE_USER = ("max_user_turns",)  # it ends a trial as handed in: test_prose_questions.py tries it
+KEYS = [key for key in LimitsSpec.__struct_fields__ if key not in (*OF_TOOL_SERVERS, *OF_THE_USER)]
 ENDS_TRIAL = {"max_turns": (1, "turn_limit"), "max_actions": (1, "action_limit"), "max_seconds": (0.2, "time_limit")}
 # Exit code, notes and output of a command, as the driver in a sandbox reports them.
 STOPS_COMMAND = {
@@ -85,7 +86,7 @@ def test_every_limit_of_the_machine_is_tried_on_the_graders():
     assert set(STOPS_GRADER.values()) <= set(ENDINGS)
 
 
-@pytest.mark.parametrize("key", [key for key in LimitsSpec.__struct_fields__ if key not in ENDS_TRIAL])
+@pytest.mark.parametrize("key", [key for key in LimitsSpec.__struct_fields__ if key not in (*ENDS_TRIAL, *OF_THE_USER)])
 def test_every_limit_of_a_sandbox_can_be_set(key):
     """What the file says is what the sandbox gets; one that could not be set was once scored."""
     limits = _sandbox_limits(experiment(limits=LimitsSpec(**{key: 77})))
