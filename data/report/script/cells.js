@@ -24,7 +24,8 @@ function comparedConditions(table, row) {
   const measure = row.measure || "";
   if (row.condition && row.condition !== "all") {
     if (/_gain$|per_question(_per_variant)?$/.test(measure)) return (condition) => condition === row.condition || condition === "underspecified";
-    if (/_loss$|_difference$/.test(measure)) return (condition) => condition === row.condition || condition === "full";
+    if (/_recovered_share$/.test(measure)) return (condition) => condition === row.condition || condition === "underspecified" || condition === "full";
+    if (/_loss$|_difference$|_share_of_full$/.test(measure)) return (condition) => condition === row.condition || condition === "full";
     return (condition) => condition === row.condition;
   }
   const listed = COMPARED[table.name] || COMPARED_BY_MEASURE[measure];

@@ -250,7 +250,7 @@ def test_a_value_opens_its_trials_and_the_address_tells_others(view, busy_addres
     view.value("document.querySelector('[data-table=overall] button.cell').click()")
     view.wait("!document.getElementById('behind').hidden")
     said, shown = view.value("[document.getElementById('behind').textContent, list.getBoundingClientRect().top < 900]")
-    assert said.startswith("6 trials behind 100.0 too few clusters (desk, a, full prompt, pass@3, %")
+    assert said.startswith("6 trials behind 100.0 too few clusters (desk, a, full prompt, pass@1, %")
     assert shown
     assert view.value("document.getElementById('count').textContent").startswith("6 of ")
     address = view.value("location.href")
@@ -604,11 +604,11 @@ def test_a_sentence_leads_to_its_table(view, busy_address):
     """A finding is a link named by its sentence and table; pressed, or as an address, it opens a closed table."""
     view.open(busy_address)
     closed = "document.getElementById('table-net_value')"
-    link = "document.querySelector('.findings a[href=\"#table-losses\"]')"
-    assert view.value(f"{link}.textContent.endsWith('. losses')")
-    assert not view.value("document.getElementById('table-losses').open")
+    link = "document.querySelector('.findings a[href=\"#table-claims\"]')"
+    assert view.value(f"{link}.textContent.endsWith('. claims')")
+    assert not view.value("document.getElementById('table-claims').open")
     view.value(f"{link}.click()")
-    view.wait("document.getElementById('table-losses').open")
+    view.wait("document.getElementById('table-claims').open")
     assert not view.value(f"{closed}.open")
     view.send("Page.navigate", url="about:blank")
     view.open(f"{busy_address}#table-net_value")
