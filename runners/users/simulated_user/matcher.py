@@ -135,8 +135,12 @@ def _positions(wanted: tuple[tuple[str, ...], ...], asked: list[tuple[str, ...]]
 
 
 def _normal(sentence: str) -> tuple[str, ...]:
-    """Return the words of a sentence without case, punctuation, articles and polite phrases."""
-    return tuple(word for word in words(_POLITE.sub("", sentence.lower())) if word not in _UNSAID)
+    """Return the words of a sentence without case, punctuation, articles and polite phrases.
+
+    A script whose words the rules do not know gives the whole sentence, so that it equals only itself.
+    """
+    found = tuple(word for word in words(_POLITE.sub("", sentence.lower())) if word not in _UNSAID)
+    return found or (sentence.strip(" ?!.\uff1f\u3002"),)
 
 
 def matching_segments(question: str, context: str, segments: Sequence[Segment]) -> tuple[str, ...]:

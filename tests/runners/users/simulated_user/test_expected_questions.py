@@ -94,3 +94,18 @@ def test_a_value_that_can_be_said_is_not_complained_of():
         segment = msgspec.structs.replace(NAME, value=value)
         variant = msgspec.structs.replace(VARIANTS[0], segments=(segment,), expected_questions=())
         assert list(answer_problems(variant, msgspec.structs.replace(task, prompt=prompt))) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("\u54ea\u4e2a\u6587\u4ef6\uff1f", ("S1",)),
+        ("\u622a\u6b62\u65e5\u671f\u662f\u54ea\u5929\uff1f", ()),
+        ("\u30c9\u30ad\u30e5\u30e1\u30f3\u30c8\u306f\uff1f", ()),
+    ],
+)
+def test_a_script_without_known_words_equals_only_itself(question, found):
+    """An expected question in Chinese is met by that question, and by no other in a script that the rules cannot read."""
+    expected = (ExpectedQuestions(segment_id="S1", questions=("\u54ea\u4e2a\u6587\u4ef6?",)),)
+    knowledge = msgspec.structs.replace(knowing(NAME, BOUND), expected=expected)
+    assert asked_segments(question, "", knowledge) == found
