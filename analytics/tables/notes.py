@@ -192,10 +192,10 @@ MEANINGS = {
     "incomplete_unit": "only units with a value under full and all five injections count; "
     "--set voi_cases=available takes every unit that a condition has",
     "too_few_clusters": "levels need 5 tasks for an interval, gains 6, ratios 7, tau 15: fewer tell too little",
-    "few_effective_clusters": "few tasks have most of the units, so that all know no more than four equal ones: the "
-    "interval is wide, and rests on those",
-    "rare_effect": "hardly a task has any of this: the interval may be too short, and more tasks are worth more than "
-    "anything else",
+    "few_effective_clusters": "where an interval has a ?, few tasks have most of the units, so that all know no more than "
+    "four equal ones: the interval is wide, and rests on those",
+    "rare_effect": "where an interval has a ?, hardly a task has any of this: the interval may be too short, and more "
+    "tasks are worth more than anything else",
     "no_variation": "all tasks have this value, so its uncertainty is unknown",
     "no_gain_shown": "information is not shown to help at the earliest injection, so there is no window",
     "flat_curve": "no time is shown to be better than another, so there is no window",

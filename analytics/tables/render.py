@@ -133,8 +133,8 @@ def tex_text(text: str) -> str:
 def cell(row: Row) -> str:
     """Format the estimate of a row, for example ``0.50 [0.30, 0.70]``.
 
-    A missing interval is replaced by its reason, which is a doubt after an interval; a missing value is ``-`` and the
-    reason.
+    A missing interval is replaced by its reason. After an interval a reason is a doubt about it, ``?``, which the notes
+    explain. A missing value is ``-`` and the reason.
     """
     value, measure = row["value"], row["measure"]
     if value is None:
@@ -143,7 +143,7 @@ def cell(row: Row) -> str:
         return f"{value:.0f}"
     if row["low"] is None:
         return f"{number(measure, value)} ({row['reason']})"
-    doubt = f" ({row['reason']})" if row["reason"] else ""
+    doubt = "?" if row["reason"] else ""
     return f"{number(measure, value)} [{number(measure, row['low'])}, {number(measure, row['high'])}]{doubt}"
 
 

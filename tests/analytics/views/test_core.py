@@ -26,8 +26,10 @@ def prepare(connection):
         "{value: list_avg(list_transform(units, lambda unit: unit.above)), low: null, high: null, p_value: null, "
         "p_greater: null, n_units: len(units), n_dropped: n_dropped, n_clusters: 0, method: null, reason: reason}"
     )
-    for name in ("estimate", "contrast", "f1", "kappa", "tau"):
+    for name in ("estimate", "shared", "contrast", "f1", "kappa", "tau"):
         connection.execute(f"create macro cell_{name}({names}) as {found}")
+    for name in ("family_p_values", "band_halves"):
+        connection.execute(f"create macro {name}(cells, confidence, draws, permutations, seed) as cells")
 
 connection = database_of(read_snapshot(Path(sys.argv[1])), prepare, {"trials", "pass_at_k", "overall"})
 counted = connection.execute("select count(*) from trials where trial_state = 'valid'").fetchall()
