@@ -192,8 +192,8 @@ MEANINGS = {
     "incomplete_unit": "only units with a value under full and all five injections count; "
     "--set voi_cases=available takes every unit that a condition has",
     "too_few_clusters": "levels need 5 tasks for an interval, gains 6, ratios 7, tau 15: fewer tell too little",
-    "few_effective_clusters": "where an interval has a ?, few tasks have most of the units, so that all know no more than "
-    "four equal ones: the interval is wide, and rests on those",
+    "few_effective_clusters": "where an interval has a ?, few tasks have most of the units, so that all know no more "
+    "than four equal ones: the interval is wide, and rests on those",
     "rare_effect": "where an interval has a ?, hardly a task has any of this: the interval may be too short, and more "
     "tasks are worth more than anything else",
     "no_variation": "all tasks have this value, so its uncertainty is unknown",

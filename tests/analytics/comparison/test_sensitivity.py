@@ -25,8 +25,8 @@ def found():
 def test_every_reading_changes_a_table(found):
     """No parameter with another reading is without effect where its case occurs.
 
-    ``ask_scale`` places questions in a window, which needs a gain that this store's few tasks do not show; a golden case
-    has it.
+    ``ask_scale`` places questions in a window, which needs a gain that this store's few tasks do not show; a golden
+    case has it.
     """
     changes, tried = found
     assert {str(reading) for reading in tried} - {change.reading for change in changes} == {"ask_scale = own_length"}

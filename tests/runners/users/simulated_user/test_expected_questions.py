@@ -105,7 +105,7 @@ def test_a_value_that_can_be_said_is_not_complained_of():
     ],
 )
 def test_a_script_without_known_words_equals_only_itself(question, found):
-    """An expected question in Chinese is met by that question, and by no other in a script that the rules cannot read."""
+    """An expected question in Chinese is met by that question, and by no other that the rules cannot read."""
     expected = (ExpectedQuestions(segment_id="S1", questions=("\u54ea\u4e2a\u6587\u4ef6?",)),)
     knowledge = msgspec.structs.replace(knowing(NAME, BOUND), expected=expected)
     assert asked_segments(question, "", knowledge) == found
