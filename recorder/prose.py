@@ -22,9 +22,12 @@ def _any(*patterns: str) -> re.Pattern[str]:
 
 
 _NOT_SAID = re.compile(
-    r"^[ \t]*```.*?^[ \t]*```[ \t]*$|<think(?:ing)?>.*?</think(?:ing)?>|^[ \t]*[>|#][^\n]*$|^[ \t]*[-*_]{3,}[ \t]*$",
-    re.DOTALL | re.MULTILINE,
+    r"^[ \t]*(?P<code>```)|(?P<thought><think(?:ing)?>)|^[ \t]*[>|#][^\n]*$|^[ \t]*[-*_]{3,}[ \t]*$", re.MULTILINE
 )
+_END_OF = {
+    "code": re.compile(r"^[ \t]*```[ \t]*$", re.MULTILINE),
+    "thought": re.compile(r"</think(?:ing)?>"),
+}
 _MENTION = re.compile(r"`[^`\n]*`|https?://\S+|\"[^\"\n]*\"|“[^”\n]*”|「[^」\n]*」")
 _EMPHASIS = re.compile(r"\*\*|__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\(?\w{1,2}[.)])\s")
@@ -119,7 +122,7 @@ def asked_in(text: str) -> tuple[str, str]:
 
 def _closing(text: str) -> Iterator[tuple[Asking, int]]:
     """Yield what the sentences that close a text ask for, the last first, each with the number of lines below it."""
-    said = _NOT_SAID.sub(lambda found: "\n" * found[0].count("\n"), text)[-READ_CHARACTERS:]
+    said = _said(text)[-READ_CHARACTERS:]
     prose, listed, after = 0, 0, ""
     for below, line in enumerate(reversed(said.split("\n"))):
         is_item = _ITEM.match(line) is not None
@@ -132,6 +135,29 @@ def _closing(text: str) -> Iterator[tuple[Asking, int]]:
                 listed += len(sentence)
             elif _kind_of(sentence, "") == "none" and sentence.strip("!") == sentence != "":
                 prose, after = prose + len(sentence), sentence
+
+
+def _said(text: str) -> str:
+    """Return a text without code, thoughts, quotations and headings, with as many lines.
+
+    The author chooses how much of it opens without an end, so an end is not sought again where none is left.
+    """
+    parts: list[str] = []
+    endless: set[str] = set()
+    done = at = 0
+    while opened := _NOT_SAID.search(text, at):
+        kind, at = opened.lastgroup, opened.end()
+        if kind in endless:
+            continue
+        if kind is not None:
+            closed = _END_OF[kind].search(text, at)
+            if closed is None:
+                endless.add(kind)
+                continue
+            at = closed.end()
+        parts += [text[done : opened.start()], "\n" * text.count("\n", opened.start(), at)]
+        done = at
+    return "".join((*parts, text[done:]))
 
 
 def _kind_of(sentence: str, after: str) -> Asking:

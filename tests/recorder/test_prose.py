@@ -104,3 +104,11 @@ def test_an_imported_session_that_ends_by_asking_is_flagged(tmp_path):
         )
     assert query(tmp_path / "s", "select asks from trial_endings order by asks") == [("offer",), ("question",)]
     assert query(tmp_path / "s", "select sum(n_asking), sum(n_trials) from endings") == [(1, 2)]
+
+
+def test_openings_without_an_end_are_said():
+    """Only what ends is left out, and thousands that do not end cost no more time than their length."""
+    for opening in ("<think>", "```text\n", "> quoted\n<thinking>\n"):
+        assert asking_of(opening * 20_000 + "\n\nWhich period do you mean?") == "question"
+    assert asking_of("<think>\nWhich one?\n</thinking>\nDone.\n```\nWhich one?\n```") == "none"
+    assert asking_of("<think>\nWhich one?") == "question"

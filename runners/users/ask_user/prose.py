@@ -137,7 +137,7 @@ class TurnUser:
                 asks = await self._judge(ending[-READ_CHARACTERS:])
             verdicts.append(EndingVerdict(judge=self._judge.name, asks=asks))
         asks = verdicts[-1].asks
-        if asks == "permission" and user.is_about_removed(question, context):
+        if asks == "permission" and await user.is_about_removed(question, context):
             asks = "question"
         has_asked = asks in ("question", "permission")
         is_capped = has_asked and turns_left < 1

@@ -8,7 +8,7 @@ import anyio
 import msgspec
 
 from lhaw_record.recorder.errors import RecorderError
-from lhaw_record.recorder.events import QuestionAnswered, QuestionAsked, QuestionOption
+from lhaw_record.recorder.events import ExchangeReading, QuestionAnswered, QuestionAsked, QuestionOption
 from lhaw_record.recorder.events.interaction import Medium, ResponseState
 from lhaw_record.runners.base.clock import TrialClock, beside_loop
 from lhaw_record.runners.base.conversation.messages import ToolResult
@@ -114,9 +114,9 @@ class RecordedUser:
         """Whether a question has arrived."""
         return self._question_count > 0
 
-    def is_about_removed(self, question: str, context: str) -> bool:
+    async def is_about_removed(self, question: str, context: str) -> bool:
         """Return whether a text asks for any segment that was removed, by the rules."""
-        return bool(unanswered(question, context, self._knowledge).asks_for)
+        return bool((await _request(question, context, self._knowledge)).asks_for)
 
     async def in_prose(self, question: str, context: str, action_index: int, *, is_there: bool) -> str | None:
         """Answer a turn that asks, and record it, or record why the user, who may not be there, gives no answer."""
@@ -224,9 +224,7 @@ class RecordedUser:
         return msgspec.structs.replace(reply, text=words.message(state, asked.event.question, reply.text))
 
     async def _without_answer(self, asked: _Open, state: ResponseState, after_action: int | None = None) -> Reply:
-        size = len(asked.event.question) + len(asked.event.context)
-        knowledge = self._knowledge_of(asked)
-        reading = await beside_loop(size, unanswered, asked.event.question, asked.event.context, knowledge)
+        reading = await _request(asked.event.question, asked.event.context, self._knowledge_of(asked))
         await self._recording.append(
             QuestionAnswered(
                 question_id=asked.event.question_id,
@@ -316,6 +314,11 @@ class RecordedUser:
 
     def _knowledge_of(self, asked: _Open) -> UserKnowledge:
         return msgspec.structs.replace(self._knowledge, offered=offered(asked.event.options))
+
+
+async def _request(question: str, context: str, knowledge: UserKnowledge) -> ExchangeReading:
+    """Return what a question without an answer asks for."""
+    return await beside_loop(len(question) + len(context), unanswered, question, context, knowledge)
 
 
 class AskUserTool:
