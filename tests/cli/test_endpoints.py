@@ -53,19 +53,19 @@ def test_a_dead_address_pauses_the_run_and_is_named(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["bare", "openai"])
 def test_a_rate_limit_costs_no_trial(tmp_path, dialect):
-    """16 trials at concurrency 16 against 5 requests a second: all finish, and refusals are the exception.
+    """8 trials at concurrency 8 against 5 requests a second: all finish, and refusals are the exception.
 
     How few they are, test_pace.py judges on a clock of its own: here a busy machine bunches requests that left apart.
     """
     store = tmp_path / "store"
     limit = RequestLimit(5.0, 1, dialect)
     experiment = write_experiment(
-        tmp_path / "a.toml", conditions=["full"], concurrency=16, trials=16, agents=[SERVED], sandbox=PLAIN_PROCESS
+        tmp_path / "a.toml", conditions=["full"], concurrency=8, trials=8, agents=[SERVED], sandbox=PLAIN_PROCESS
     )
     with server_beside(balanced, limit=limit) as server:
         done = called("run", experiment, "--store", store, extra={"CHAT_URL": server.url})
     assert done.returncode == 0, done.stderr
-    assert query(store, "select count(*), max(attempts) from trials") == [(16, 1)]
+    assert query(store, "select count(*), max(attempts) from trials") == [(8, 1)]
     assert limit.refused < limit.accepted
     assert "refused by its rate limit" in done.stderr
     assert query(store, "select max(charged_seconds) < min(waited_seconds) from trials") == [(True,)]

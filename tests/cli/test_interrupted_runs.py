@@ -76,6 +76,7 @@ def test_a_run_killed_again_and_again_ends_like_one_that_was_not(reference, refe
     verify(store)
 
 
+@pytest.mark.thorough
 def test_ctrl_c_lets_running_trials_end(tmp_path):
     """One Ctrl-C, which reaches the children too: what runs ends as it would have, exit 130, and resuming finishes."""
     experiment = write_experiment(tmp_path / "a.toml", conditions=ALL_KINDS, trials=2)

@@ -11,6 +11,7 @@ from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
 from tests.cli.experiments import ALL_KINDS, write_experiment
 from tests.cli.program import called, lhaw_record, query
+from tests.support.depth import IS_DEEP
 
 FOUR = (
     "expense-audit/which-ledger",
@@ -20,7 +21,7 @@ FOUR = (
 )
 
 
-@pytest.fixture(params=[30, 36, 44])
+@pytest.fixture(params=[30, 36, 44] if IS_DEEP else [30, 44])
 def few_inodes(request, tmp_path):
     """A file system with room for some files, and how to make it larger."""
     if os.geteuid() != 0 or shutil.which("mount") is None:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
     [
         ("writer", 40, 2),
         pytest.param("recovery", 10, 2, marks=pytest.mark.thorough),
-        pytest.param("writer", 1, 130, marks=pytest.mark.thorough),
+        pytest.param("writer", at_depth(2, 1), at_depth(65, 130), marks=pytest.mark.thorough),
         pytest.param("recovery", 1, 30, marks=pytest.mark.thorough),
         pytest.param("crowd", at_depth(3, 1), at_depth(20, 60), marks=pytest.mark.thorough),
     ],

@@ -19,7 +19,7 @@ from tests.crash.workload import record
 from tests.support.depth import at_depth
 
 SEED = int(os.environ.get("LHAW_RECORD_CRASH_SEED", "20261121"))
-IMAGES_EACH = at_depth(6, 60)
+IMAGES_EACH = at_depth(4, 60)
 """After each operation: the extremes, then some by chance."""
 TORN_WRITES = at_depth(4, 1)
 """How many times as many images after a write: only there a commit may be torn, in more ways than all the others."""
@@ -69,9 +69,9 @@ def cuts(operations: list[Operation], folder: Path, seed: str, images_each: int,
     ("streams", "images_each", "least_cuts"),
     [
         (1, 1, 30),
-        pytest.param(1, IMAGES_EACH, at_depth(100, 300), marks=pytest.mark.thorough),
-        pytest.param(4, IMAGES_EACH, at_depth(200, 600), marks=pytest.mark.thorough),
-        pytest.param(7, IMAGES_EACH // 3, 250, marks=pytest.mark.thorough),
+        pytest.param(1, IMAGES_EACH, at_depth(70, 300), marks=pytest.mark.thorough),
+        pytest.param(4, IMAGES_EACH, at_depth(150, 600), marks=pytest.mark.thorough),
+        pytest.param(7, IMAGES_EACH // 4, 100, marks=pytest.mark.thorough),
     ],
 )
 def test_a_power_cut_at_any_instant_loses_nothing_acknowledged(tmp_path, streams, images_each, least_cuts):
@@ -104,4 +104,4 @@ def test_a_power_cut_during_recovery_loses_nothing_either(tmp_path):
             assert problems_after(second, power.acknowledged) == [], f"{case}, then in recovery {again}"
             cases += 1
     print(f"{cases} power cuts during recovery, seed {SEED}")
-    assert cases > at_depth(100, 300)
+    assert cases > at_depth(70, 300)

@@ -69,6 +69,7 @@ def test_as_data_a_row_per_column(connection):
     assert {row["layer"] for row in json.loads(shown(connection, "marts", "json"))} == {"marts"}
 
 
+@pytest.mark.thorough
 def test_what_is_no_view_is_named(connection):
     """An unknown name is an error that names the layers."""
     with pytest.raises(UnknownName, match=r"no view and no layer 'trails'.*marts"):

@@ -134,6 +134,7 @@ def test_counts_are_added_up():
     assert found["natural_ask_sessions"] == 2
 
 
+@pytest.mark.thorough
 def test_the_trials_of_all_benchmarks_are_the_evaluated_ones():
     """They are added up over the papers' benchmarks, without classifying trials, and only where all are there."""
     store = Store()

@@ -97,6 +97,7 @@ def test_every_parameter_is_proven_to_matter(found):
     assert {each.parameter for each in found[1]} | CHOSEN.keys() | elsewhere == {each.name for each in PARAMETERS}
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(15)
 @pytest.mark.parametrize("name", CHOSEN)
 def test_every_chosen_value_changes_a_table(name):

@@ -102,6 +102,7 @@ def test_every_number_is_a_cell_and_every_claim_has_its_interval(measure):
             assert f"corrected p = {row['p_family']:.2g} (family of {row['family']}, " in text
 
 
+@pytest.mark.thorough
 def test_what_is_lost_and_gained_is_said():
     """Eight tasks that always fail without the information and never with it."""
     outcomes = {"full": lambda _: 3, "underspecified": lambda _: 0, "ask_user": lambda _: 3}

@@ -123,6 +123,7 @@ def test_an_arm_that_misses_more_is_named():
             connection.close()
 
 
+@pytest.mark.thorough
 def test_trials_that_are_missing_in_hard_tasks_are_named():
     """Ten tasks: the five in which everything fails miss half of their trials, the others none."""
     store = Store(trials=4)

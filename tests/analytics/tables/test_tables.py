@@ -321,6 +321,7 @@ def test_every_table_is_listed_with_what_it_shows_and_its_grain(form):
     assert all(row["meaning"] for row in rows)
 
 
+@pytest.mark.thorough
 def test_settings_are_arms_that_notes_name_and_a_parameter_chooses():
     """Trials with two simulators are two arms, of which the parameters keep one; a note says so in every table."""
     store = Store(trials=3)
@@ -445,6 +446,7 @@ def test_a_classifier_that_ran_again_under_other_limits_is_chosen_by_its_setting
     assert shown(settings=many.partition("#")[2]) == ({(many, "benign", 1.0)}, [])
 
 
+@pytest.mark.thorough
 def test_a_reading_sets_its_parameters_and_every_format_names_it():
     """The papers' reading is one word; what is set beside it wins, and CSV, JSON and text say both."""
     store = Store(trials=1)

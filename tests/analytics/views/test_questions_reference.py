@@ -146,6 +146,7 @@ def _judge(chance, store):
             store.judge_new_task(unit, streams, chance.choice(["confirmed", "rejected"]))
 
 
+@pytest.mark.thorough
 @settings(max_examples=at_depth(12, 50))
 @given(seed=st.integers(0, 2**32))
 def test_questions_are_read_as_the_reference_reads_them(seed):

@@ -89,6 +89,7 @@ async def test_a_sitting_on_the_page_is_one_at_a_terminal(store):
     assert verify(store).findings == ()
 
 
+@pytest.mark.thorough
 async def test_reviewers_are_blind_to_each_other(store):
     """What ben decides shows nowhere in what anna is sent."""
     async with reviewing(store) as (_, client):

@@ -176,6 +176,7 @@ def cells(text, head):
     return found
 
 
+@pytest.mark.thorough
 def test_the_card_counts_what_is_in_the_file(card):
     """By class with shortfalls, and by dimension, severity, segments and task; sums are those of the rows."""
     text = (card / "README.md").read_text(encoding="utf-8")

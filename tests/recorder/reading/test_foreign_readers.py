@@ -256,6 +256,7 @@ def _rebuilt(events):
             yield event, requests[event["call_id"]]
 
 
+@pytest.mark.thorough
 def test_requests_are_rebuilt_by_the_page_alone(synthetic):
     """Every request of every trial has the number of messages and the digest that were recorded."""
     streams = {}

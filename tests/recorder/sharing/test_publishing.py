@@ -66,6 +66,7 @@ def test_nothing_is_published_after_a_journal_that_was_not(tmp_path):
         anyio.run(publisher.published, 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(2)
 def test_a_listing_that_misses_a_file_is_taken_again(address, new_host, monkeypatch):
     """Where a listing shows a later segment of a writer and not the first, readers list again and see no gap."""

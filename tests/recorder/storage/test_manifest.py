@@ -26,6 +26,7 @@ from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.mutations import DAMAGE_MUTATIONS
 from tests.crash.workload import InProcess
 from tests.recorder.stores import record_streams, started
+from tests.support.depth import at_depth
 
 FROZEN = Path(__file__).resolve().parents[2] / "compat" / "store-2"
 CHAIN = """
@@ -87,7 +88,7 @@ def _attacks(root, chance, flips):
         yield f"{path.name} flipped at {place}", lambda path=path, data=data: path.write_bytes(data)
 
 
-@pytest.mark.parametrize("flips", [20, pytest.param(500, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("flips", [20, pytest.param(at_depth(200, 500), marks=pytest.mark.thorough)])
 async def test_no_damage_goes_unnoticed(damageable, flips):
     """Of deletions, truncations and flipped bits, none is read as if nothing were."""
     assert find_problems(Store(damageable)) == []

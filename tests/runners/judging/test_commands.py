@@ -22,6 +22,7 @@ def written_to(place, written):
     return asyncio.run(on_disk(place, written))
 
 
+@pytest.mark.thorough
 def test_judging_from_the_command_line(tmp_path):
     """A dry run asks and writes nothing; a run judges all and exits 0; a second one finds nothing left to do."""
     store = written_to(tmp_path / "store", asking(2))

@@ -19,6 +19,7 @@ def written_to(place, written):
     return asyncio.run(on_disk(place, written))
 
 
+@pytest.mark.thorough
 def test_both_graders_from_the_command_line(tmp_path):
     """A dry run asks and writes nothing; each grader records once; a second call finds nothing to do."""
     store = written_to(tmp_path / "store", answered(RIGHT, HALF, grader="mcp_atlas/judge-1-x:y"))

@@ -46,6 +46,7 @@ async def graded(tmp_path: Path, task: DeskTask, scores=None, **fields) -> Store
     return await on_disk(store.root, written)
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("task_id", sorted(TASKS))
 async def test_stored_files_give_the_results_that_they_gave(tmp_path, task_id):

@@ -157,6 +157,7 @@ def test_the_beginning_of_a_text_is_that_of_the_whole_text_without_secrets():
         assert Redactor().clean_text(text, 50) == Redactor().clean_text(text)[:50]
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("closed_clients")
 @pytest.mark.parametrize("length", [10, LONG])
 async def test_a_long_error_body_is_redacted_beside_the_event_loop(length, monkeypatch):

@@ -50,6 +50,7 @@ while True: pass
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("sandbox", ["namespaces", *SANDBOXES])
 async def test_a_call_that_is_held_open_gives_no_time_to_work(tmp_path, sandbox):

@@ -160,6 +160,7 @@ def test_a_wrapped_program_that_calls_nobody_is_shown_with_its_last_words(tmp_pa
     assert Path(sys.executable).exists()
 
 
+@pytest.mark.thorough
 @needs("bubblewrap")
 def test_a_script_that_the_sandbox_does_not_show_is_named_with_the_remedy(tmp_path, capsys, monkeypatch):
     """Whoever names a script of this machine, by whatever path, is told how the sandbox gets to see it."""

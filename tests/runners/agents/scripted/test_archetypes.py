@@ -57,6 +57,7 @@ async def test_never_asks_nothing_and_says_what_it_assumed():
     assert "Assumed: receipt_minimum" in trial.actions[-1][1]["answer"]
 
 
+@pytest.mark.thorough
 async def test_three_seeds_guess_differently():
     """Different seeds make trials of one variant diverge."""
     prompt = VARIANTS["receipt-minimum"].prompt

@@ -31,6 +31,7 @@ async def test_who_asks_recovers(task, variant, archetype):
     assert trial.questions
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("task", "variant"), CASES, ids=IDS)
 async def test_who_never_asks_does_not_always_succeed(task, variant):

@@ -17,6 +17,7 @@ def run_under(limit: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.thorough
 def test_a_shell_without_room_is_refused_at_the_start(tmp_path):
     """Nothing is run and nothing recorded: the error names the limit, what is needed, and the command."""
     store = str(tmp_path / "store")

@@ -515,6 +515,7 @@ def test_mini_swe_agent_with_responses(tmp_path):
     assert query(tmp_path / "s", "select started_at_us from trials") == [(1767225600500000,)]
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("total", "cost"), [(0.05, 0.05), (0.5, 0.5), (0, 0.05)])
 def test_a_reply_that_could_not_be_used_was_paid_for(tmp_path, total, cost):

@@ -131,6 +131,7 @@ def ambig(tmp_path, *, models=("big_one2", "small"), drop=(), pairs=None):
     return tmp_path / "study"
 
 
+@pytest.mark.thorough
 def test_the_files_of_ambig_swe(tmp_path):
     """Trials over common instances; who asked is known where the pairs are; the rest is counted."""
     done = imported("ambig-swe", ambig(tmp_path), tmp_path / "s")

@@ -241,6 +241,7 @@ async def test_readers_that_sleep_or_vanish_cost_nothing(tmp_path, serving):
         each.close()
 
 
+@pytest.mark.thorough
 def test_live_events_arrive(tmp_path, serving):
     """A reader sees trials begin and end, after a snapshot."""
     store = tmp_path / "store"

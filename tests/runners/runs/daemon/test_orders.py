@@ -195,6 +195,7 @@ async def test_files_that_cannot_be_queued(tmp_path, monkeypatch):
             assert word in reply.json()["error"]["message"]
 
 
+@pytest.mark.thorough
 async def test_what_cannot_run_now_says_why_and_is_tried_again_when_asked(tmp_path):
     """An experiment that another process is running waits, says who has it, and goes on when that one has ended."""
     root = tmp_path / "store"

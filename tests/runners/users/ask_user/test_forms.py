@@ -72,6 +72,7 @@ async def test_every_user_picks_the_option_that_holds_the_value(simulator):
     assert [each.segment_id for each in answer.revealed] == ["S1"]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(installed_encoder() is None, reason="the sentence encoder is not installed")
 async def test_the_matcher_by_meaning_picks_too():
     """Which matcher reads the question decides nothing about the option."""

@@ -29,8 +29,10 @@ from tests.runners.agents.programs.rigs import tiny
 from tests.runners.environments.benchmarks.harbor.folders import CONFIG, write_task
 from tests.runners.environments.benchmarks.harbor.runs import check_alike, recorded, values
 from tests.runners.environments.sandboxes.docker_fixtures import engine, make_provider, needs_engine  # noqa: F401  a fixture
+from tests.support.depth import IS_DEEP
 from tests.support.docker import BASE_IMAGE
 
+WIRES = ["chat", "responses", "messages"]
 TABLES = """
 [[steps]]
 name = "one"
@@ -296,7 +298,7 @@ def test_a_trial_goes_through_its_steps(tmp_path, monkeypatch):
 
 @needs_engine
 @pytest.mark.thorough
-@pytest.mark.parametrize("wire", ["chat", "responses", "messages"])
+@pytest.mark.parametrize("wire", WIRES if IS_DEEP else ["messages"])
 def test_a_program_is_started_again_for_each_step(tmp_path, monkeypatch, wire):
     """As Harbor does by default. What is counted is the native agent's, and a message comes again in each start.
 
@@ -323,7 +325,7 @@ def test_a_program_is_started_again_for_each_step(tmp_path, monkeypatch, wire):
 
 @needs_engine
 @pytest.mark.thorough
-@pytest.mark.parametrize("wire", ["chat", "responses", "messages"])
+@pytest.mark.parametrize("wire", WIRES if IS_DEEP else ["responses"])
 def test_a_message_due_between_two_starts_follows_the_next_request(tmp_path, monkeypatch, wire):
     """As for the native agent: the first thing that the model hears in the second step, not after one more action."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
