@@ -34,8 +34,9 @@ from lhaw_record.recorder.cli import log_commands
 from lhaw_record.recorder.cli.command import PROGRAM, Command, CommandGroup, Parser, Section, add_sections, argument
 from lhaw_record.recorder.errors import DamagedStore, RecorderError
 from lhaw_record.recorder.processes import refuse_pandas
-from lhaw_record.recorder.resources import experiment_path
+from lhaw_record.recorder.resources import experiment_path, pages
 from lhaw_record.recorder.sharing.address import opened, store_address, store_name
+from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError
 from lhaw_record.runners.cli import (
     agent_commands,
@@ -63,9 +64,13 @@ _SECTIONS = {
     "change what a store counts": ("import", "judge", "grade", "discard"),
     "share a daemon": ("serve", "submit", "status", "pause", "resume", "cancel", "requeue", "retune", "attach"),
     "benchmarks and agents of others": ("harbor", "mcp-atlas", "new-benchmark", "wrap"),
-    "maintenance": ("log", "completion"),
+    "maintenance": ("help", "log", "completion"),
 }
 """The sections of the help and the commands in each, most used first."""
+_HINTS = dict.fromkeys(
+    ("delete", "remove", "rm"), "; nothing is deleted from a store: 'discard' takes trials out of every number"
+)
+"""What to say of words that people try."""
 _UVX_FOLDER = "archive-v0"
 """The cache folder in which uvx creates environments."""
 _SUCCESSES = (
@@ -80,8 +85,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="lhaw-record",
         description="Record what agents do with underspecified tasks, and measure it.",
-        epilog="example: lhaw-record demo",
+        epilog="example: lhaw-record demo. Messages name pages as docs/PAGE.md: lhaw-record help PAGE prints them.",
     )
+    parser.hints = _HINTS
     parser.add_argument("--version", action="version", version=importlib.metadata.version("lhaw-record"))
     commands = {each.name: each for each in _commands()}
     add_sections(
@@ -130,6 +136,15 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         *export_commands.COMMANDS,
         *log_commands.COMMANDS,
         Command(
+            name="help",
+            help="print the help of a command, or a page of the documentation",
+            description="Print the help of a command, or a page of the documentation, which messages name as "
+            "docs/PAGE.md. Without a topic: all commands and all pages.",
+            example="help docs/recovery.md",
+            arguments=(argument("topic", nargs="*", metavar="TOPIC", help="a command, or a page"),),
+            function=_help,
+        ),
+        Command(
             name="completion",
             help="print the shell code that completes commands, options and names",
             description="Print what makes a shell complete commands, options, and names of tables, agents and "
@@ -141,6 +156,24 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
             function=_completion,
         ),
     )
+
+
+def _help(options: argparse.Namespace) -> int:
+    """Print the help of a command or of the program, or a page."""
+    known = pages()
+    topic = " ".join(options.topic)
+    commands = {name for names in _SECTIONS.values() for name in names}
+    page = topic.removeprefix("docs/").removesuffix(".md")
+    if not topic:
+        build_parser().print_help()
+        print(f"\npages: {', '.join(known)}")
+    elif topic.partition(" ")[0] in commands:
+        build_parser().parse_args([*options.topic, "--help"])
+    elif page in known:
+        print(known[page].read_text(encoding="utf-8"), end="")
+    else:
+        raise ExperimentError(f"no command and no page is named {topic!r}{did_you_mean(page, [*commands, *known])}")
+    return 0
 
 
 def _completion(options: argparse.Namespace) -> int:
@@ -241,7 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import argcomplete
 
         argcomplete.autocomplete(parser)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args((sys.argv[1:] if arguments is None else arguments) or ["help"])
     try:
         return int(options.function(opened(options)))
     except KeyboardInterrupt:

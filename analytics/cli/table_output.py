@@ -58,7 +58,7 @@ def print_tables(
     """Print tables or write them to files. Return 1 if a claim about the store does not hold, else 0."""
     chosen = known_tables(names)
     if form == "csv" and len(chosen) > 1 and not is_compared and folder is None:
-        raise BadParameter("csv holds one table; name one, take --format json, or --out DIR for a file each")
+        raise BadParameter("csv holds one table; name one, take --format json, or --output DIR for a file each")
     computed, broken = compute(store, chosen, parse_settings(settings))
     if wanted:
         shown = known_filter(wanted, [row for each in computed for row in each.rows])
@@ -144,7 +144,7 @@ def _write(tables: Sequence[Table], folder: Path, out: TextIO) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise AnalyticsError(f"cannot make {folder} ({error.strerror}); name another folder with --out") from error
+        raise AnalyticsError(f"cannot make {folder} ({error.strerror}); name another folder with --output") from error
     for each in tables:
         for ending, render in _FILES.items():
             path = folder / f"{each.name}.{ending}"

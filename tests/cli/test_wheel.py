@@ -26,6 +26,7 @@ SOURCES = (
     "lhaw_record",
     "sql",
     "data",
+    "docs",
     "examples",
     "experiments",
     *LAYERS,
@@ -58,7 +59,8 @@ def wheel(tmp_path_factory):
 def test_the_wheel_carries_sql_and_data_and_no_stray_packages(wheel):
     """What layers read travels inside them, file for file; nothing but the package stands at the top."""
     names = {name for name in zipfile.ZipFile(wheel).namelist() if not name.endswith("/")}
-    places = {"sql": "analytics/sql", "data": "recorder/data", "examples/agents": "recorder/examples/agents", **CODE}
+    carried = {name: f"recorder/{name}" for name in ("data", "docs", "examples/agents")}
+    places = {"sql": "analytics/sql", **carried, **CODE}
     for source, inside in places.items():
         files = [path for path in (ROOT / source).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
         assert files
