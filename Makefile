@@ -22,7 +22,7 @@ STUDIES ?= 1500
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
-demo: $(VENV)/.ready  ## set up, run the bundled experiment on scripted models, print the main tables
+demo: $(VENV)/.ready  ## set up, run the bundled experiment on scripted models, print what they show
 	@"$(BIN)/lhaw-record" demo --store "$(STORE)"
 
 PYTEST := "$(BIN)/python" -m pytest -p tests.support.progress --numprocesses auto --maxprocesses 4 --dist loadfile \

@@ -102,9 +102,9 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
     return (
         Command(
             name="demo",
-            help="run the bundled experiment on scripted models and print the main tables",
+            help="run the bundled experiment on scripted models and print the headline",
             description="Run the bundled experiment: 399 trials of scripted models on office tasks, a minute or a "
-            "little more on two cores; no key, no network, no Docker. Then print the main tables. Finished trials are "
+            "little more on two cores; no key, no network, no Docker. Then print what they show. Finished trials are "
             "not run again.",
             example="demo --store stores/demo",
             arguments=(
@@ -185,8 +185,8 @@ def _completion(options: argparse.Namespace) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    """Run the bundled experiment, print the main tables and suggest commands to try next."""
-    for words in (["run", str(experiment_path("demo.toml"))], ["tables", str(options.store), "--main"]):
+    """Run the bundled experiment, print the headline and suggest commands to try next."""
+    for words in (["run", str(experiment_path("demo.toml"))], ["findings", str(options.store), "--headline"]):
         step = build_parser().parse_args(words)
         step.store = options.store
         exit_code = int(step.function(step))
@@ -194,10 +194,10 @@ def _demo(options: argparse.Namespace) -> int:
             return exit_code
     place = store_name(options.store)
     next_steps = (
+        ["report", place],
         ["findings", place],
-        ["tables", place, "wasted", "natural_ask"],
+        ["tables", place],
         ["sql", place, "-c", _SUCCESSES],
-        ["log", "tail", place, "-n", "20"],
     )
     print(f"\nThe store is {place}. Worth trying next:")
     for words in next_steps:

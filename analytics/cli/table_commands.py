@@ -62,6 +62,7 @@ def findings_command(options: argparse.Namespace) -> int:
         form=options.format,
         out=sys.stdout,
         wanted=wanted(options, FINDING_KEYS),
+        is_headline=options.headline,
     )
 
 
@@ -191,6 +192,7 @@ COMMANDS = (
                 default="pass_at_1",
                 help="which success is meant; default: %(default)s",
             ),
+            flag("--headline", "only the levels by condition, what missing information cost and what asking gained"),
             settings_option(),
             FORMAT,
             filters(FINDING_KEYS),
