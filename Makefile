@@ -1,5 +1,9 @@
 # Two commands do everything: `make demo` and `make test`. Both set up what they need in .venv beside this file.
 
+ifeq ($(filter oneshell,$(.FEATURES)),)
+$(error This needs GNU make 4; on macOS: brew install make, then gmake instead of make)
+endif
+
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -eu -o pipefail -c
@@ -18,7 +22,7 @@ STUDIES ?= 1500
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
-demo: $(VENV)/.ready  ## set up, run the bundled experiment on scripted models, print the main tables
+demo: $(VENV)/.ready  ## set up, run the bundled experiment on scripted models, print what they show
 	@"$(BIN)/lhaw-record" demo --store "$(STORE)"
 
 PYTEST := "$(BIN)/python" -m pytest -p tests.support.progress --numprocesses auto --maxprocesses 4 --dist loadfile \
@@ -82,8 +86,9 @@ lint: $(VENV)/.dev-ready  ## ruff, sqlfluff, the budget of lines, docstrings tha
 	@"$(BIN)/python" -m tests.lines_of_code
 	@"$(BIN)/python" -m tests.prose
 
-types: $(VENV)/.dev-ready  ## mypy, strict
+types: $(VENV)/.dev-ready  ## mypy, strict; what Linux alone has is asked for before it is used
 	@"$(BIN)/mypy"
+	"$(BIN)/mypy" --platform darwin --cache-dir .mypy_cache/darwin
 
 contracts: $(VENV)/.dev-ready  ## the arrows between the layers
 	@"$(BIN)/lint-imports"

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from lhaw_record.analytics.opened import OpenStore
     from lhaw_record.analytics.views.parameters import Setting
 
+if sys.platform == "win32":
+    sys.exit("lhaw-record does not run on Windows: use it in WSL or in a container")
+
 __all__ = ["open", "run"]
 
 _PROGRESS_LINE = re.compile(r" *\d+ s  ")

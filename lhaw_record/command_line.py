@@ -34,8 +34,9 @@ from lhaw_record.recorder.cli import log_commands
 from lhaw_record.recorder.cli.command import PROGRAM, Command, CommandGroup, Parser, Section, add_sections, argument
 from lhaw_record.recorder.errors import DamagedStore, RecorderError
 from lhaw_record.recorder.processes import refuse_pandas
-from lhaw_record.recorder.resources import experiment_path
+from lhaw_record.recorder.resources import experiment_path, pages
 from lhaw_record.recorder.sharing.address import opened, store_address, store_name
+from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError
 from lhaw_record.runners.cli import (
     agent_commands,
@@ -63,9 +64,13 @@ _SECTIONS = {
     "change what a store counts": ("import", "judge", "grade", "discard"),
     "share a daemon": ("serve", "submit", "status", "pause", "resume", "cancel", "requeue", "retune", "attach"),
     "benchmarks and agents of others": ("harbor", "mcp-atlas", "new-benchmark", "wrap"),
-    "maintenance": ("log", "completion"),
+    "maintenance": ("help", "log", "completion"),
 }
 """The sections of the help and the commands in each, most used first."""
+_HINTS = dict.fromkeys(
+    ("delete", "remove", "rm"), "; nothing is deleted from a store: 'discard' takes trials out of every number"
+)
+"""What to say of words that people try."""
 _UVX_FOLDER = "archive-v0"
 """The cache folder in which uvx creates environments."""
 _SUCCESSES = (
@@ -80,8 +85,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="lhaw-record",
         description="Record what agents do with underspecified tasks, and measure it.",
-        epilog="example: lhaw-record demo",
+        epilog="example: lhaw-record demo. Messages name pages as docs/PAGE.md: lhaw-record help PAGE prints them.",
     )
+    parser.hints = _HINTS
     parser.add_argument("--version", action="version", version=importlib.metadata.version("lhaw-record"))
     commands = {each.name: each for each in _commands()}
     add_sections(
@@ -96,9 +102,9 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
     return (
         Command(
             name="demo",
-            help="run the bundled experiment on scripted models and print the main tables",
+            help="run the bundled experiment on scripted models and print the headline",
             description="Run the bundled experiment: 399 trials of scripted models on office tasks, a minute or a "
-            "little more on two cores; no key, no network, no Docker. Then print the main tables. Finished trials are "
+            "little more on two cores; no key, no network, no Docker. Then print what they show. Finished trials are "
             "not run again.",
             example="demo --store stores/demo",
             arguments=(
@@ -130,6 +136,15 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         *export_commands.COMMANDS,
         *log_commands.COMMANDS,
         Command(
+            name="help",
+            help="print the help of a command, or a page of the documentation",
+            description="Print the help of a command, or a page of the documentation, which messages name as "
+            "docs/PAGE.md. Without a topic: all commands and all pages.",
+            example="help docs/recovery.md",
+            arguments=(argument("topic", nargs="*", metavar="TOPIC", help="a command, or a page"),),
+            function=_help,
+        ),
+        Command(
             name="completion",
             help="print the shell code that completes commands, options and names",
             description="Print what makes a shell complete commands, options, and names of tables, agents and "
@@ -143,6 +158,24 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
     )
 
 
+def _help(options: argparse.Namespace) -> int:
+    """Print the help of a command or of the program, or a page."""
+    known = pages()
+    topic = " ".join(options.topic)
+    commands = {name for names in _SECTIONS.values() for name in names}
+    page = topic.removeprefix("docs/").removesuffix(".md")
+    if not topic:
+        build_parser().print_help()
+        print(f"\npages: {', '.join(known)}")
+    elif topic.partition(" ")[0] in commands:
+        build_parser().parse_args([*options.topic, "--help"])
+    elif page in known:
+        print(known[page].read_text(encoding="utf-8"), end="")
+    else:
+        raise ExperimentError(f"no command and no page is named {topic!r}{did_you_mean(page, [*commands, *known])}")
+    return 0
+
+
 def _completion(options: argparse.Namespace) -> int:
     """Print the completion script for a shell."""
     from argcomplete.shell_integration import shellcode
@@ -152,8 +185,8 @@ def _completion(options: argparse.Namespace) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    """Run the bundled experiment, print the main tables and suggest commands to try next."""
-    for words in (["run", str(experiment_path("demo.toml"))], ["tables", str(options.store), "--main"]):
+    """Run the bundled experiment, print the headline and suggest commands to try next."""
+    for words in (["run", str(experiment_path("demo.toml"))], ["findings", str(options.store), "--headline"]):
         step = build_parser().parse_args(words)
         step.store = options.store
         exit_code = int(step.function(step))
@@ -161,10 +194,10 @@ def _demo(options: argparse.Namespace) -> int:
             return exit_code
     place = store_name(options.store)
     next_steps = (
+        ["report", place],
         ["findings", place],
-        ["tables", place, "wasted", "natural_ask"],
+        ["tables", place],
         ["sql", place, "-c", _SUCCESSES],
-        ["log", "tail", place, "-n", "20"],
     )
     print(f"\nThe store is {place}. Worth trying next:")
     for words in next_steps:
@@ -241,7 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import argcomplete
 
         argcomplete.autocomplete(parser)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args((sys.argv[1:] if arguments is None else arguments) or ["help"])
     try:
         return int(options.function(opened(options)))
     except KeyboardInterrupt:

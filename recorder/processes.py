@@ -8,7 +8,9 @@ pyarrow imports pandas for its first array, only to check whether a list is a Se
 of the process.
 """
 
+import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +21,7 @@ from typing import Any
 
 _FORKED_BUT_NOT_EXECUTED = 0x40
 """The kernel's task flag PF_FORKNOEXEC. It can be read until the child is waited for."""
+_LENGTH_BYTES = 4
 
 
 def start(command: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
@@ -43,6 +46,29 @@ def has_run(process_id: int, returncode: int | None) -> bool:
         return returncode != -signal.SIGINT
     flags = int(stat.rpartition(")")[2].split()[6])  # the program name before it may contain spaces
     return not flags & _FORKED_BUT_NOT_EXECUTED
+
+
+def processor_count() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def send_message(connection: socket.socket, message: bytes, descriptors: Sequence[int]) -> None:
+    """Send a message and open files through a stream socket: macOS has no local sockets that keep messages apart."""
+    framed = len(message).to_bytes(_LENGTH_BYTES, "big") + message
+    connection.sendall(framed[socket.send_fds(connection, [framed], descriptors) :])
+
+
+def receive_message(connection: socket.socket, most: int) -> tuple[bytes, list[int]]:
+    """Return the next message and its open files, at most so many, or nothing once the other end is closed."""
+    length, descriptors, _, _ = socket.recv_fds(connection, _LENGTH_BYTES, most)
+    message = bytearray()
+    while length and len(message) < int.from_bytes(length, "big"):
+        more = connection.recv(int.from_bytes(length, "big") - len(message))
+        if not more:
+            return b"", descriptors
+        message += more
+    return bytes(message), descriptors
 
 
 class _Refusal:

@@ -15,6 +15,12 @@ def experiment_path(name: str) -> Path:
     return _bundled("experiments", name)
 
 
+def pages() -> dict[str, Path]:
+    """Return the pages of the documentation by name: ``models`` is docs/models.md."""
+    folder = _bundled("docs")
+    return {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
+
+
 def _bundled(folder: str, *parts: str) -> Path:
     installed = _PACKAGE / folder
     root = installed if installed.is_dir() else _PACKAGE.parent / folder

@@ -29,9 +29,9 @@ def figures_command(options: argparse.Namespace) -> int:
         chosen = wanted(options, FIGURE_KEYS)
         rows = [row for view in sorted(needed) for row in read(connection, view)] if chosen else []
         shown = known_filter(chosen, rows)
-        options.out.mkdir(parents=True, exist_ok=True)
+        options.output.mkdir(parents=True, exist_ok=True)
         for spec in specs:
-            path = options.out / f"{spec.name}.{options.format}"
+            path = options.output / f"{spec.name}.{options.format}"
             path.write_bytes(to_bytes(draw(connection, spec.name, shown.rows), options.format))
             sys.stdout.write(f"{path}\n")
     return 0
@@ -65,10 +65,10 @@ def paper_command(options: argparse.Namespace) -> int:
     spec, text = spec_and_text(options.spec)
     only = Filter(wanted(options))
     paper = make(options.store, spec, settings=parse_settings(options.set), only=only)
-    written, spec_path = paper.write(options.out), write_spec(text, options.out)
+    written, spec_path = paper.write(options.output), write_spec(text, options.output)
     sys.stdout.writelines(f"{path}\n" for path in (*written, spec_path) if path)
     if spec_path is None:
-        say(f"{options.out / 'paper.toml'} is another one and is left alone; give it as SPEC, or delete it")
+        say(f"{options.output / 'paper.toml'} is another one and is left alone; give it as SPEC, or delete it")
     for note in paper.notes:
         say(note)
     for name, reason in paper.left_out.items():
@@ -83,12 +83,13 @@ COMMANDS = (
         name="figures",
         help="draw figures from the events of a store",
         description="Draw figures from the events of a store, one file each. Equal stores give equal files.",
-        example="figures stores/demo voi wasted --out figures --format png",
+        example="figures stores/demo voi wasted --output figures --format png",
         arguments=(
             STORE,
             argument("names", nargs="*", metavar="NAME", help="figures (default: all); 'list' prints their names"),
             argument(
-                "--out",
+                "-o",
+                "--output",
                 type=Path,
                 default=Path("figures"),
                 metavar="DIR",
@@ -124,11 +125,18 @@ COMMANDS = (
         "paper.md with the same numbers. The preset "
         "conditions is one table with agents in rows and all conditions in columns; lhaw and ask-early have the main "
         "tables and figures of the two papers. paper.toml in the folder is the file to change.",
-        example="paper stores/demo conditions --out paper",
+        example="paper stores/demo conditions --output paper",
         arguments=(
             STORE,
             argument("spec", metavar="SPEC", help="a TOML file (docs/papers.md), or a preset"),
-            argument("--out", type=Path, default=Path("paper"), metavar="DIR", help="the folder; default: %(default)s"),
+            argument(
+                "-o",
+                "--output",
+                type=Path,
+                default=Path("paper"),
+                metavar="DIR",
+                help="the folder; default: %(default)s",
+            ),
             settings_option(),
             filters(),
         ),

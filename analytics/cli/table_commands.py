@@ -29,7 +29,7 @@ def tables_command(options: argparse.Namespace) -> int:
     if options.names and (options.all or options.main):
         raise BadParameter("--all and --main name tables themselves; leave out the NAMEs or the option")
     shorthands = {"reading": options.reading, "draws": options.draws, "permutations": options.permutations}
-    is_for_a_person = options.format == "table" and options.out is None and sys.stdout.isatty()
+    is_for_a_person = options.format == "table" and options.output is None and sys.stdout.isatty()
     is_short = is_for_a_person and not (options.names or options.all or options.compare)
     exit_code = print_tables(
         options.store,
@@ -41,7 +41,7 @@ def tables_command(options: argparse.Namespace) -> int:
         ],
         form=options.format,
         out=sys.stdout,
-        folder=options.out,
+        folder=options.output,
         is_compared=options.compare,
         printed_as=options.printed_as,
         wanted=wanted(options),
@@ -62,6 +62,7 @@ def findings_command(options: argparse.Namespace) -> int:
         form=options.format,
         out=sys.stdout,
         wanted=wanted(options, FINDING_KEYS),
+        is_headline=options.headline,
     )
 
 
@@ -162,7 +163,8 @@ COMMANDS = (
             argument("--permutations", type=int, metavar="N", help="short for --set permutations=N"),
             argument("--format", choices=(*FORMATS, "markdown", "latex"), default="table", help="default: %(default)s"),
             argument(
-                "--out",
+                "-o",
+                "--output",
                 type=Path,
                 metavar="DIR",
                 help="write NAME.csv, .json, .md and .tex of each table instead of printing",
@@ -190,6 +192,7 @@ COMMANDS = (
                 default="pass_at_1",
                 help="which success is meant; default: %(default)s",
             ),
+            flag("--headline", "only the levels by condition, what missing information cost and what asking gained"),
             settings_option(),
             FORMAT,
             filters(FINDING_KEYS),

@@ -10,6 +10,7 @@ from threading import Thread
 from typing import TextIO
 
 import duckdb
+import msgspec
 
 from lhaw_record.analytics.comparison.published import comparison
 from lhaw_record.analytics.errors import AnalyticsError, BadParameter, UnknownName
@@ -40,7 +41,7 @@ _FILES: Mapping[str, Callable[[Table], str]] = {
     "md": to_markdown,
     "tex": to_latex,
 }
-_TEXTS: Mapping[str, Callable[[Table], str]] = {"table": to_text, "markdown": to_markdown, "latex": to_latex}
+_TEXTS: Mapping[str, Callable[[Table], str]] = {"markdown": to_markdown, "latex": to_latex}
 
 
 def print_tables(
@@ -58,7 +59,7 @@ def print_tables(
     """Print tables or write them to files. Return 1 if a claim about the store does not hold, else 0."""
     chosen = known_tables(names)
     if form == "csv" and len(chosen) > 1 and not is_compared and folder is None:
-        raise BadParameter("csv holds one table; name one, take --format json, or --out DIR for a file each")
+        raise BadParameter("csv holds one table; name one, take --format json, or --output DIR for a file each")
     computed, broken = compute(store, chosen, parse_settings(settings))
     if wanted:
         shown = known_filter(wanted, [row for each in computed for row in each.rows])
@@ -71,8 +72,8 @@ def print_tables(
         out.write(to_json(computed))
     elif form == "csv":
         out.write(to_csv(computed[0]))
-    elif form == "table" and (width := terminal_width(out)) is not None:
-        out.write("\n\n".join(to_terminal(each, width, partial(painted, out=out)) for each in computed))
+    elif form == "table":
+        out.write("\n\n".join(_for_a_reader(each, out) for each in computed))
     else:
         out.write("\n\n".join(map(_TEXTS[form], computed)))
     for finding in broken:
@@ -144,7 +145,7 @@ def _write(tables: Sequence[Table], folder: Path, out: TextIO) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise AnalyticsError(f"cannot make {folder} ({error.strerror}); name another folder with --out") from error
+        raise AnalyticsError(f"cannot make {folder} ({error.strerror}); name another folder with --output") from error
     for each in tables:
         for ending, render in _FILES.items():
             path = folder / f"{each.name}.{ending}"
@@ -168,8 +169,9 @@ def print_findings(
     form: str,
     out: TextIO,
     wanted: Mapping[str, Sequence[str]] | None = None,
+    is_headline: bool = False,
 ) -> int:
-    """Print the findings of a store. Return 1 if a claim about the store does not hold, else 0."""
+    """Print the findings of a store, or the headline. Return 1 if a claim about the store does not hold, else 0."""
     chosen = parse_settings(settings)
     values = values_of(chosen)
     if "timing_measure" not in {*chosen, *READINGS[str(values["reading"])]}:
@@ -182,7 +184,11 @@ def print_findings(
         kept = shown.rows({**each.keys, "finding": each} for each in found)
         found = tuple(row["finding"] for row in kept)
     if form == "table":
-        out.write(_text(found, by_name["overall"].notes, min(_WIDTH, terminal_width(out) or _WIDTH)))
+        width = min(_WIDTH, terminal_width(out) or _WIDTH)
+        if levels := _by_condition(by_name["overall"], measure, wanted or {}):
+            out.write(f"{_for_a_reader(levels, out)}\n")
+        told = _most_telling(found) if is_headline else found
+        out.write(_text(told, () if is_headline else by_name["overall"].notes, width))
     else:
         rows = [{name: getattr(each, name) for name in _COLUMNS} for each in found]
         if form == "csv":
@@ -191,6 +197,28 @@ def print_findings(
     for claim in broken:
         say(f"claim {claim.claim} does not hold, e.g. {claim.rows[0]}")
     return 1 if broken else 0
+
+
+def _by_condition(overall: Table, measure: str, wanted: Mapping[str, Sequence[str]]) -> Table | None:
+    """Return the levels of each agent and condition as a small table, or None where there are none."""
+    rows = [row for row in overall.rows if row["measure"] == measure]
+    rows = [row for row in rows if all(row[key] in names for key, names in wanted.items() if names)]
+    title = f"Success by condition ({measure})"
+    return msgspec.structs.replace(overall, title=title, rows=tuple(rows), notes=()) if rows else None
+
+
+def _for_a_reader(shown: Table, out: TextIO) -> str:
+    width = terminal_width(out)
+    return to_text(shown) if width is None else to_terminal(shown, width, partial(painted, out=out))
+
+
+def _most_telling(found: Sequence[Finding]) -> list[Finding]:
+    """Return what missing information cost and what asking gained: of each question what is shown, else what is not."""
+    chosen = []
+    for question, _, answers in by_question(found)[:2]:
+        first = min(answers, key=lambda each: each.findings[0].verdict != "shown").findings[0]
+        chosen += [each for each in found if each.question == question and each.wording == first.wording]
+    return chosen
 
 
 def _text(found: Sequence[Finding], notes: Sequence[str], width: int) -> str:
@@ -205,7 +233,7 @@ def _text(found: Sequence[Finding], notes: Sequence[str], width: int) -> str:
             lines += wrap(f"{where}{sentence}{settled}", width, initial_indent=lead, subsequent_indent="    ")
         lines.append("")
     lines += [part for note in notes for part in wrap(note, width, initial_indent="  ", subsequent_indent="    ")]
-    return "\n".join([*lines, "", "+ shown   = measured   ? not shown or not known", ""])
+    return "\n".join([*lines, *([""] if notes else []), "+ shown   = measured   ? not shown or not known", ""])
 
 
 def run_queries(store: Path, text: str, form: str, out: TextIO) -> None:

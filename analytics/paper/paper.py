@@ -213,6 +213,8 @@ def _write(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise AnalyticsError(f"cannot make {path.parent} ({error.strerror}); name another folder with --out") from error
+        raise AnalyticsError(
+            f"cannot make {path.parent} ({error.strerror}); name another folder with --output"
+        ) from error
     with export_file(path) as file:
         file.write(content)

@@ -4,12 +4,13 @@ Most of a table query's milliseconds go into planning, which DuckDB does on one 
 queries instead of parts of one.
 """
 
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, TypeVar
+
+from lhaw_record.recorder.processes import processor_count
 
 if TYPE_CHECKING:
     import duckdb
@@ -61,7 +62,7 @@ def _shared_out(
 @contextmanager
 def _connections(connection: "duckdb.DuckDBPyConnection", n_jobs: int) -> "Iterator[list[duckdb.DuckDBPyConnection]]":
     """Yield this connection and others to its database. DuckDB's own threads get the remaining processors."""
-    processors = len(os.sched_getaffinity(0))
+    processors = processor_count()
     others = [connection.cursor() for _ in range(min(processors - 1, _MOST - 1, n_jobs // _WORTH))]
     ((threads,),) = connection.execute("select current_setting('threads')").fetchall()
     try:

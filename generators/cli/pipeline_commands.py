@@ -42,7 +42,7 @@ def pipeline_command(options: argparse.Namespace) -> int:
     tasks = chosen_tasks(source.tasks(), options, source.benchmark)
     design, path = _design(options, source.benchmark)
     GenerationMethods(options)  # an unknown model or a missing key must show before anything is paid for
-    if options.out is not None:  # an unusable folder must show before anything is paid for
+    if options.output is not None:  # an unusable folder must show before anything is paid for
         _make_folder(_dataset_path(options, design.name).parent)
     try:
         selection = anyio.run(_run, options, design, path, tasks)
@@ -145,7 +145,7 @@ def _write(selection: "BenchmarkSelection", options: argparse.Namespace, name: s
 
 def _dataset_path(options: argparse.Namespace, name: str) -> Path:
     """Return the path of the dataset file; its card goes into the same folder."""
-    out: Path | None = options.out
+    out: Path | None = options.output
     if out is None:  # the directory of a shared store is a hidden working copy
         out = options.store / FOLDER if Store(options.store).address is None else Path(name)
     return out if out.suffix == ".json" else out / f"{name}.json"
@@ -156,7 +156,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise GeneratorError(f"cannot make {folder} ({error.strerror}); name another place with --out") from error
+        raise GeneratorError(f"cannot make {folder} ({error.strerror}); name another place with --output") from error
 
 
 COMMANDS = (
@@ -180,7 +180,8 @@ COMMANDS = (
             *GENERATION_ARGUMENTS,
             *QUOTA_ARGUMENTS,
             argument(
-                "--out",
+                "-o",
+                "--output",
                 type=Path,
                 metavar="DIR",
                 help="the folder of the benchmark's files, NAME.json and its card, or the path of the .json "

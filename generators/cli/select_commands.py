@@ -69,12 +69,12 @@ def _narrate(selection: "BenchmarkSelection", options: argparse.Namespace, reque
 def _write(selection: "BenchmarkSelection", options: argparse.Namespace) -> None:
     from lhaw_record.generators.selection.publishing import write_card, write_dataset
 
-    if options.out:
-        exported = write_dataset(options.store, selection.event, options.out)
+    if options.output:
+        exported = write_dataset(options.store, selection.event, options.output)
         left_out = (f"left out: {each}" for each in exported.left_out)
-        say("; ".join([f"{options.out}: {exported.count} rows", *left_out]))
+        say("; ".join([f"{options.output}: {exported.count} rows", *left_out]))
     if options.card:
-        name = options.out.name if options.out else f"{selection.event.selection}.json"
+        name = options.output.name if options.output else f"{selection.event.selection}.json"
         write_card(options.store, selection.event, options.card, name)
         say(f"{options.card}: the card")
 
@@ -111,7 +111,7 @@ COMMANDS = (
         "over tasks, dimensions, segment counts and severities. The choice and its classes are recorded. A class with "
         "too few variants stays short. With --reviewed, before any trial: variants that reviewers accepted, as "
         "unclassified.",
-        example="select --store stores/demo --benchmark desk --max 20 --out my-benchmark.json",
+        example="select --store stores/demo --benchmark desk --max 20 --output my-benchmark.json",
         arguments=(
             store_option("the store's directory or shared address"),
             argument("--benchmark", required=True, metavar="NAME", help="the benchmark of the variants"),
@@ -132,7 +132,9 @@ COMMANDS = (
             argument(
                 "--experiment", metavar="NAME", help="the experiment of the event (default: the selection's name)"
             ),
-            argument("--out", type=Path, metavar="FILE", help="also write the dataset, in the published JSON format"),
+            argument(
+                "-o", "--output", type=Path, metavar="FILE", help="also write the dataset, in the published JSON format"
+            ),
             argument("--card", type=Path, metavar="FILE", help="also write its card, in Markdown"),
             flag("--dry-run", "only print what would be chosen"),
             FORMAT,

@@ -5,9 +5,10 @@ Each layer lists its commands, and ``lhaw_record/command_line.py`` builds one ar
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import msgspec
@@ -20,12 +21,19 @@ PROGRAM = "lhaw-record"
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors suggest the closest known command, option or choice."""
+    """A parser whose errors suggest the closest known command, option or choice.
+
+    Attributes:
+        hints: What to say instead, of words that are no command.
+    """
+
+    hints: Mapping[str, str] = MappingProxyType({})
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message with a suggestion, and exit with code 2."""
         if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message, re.DOTALL):
-            hint = did_you_mean(found[1], [each.strip("' ") for each in found[2].split(",")])
+            choices = [each.strip("' ") for each in found[2].split(",")]
+            hint = self.hints.get(found[1]) or did_you_mean(found[1], choices)
             message = message.replace(f" (choose from {found[2]})", hint) if hint else message
         super().error(message)
 

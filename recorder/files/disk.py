@@ -3,9 +3,27 @@
 Crash tests substitute a disk that records each write, sync and rename and can fail at any of them.
 """
 
+import errno
+import fcntl
 import os
 import secrets
 from pathlib import Path
+
+_FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)
+_sync_data = getattr(os, "fdatasync", os.fsync)
+
+
+def _make_durable(descriptor: int) -> None:
+    """On macOS ``fsync`` leaves data in the drive's cache; ``F_FULLFSYNC`` does not, where the file system knows it."""
+    if _FULL_SYNC is not None:
+        try:
+            fcntl.fcntl(descriptor, _FULL_SYNC)
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY):
+                raise
+        else:
+            return
+    _sync_data(descriptor)
 
 
 class Disk:
@@ -23,7 +41,7 @@ class Disk:
 
     def sync(self, descriptor: int) -> None:
         """Make the content and length of a file durable."""
-        os.fdatasync(descriptor)
+        _make_durable(descriptor)
 
     def truncate(self, descriptor: int, size: int) -> None:
         """Truncate a file to ``size`` bytes. The change is durable after the next ``sync``."""
@@ -45,7 +63,7 @@ class Disk:
         """Make the entries of a directory durable."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            _make_durable(descriptor)
         finally:
             os.close(descriptor)
 

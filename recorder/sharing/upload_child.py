@@ -14,11 +14,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from lhaw_record.recorder.processes import refuse_pandas, start_module
+from lhaw_record.recorder.processes import receive_message, refuse_pandas, send_message, start_module
 from lhaw_record.recorder.storage.journal import JournalFile
 from lhaw_record.recorder.storage.store import Store
 
-_LONGEST_MESSAGE = 65_536
 _DONE = b"0"
 _FAILED = b"1"
 
@@ -52,13 +51,13 @@ class UploadChild:
 
     def _ask(self, journal: JournalFile) -> bytes:
         with suppress(BrokenPipeError, ConnectionResetError):
-            socket.send_fds(self._connected(), [os.fsencode(journal.path)], [journal.descriptor])
+            send_message(self._connected(), os.fsencode(journal.path), [journal.descriptor])
             return self._connected().recv(1)
         return b""
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
             with theirs:
                 arguments = [str(self._store.root), str(theirs.fileno()), str(self._patience_s)]
                 self._process = start_module("lhaw_record.recorder.sharing.upload_child", arguments, theirs.fileno())
@@ -80,7 +79,7 @@ def main(arguments: list[str]) -> int:
     store.remote.patience_s = float(patience_s)
     with socket.socket(fileno=int(descriptor)) as connection:
         while True:
-            message, descriptors, _, _ = socket.recv_fds(connection, _LONGEST_MESSAGE, 1)
+            message, descriptors = receive_message(connection, 1)
             if not message:
                 return 0
             try:

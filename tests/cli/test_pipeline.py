@@ -31,7 +31,7 @@ MOMENTS = ("trial_finished", "segments_extracted", "variant_generated", "benchma
 
 
 def _pipeline(store, out):
-    return ("pipeline", "desk", *SMALL, "--store", store, "--out", out)
+    return ("pipeline", "desk", *SMALL, "--store", store, "--output", out)
 
 
 @pytest.fixture(scope="module")
@@ -132,9 +132,9 @@ def _check_files(folder, done, named=None):
 def test_a_folder_that_cannot_be_made_is_refused_before_anything_runs(tmp_path):
     """Whoever names a place for the files hears at once that there is none, not after hours of trials."""
     (tmp_path / "file").touch()
-    done = called("pipeline", "desk", *SMALL, "--store", tmp_path / "store", "--out", tmp_path / "file" / "made")
+    done = called("pipeline", "desk", *SMALL, "--store", tmp_path / "store", "--output", tmp_path / "file" / "made")
     assert done.returncode == 1
-    assert f"cannot make {tmp_path}/file/made (Not a directory); name another place with --out" in done.stderr
+    assert f"cannot make {tmp_path}/file/made (Not a directory); name another place with --output" in done.stderr
     assert not (tmp_path / "store").exists()
 
 

@@ -4,14 +4,17 @@ import argparse
 import re
 import subprocess
 import sys
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
-from lhaw_record.command_line import _program, build_parser
+from lhaw_record.command_line import _program, build_parser, main
+from lhaw_record.recorder.resources import pages
 from tests.cli.experiments import write_experiment
 from tests.cli.program import called
 
+ROOT = Path(__file__).parents[2]
 ALWAYS = {"anyio", "lhaw_record", "msgspec", "typing_extensions"}
 ARROW = {"numpy", "pyarrow", "dateutil", "six"}
 ANALYSIS = {*ARROW, "duckdb", "pytz"}
@@ -97,7 +100,7 @@ def test_every_command_has_help_with_an_example(command):
     assert f"example: lhaw-record {command}" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["run"], ["tables"], ["run", "x.toml", "--format", "yaml"]])
+@pytest.mark.parametrize("arguments", [["fly"], ["run"], ["tables"], ["run", "x.toml", "--format", "yaml"]])
 def test_wrong_usage_exits_2(arguments):
     """Usage errors exit 2, say what is wrong on standard error, and print no data."""
     done = called(*arguments)
@@ -115,3 +118,32 @@ def test_under_uvx_the_next_commands_are_those_of_uvx(tmp_path, monkeypatch):
         assert _program() == ["uvx", *words, "lhaw-record"]
     monkeypatch.delenv("UV")
     assert _program()[0] != "uvx"
+
+
+def test_help_prints_commands_and_pages(capsys):
+    """A command's help, a page as messages name it, and for a bare call everything."""
+    assert main(["help", "docs/recovery.md"]) == 0
+    assert capsys.readouterr().out == (ROOT / "docs/recovery.md").read_text()
+    with pytest.raises(SystemExit):
+        main(["help", "log", "verify"])
+    assert "usage: lhaw-record log verify" in capsys.readouterr().out
+    assert main([]) == 0
+    assert "pages: asking, " in capsys.readouterr().out
+    assert main(["help", "recover"]) == 2
+    assert "did you mean 'recovery'?" in capsys.readouterr().err
+
+
+def test_every_page_that_a_message_names_exists():
+    """As `lhaw-record help` finds it, in a wheel too."""
+    sources = [
+        path for layer in ("recorder", "runners", "analytics", "generators") for path in (ROOT / layer).rglob("*.py")
+    ]
+    named = {name for path in sources for name in re.findall(r"docs/([\w/-]+)\.md", path.read_text(encoding="utf-8"))}
+    assert named <= pages().keys()
+
+
+def test_a_word_that_means_something_else_says_what_there_is(capsys):
+    """Nothing is deleted from a store."""
+    with pytest.raises(SystemExit):
+        main(["delete", "store"])
+    assert "'discard' takes trials out of every number" in capsys.readouterr().err

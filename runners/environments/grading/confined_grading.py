@@ -11,7 +11,6 @@ the fault of the grader or the host, and the trial is missing data: an exception
 anything was read, or a child that was killed from outside or got no CPU time.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -21,6 +20,7 @@ import msgspec
 from anyio.lowlevel import RunVar
 
 from lhaw_record.recorder.events.values import Checkpoint
+from lhaw_record.recorder.processes import processor_count
 from lhaw_record.runners.base.errors import GraderError
 from lhaw_record.runners.environments.grading.confined import (
     ChildException,
@@ -127,6 +127,6 @@ def _children() -> anyio.CapacityLimiter:
     try:
         return _limiter.get()
     except LookupError:
-        limiter = anyio.CapacityLimiter(len(os.sched_getaffinity(0)))
+        limiter = anyio.CapacityLimiter(processor_count())
         _limiter.set(limiter)
         return limiter

@@ -12,6 +12,7 @@ grader, which reads what an agent left behind, has no network either, and cannot
 
 import errno
 import platform
+import sys
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -149,7 +150,7 @@ class SystemCallFilter(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=4)
 def system_call_filter(machine: str | None = None) -> SystemCallFilter | None:
     """Return the filter for a machine (as in ``uname -m``; by default this one), or None if it is unsupported."""
-    found = _ARCHITECTURES.get(machine or platform.machine())
+    found = _ARCHITECTURES.get(machine or (platform.machine() if sys.platform == "linux" else ""))
     if found is None:
         return None
     column, _ = found
@@ -171,7 +172,7 @@ def system_call_filter(machine: str | None = None) -> SystemCallFilter | None:
 
 def grader_filter(process_id: int, machine: str | None = None) -> bytes | None:
     """Return the filter for a grader, which may start threads, and may abort: no other signal is its own to send."""
-    found = _ARCHITECTURES.get(machine or platform.machine())
+    found = _ARCHITECTURES.get(machine or (platform.machine() if sys.platform == "linux" else ""))
     if found is None:
         return None
     number = {name: columns[found[0]] for name, columns in _CONDITIONAL_FOR_GRADERS.items()}

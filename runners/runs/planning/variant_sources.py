@@ -181,7 +181,7 @@ def _of_file(path: Path) -> list[SourcedVariant]:
         remedy = (
             f'of a store name what is in it: {{ store = "{path}", experiment = "..." }} or selection = "..."'
             if is_store
-            else "name one that 'lhaw-record select --out' wrote"
+            else "name one that 'lhaw-record select --output' wrote"
         )
         raise ExperimentError(f"key '{_KEY}': there is no file {path}; {remedy}")
     try:

@@ -245,7 +245,7 @@ def stored(tmp_path_factory):
 @pytest.mark.thorough
 def test_the_command_draws_what_was_asked_for(stored, tmp_path, capsys):
     """The files stand in the named folder, their paths are printed, and nothing else is written."""
-    assert _run("figures", stored, "voi", "wasted", "--out", tmp_path / "new" / "folder", "--format", "png") == 0
+    assert _run("figures", stored, "voi", "wasted", "--output", tmp_path / "new" / "folder", "--format", "png") == 0
     printed = capsys.readouterr().out.split()
     assert printed == [str(tmp_path / "new" / "folder" / f"{name}.png") for name in ("voi", "wasted")]
     assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == ["voi.png", "wasted.png"]
@@ -254,13 +254,13 @@ def test_the_command_draws_what_was_asked_for(stored, tmp_path, capsys):
 @pytest.mark.thorough
 def test_the_command_takes_other_readings(stored, tmp_path):
     """A parameter changes what is drawn; an unknown one is an error before anything is written."""
-    _run("figures", stored, "voi", "--out", tmp_path / "a", "--set", "timing_measure=pass_at_k")
-    _run("figures", stored, "voi", "--out", tmp_path / "b", "--set", "k=2", "--set", "timing_measure=pass_at_k")
+    _run("figures", stored, "voi", "--output", tmp_path / "a", "--set", "timing_measure=pass_at_k")
+    _run("figures", stored, "voi", "--output", tmp_path / "b", "--set", "k=2", "--set", "timing_measure=pass_at_k")
     one, other = ((tmp_path / folder / "voi.svg").read_text(encoding="utf-8") for folder in "ab")
     assert "pass@3" in one
     assert "pass@2" in other
     with pytest.raises(UnknownName):
-        _run("figures", stored, "voi", "--out", tmp_path / "c", "--set", "speed=1")
+        _run("figures", stored, "voi", "--output", tmp_path / "c", "--set", "speed=1")
     assert not (tmp_path / "c").exists()
 
 

@@ -354,7 +354,7 @@ def test_the_command_writes_everything(stored, tmp_path, capsys):
     """Tables, figures with embedded fonts, paper.tex, paper.md and paper.toml, which makes the same bytes again."""
     (tmp_path / "s.toml").write_text(SMALL)
     out = tmp_path / "out"
-    arguments = ["paper", str(stored), str(tmp_path / "s.toml"), "--out", str(out), "--agent", "a"]
+    arguments = ["paper", str(stored), str(tmp_path / "s.toml"), "--output", str(out), "--agent", "a"]
     assert main(arguments) == 1, "the busy store breaks a claim, on purpose"
     written = capsys.readouterr().out.split()
     first = {path: (out / path).read_bytes() for path in ("paper.tex", "paper.md", "tables/overall.tex")}
@@ -391,17 +391,17 @@ def test_what_cannot_be_made_is_said(stored, tmp_path, capsys):
     assert main(["paper", str(stored), "lhwa"]) == 1
     assert "presets conditions, lhaw, ask-early" in capsys.readouterr().err
     (tmp_path / "f.toml").write_text(SMALL.replace("[[tables]]", 'names = { bb = "B" }\n[[tables]]', 1))
-    main(["paper", str(stored), str(tmp_path / "f.toml"), "--out", str(tmp_path / "out")])
+    main(["paper", str(stored), str(tmp_path / "f.toml"), "--output", str(tmp_path / "out")])
     assert "names has 'bb', which is in no table; did you mean" in capsys.readouterr().err
     (tmp_path / "f.toml").write_text(SMALL + 'keep.agent = ["aa"]\n')
-    assert main(["paper", str(stored), str(tmp_path / "f.toml"), "--out", str(tmp_path / "out")]) == 1
+    assert main(["paper", str(stored), str(tmp_path / "f.toml"), "--output", str(tmp_path / "out")]) == 1
     assert "figure value-scatter: keep: no row has the agent 'aa'; did you mean 'a'?" in capsys.readouterr().err
-    assert main(["paper", str(create_store(tmp_path / "empty").root), "lhaw", "--out", str(tmp_path / "out")]) == 1
+    assert main(["paper", str(create_store(tmp_path / "empty").root), "lhaw", "--output", str(tmp_path / "out")]) == 1
     assert "main is left out: no rows" in capsys.readouterr().err
     assert main(["paper", str(stored), str(tmp_path / "s.toml"), "--agent", "z"]) == 1
     assert "no row has the agent 'z'" in capsys.readouterr().err
-    assert main(["paper", str(stored), str(tmp_path / "s.toml"), "--out", str(tmp_path / "s.toml")]) == 1
-    assert "name another folder with --out" in capsys.readouterr().err
+    assert main(["paper", str(stored), str(tmp_path / "s.toml"), "--output", str(tmp_path / "s.toml")]) == 1
+    assert "name another folder with --output" in capsys.readouterr().err
 
 
 def compile_latex(folder):
@@ -485,7 +485,7 @@ def test_captions_and_exports_say_what_is_mixed_or_left_out(tmp_path, capsys):
     ]
     assert len(captions) > 2
     assert all(said in text.replace("Mixed", "mixed") and "(allow_left_out): 2" in text for text in captions)
-    assert main(["figures", str(store), "value_scatter", "--out", str(tmp_path)]) == 0
+    assert main(["figures", str(store), "value_scatter", "--output", str(tmp_path)]) == 0
     assert said in (tmp_path / "value_scatter.svg").read_text()
     capsys.readouterr()
     for name, file in (("hf", "hf"), ("training", "training"), ("trials", "t.json"), ("duckdb", "d.duckdb")):

@@ -126,11 +126,11 @@ def test_the_commands_filter(stored, tmp_path, capsys):
     assert {(row["agent"], row["measure"]) for each in found.values() for row in each["rows"]} == {("a", "pass_at_1")}
     main(["findings", str(stored), "--format", "json", "--agent", "a"])
     assert {each["keys"].get("agent", "a") for each in json.loads(capsys.readouterr().out)} == {"a"}
-    assert main(["figures", str(stored), "wasted", "--out", str(tmp_path), "--agent", "a"]) == 0
+    assert main(["figures", str(stored), "wasted", "--output", str(tmp_path), "--agent", "a"]) == 0
     texts = _texts((tmp_path / "wasted.svg").read_bytes())
     assert "a" in texts
     assert "b" not in texts
     capsys.readouterr()
-    for command in (["tables", "overall"], ["findings"], ["figures", "wasted", "--out", str(tmp_path)]):
+    for command in (["tables", "overall"], ["findings"], ["figures", "wasted", "--output", str(tmp_path)]):
         assert main([command[0], str(stored), *command[1:], "--agent", "zz"]) == 1
         assert "no row has the agent 'zz'" in capsys.readouterr().err

@@ -85,9 +85,9 @@ if shutil.which("pdflatex"):  # never skipped: where it is missing, the test abo
 
 @pytest.mark.thorough
 def test_all_tables_go_into_files(store, tmp_path, capsys):
-    """--out writes every table in every format, says the paths, and leaves nothing half written."""
+    """--output writes every table in every format, says the paths, and leaves nothing half written."""
     out = tmp_path / "deep" / "folder"
-    assert main(["tables", str(store), "--all", "--out", str(out)]) == 0
+    assert main(["tables", str(store), "--all", "--output", str(out)]) == 0
     wanted = {out / f"{name}.{ending}" for name in TABLES for ending in ("csv", "json", "md", "tex")}
     assert set(out.iterdir()) == wanted
     assert {*capsys.readouterr().out.split()} == {str(path) for path in wanted}
@@ -124,7 +124,7 @@ def test_wrong_wishes_are_explained(store, tmp_path, capsys):
     with pytest.raises(UnknownName, match="'overal'"):
         print_tables(store, ["overal"], settings=[], form="markdown", out=io.StringIO())
     (tmp_path / "taken").write_text("", encoding="utf-8")
-    with pytest.raises(AnalyticsError, match="--out"):
+    with pytest.raises(AnalyticsError, match="--output"):
         print_tables(store, [], settings=[], form="table", out=io.StringIO(), folder=tmp_path / "taken")
 
 

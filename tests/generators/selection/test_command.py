@@ -47,7 +47,7 @@ def folder(tmp_path_factory):
     (folder / "base.toml").write_text(BASE, encoding="utf-8")
     done = called("run", folder / "base.toml", "--store", folder / "base")
     assert done.returncode == 0, done.stderr
-    done = called("select", *options(folder), "--out", folder / "mine.json", "--card", folder / "mine.md")
+    done = called("select", *options(folder), "--output", folder / "mine.json", "--card", folder / "mine.md")
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -82,7 +82,7 @@ def test_a_shortfall_is_a_warning(folder, capsys):
 def test_a_dry_run_changes_nothing(folder, capsys):
     """It says what would be chosen and leaves every file as it was."""
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
-    assert main(["select", *options(folder), "--name", "other", "--out", str(folder / "no.json"), "--dry-run"]) == 0
+    assert main(["select", *options(folder), "--name", "other", "--output", str(folder / "no.json"), "--dry-run"]) == 0
     assert "would be chosen as selection other" in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()} == before
 

@@ -81,7 +81,7 @@ def test_a_task_that_is_not_there_is_refused(tmp_path):
 def test_a_pipeline_on_the_benchmark_of_a_package(design, tmp_path, capsys):
     """Its file alone is enough: from tasks to a selection, without a word about sources or agents."""
     store, out = tmp_path / "store", tmp_path / "set.json"
-    command = ["pipeline", "experiment", "--from", str(design()), "--store", str(store), "--out", str(out)]
+    command = ["pipeline", "experiment", "--from", str(design()), "--store", str(store), "--output", str(out)]
     done = main([*command, "--severity", "delete"])
     said = capsys.readouterr()
     assert done == 0, said.err
@@ -134,7 +134,7 @@ def test_a_benchmark_brings_changed_workspaces_of_its_own(design, tmp_path, caps
         str(path),
         "--store",
         str(store),
-        "--out",
+        "--output",
         str(tmp_path / "set.json"),
     ]
     done = main([*command, "--environment", "--controls"])

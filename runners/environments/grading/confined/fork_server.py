@@ -19,11 +19,11 @@ from pathlib import Path
 
 import msgspec
 
+from lhaw_record.recorder.processes import receive_message
 from lhaw_record.runners.environments.grading.confined import child
 from lhaw_record.runners.environments.grading.confined.child import ChildEnd, Request
 from lhaw_record.runners.environments.grading.confined.lockdown import prepare
 
-_REQUEST_BYTES = 1 << 20
 _MESSAGE_CHARACTERS = 2000
 _WRITE = ("1", "64")  # of x86-64 and arm64
 
@@ -65,7 +65,7 @@ class ForkServer:
                     os.read(self._wake, 4096)
                 self._reap()
             if self._control.fileno() in ready:
-                message, descriptors, _, _ = socket.recv_fds(self._control, _REQUEST_BYTES, 2)
+                message, descriptors = receive_message(self._control, 2)
                 if not message:
                     break
                 self._accept(msgspec.json.decode(message, type=Request), *descriptors)

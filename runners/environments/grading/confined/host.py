@@ -219,7 +219,8 @@ class _Server:
 
     def __init__(self) -> None:
         self.owner = os.getpid()
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._sending = threading.Lock()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         paths = [path for path in sys.path if path]
         try:
             self._process = processes.start(
@@ -238,7 +239,8 @@ class _Server:
         atexit.register(self.close)
 
     def submit(self, request: Request, reply: int, status: int) -> None:
-        socket.send_fds(self._control, [msgspec.json.encode(request)], [reply, status])
+        with self._sending:  # a request that does not fit into the socket is sent in parts
+            processes.send_message(self._control, msgspec.json.encode(request), [reply, status])
 
     @property
     def is_gone(self) -> bool:

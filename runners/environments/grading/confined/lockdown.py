@@ -1,6 +1,7 @@
 """Confine the current process: memory and time by limits, files by Landlock, system calls by a filter.
 
-Limits work on every Linux. Landlock (Linux 5.13) and the filter (x86-64, arm64) need neither privileges nor packages.
+Limits of time and files work everywhere, that of memory on every Linux. Landlock (Linux 5.13) and the filter (x86-64,
+arm64) need neither privileges nor packages.
 If the kernel lacks one of them, the call runs without it, and only the limits and the host's checks of the reply
 protect the result.
 """
@@ -9,6 +10,7 @@ import ctypes
 import os
 import resource
 import signal
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
@@ -43,6 +45,9 @@ class ConfinedLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 def lock_down(limits: ConfinedLimits, readable: Iterable[str]) -> None:
     """Confine this process permanently."""
+    if sys.platform != "linux":
+        _set_limits(limits)
+        return
     library = _library()
     library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     library.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -66,19 +71,20 @@ def _library() -> ctypes.CDLL:
 
 def _die_first() -> None:
     """Make the kernel kill this process, not the run, if the host runs out of memory."""
-    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123
+    with suppress(FileNotFoundError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123
         file.write("1000")
 
 
 def _set_limits(limits: ConfinedLimits) -> None:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     bounds = {
-        resource.RLIMIT_AS: (pages * resource.getpagesize() + (limits.memory_mb << 20),) * 2,
         resource.RLIMIT_CPU: (limits.cpu_seconds, limits.cpu_seconds + _HARD_CPU_SECONDS),
         resource.RLIMIT_CORE: (0, 0),
         resource.RLIMIT_FSIZE: (0, 0),
         resource.RLIMIT_NOFILE: (64, 64),
     }
+    with suppress(FileNotFoundError):  # macOS, which has no limit of memory either
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        bounds[resource.RLIMIT_AS] = (pages * resource.getpagesize() + (limits.memory_mb << 20),) * 2
     for kind, (soft, hard) in bounds.items():
         highest = resource.getrlimit(kind)[1]
         allowed = [each if highest == resource.RLIM_INFINITY else min(each, highest) for each in (soft, hard)]
@@ -87,6 +93,8 @@ def _set_limits(limits: ConfinedLimits) -> None:
 
 def _restrict_files(library: ctypes.CDLL, readable: Iterable[str]) -> None:
     """Deny all file access except reading the given paths, if the kernel has Landlock."""
+    if sys.platform != "linux":
+        return
     version = library.syscall(_LANDLOCK_CREATE, None, 0, _LANDLOCK_CREATE_VERSION)
     if version < 1:
         return

@@ -34,6 +34,15 @@ def confine(config: dict) -> None:  # type: ignore[type-arg]
         os.setgroups([])
         os.setgid(config["user_id"])
         os.setuid(config["user_id"])
+    if sys.platform == "linux":
+        _lock(config, library)
+    _set_limits(config)
+    if config["filter"]:
+        install_filter(config["filter"])
+
+
+def _lock(config: dict, library: int) -> None:  # type: ignore[type-arg]
+    """Hide this process, drop capabilities and bar new privileges."""
     prctl = _ctypes.dlsym(library, "prctl")
     for capability in config["dropped_capabilities"]:
         # Root's children get only the capabilities in the bounding set, not those that this process itself keeps.
@@ -47,9 +56,6 @@ def confine(config: dict) -> None:  # type: ignore[type-arg]
     for option, value in options.items():
         if _ctypes.call_function(prctl, (option, value, 0, 0, 0)) != 0:
             raise OSError(f"prctl({option}) failed")
-    _set_limits(config)
-    if config["filter"]:
-        install_filter(config["filter"])
 
 
 def _set_limits(config: dict) -> None:  # type: ignore[type-arg]

@@ -246,7 +246,10 @@ def main(config: dict, cell_program: bytes) -> None:  # type: ignore[type-arg]
     os.dup2(null, 1)
     os.close(null)
     os.umask(0o022)
-    oom_score = os.open("/proc/self/oom_score_adj", os.O_RDWR)  # it cannot be opened once this process is hidden
+    try:
+        oom_score = os.open("/proc/self/oom_score_adj", os.O_RDWR)  # it cannot be opened once this process is hidden
+    except FileNotFoundError:  # macOS
+        oom_score = os.open("/dev/null", os.O_RDWR)
     confine(config)
     os.chdir(config["work_dir"])
     SandboxDriver(config, (control, replies), oom_score, cell_program).serve()

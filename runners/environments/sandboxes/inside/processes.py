@@ -83,20 +83,29 @@ class Survivors:
 
 def _descendants() -> list[int]:
     children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    parent = int(file.read().rpartition(b")")[2].split()[1])
-            except (OSError, IndexError, ValueError):
-                continue
-            children.setdefault(parent, []).append(int(name))
+    for process_id, parent in _all_with_parents():
+        children.setdefault(parent, []).append(process_id)
     found: list[int] = []
     waiting = [os.getpid()]
     while waiting:
         next_ones = children.get(waiting.pop(), [])
         found += next_ones
         waiting += next_ones
+    return found
+
+
+def _all_with_parents() -> "list[tuple[int, int]]":
+    found = []
+    if not os.access("/proc/self", os.F_OK):  # macOS
+        with os.popen("/bin/ps -A -o pid= -o ppid=") as listed:  # noqa: S605  no word of it is an agent's
+            return [(int(process_id), int(parent)) for process_id, parent in map(str.split, listed)]
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    found.append((int(name), int(file.read().rpartition(b")")[2].split()[1])))
+            except (OSError, IndexError, ValueError):
+                continue
     return found
 
 

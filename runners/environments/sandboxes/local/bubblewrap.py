@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from contextlib import AsyncExitStack
 from functools import lru_cache
 
@@ -84,6 +85,8 @@ def step_arguments(step: Step, options: frozenset[str] = frozenset()) -> list[st
 
 
 def _memory_file(stack: AsyncExitStack, text: str) -> int:
+    if sys.platform != "linux":
+        raise NotImplementedError
     descriptor = os.memfd_create("sandbox")
     stack.callback(os.close, descriptor)
     os.write(descriptor, text.encode())

@@ -1,6 +1,7 @@
 """Limit and end a whole tree of processes with control groups (version 1 or 2), if this process may create them."""
 
 import os
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
@@ -84,7 +85,7 @@ class Cgroup:
         for own, each in zip((1, -1), self._oom_events, strict=False):
             if each is not None:
                 with suppress(BlockingIOError):
-                    self._ooms += own * os.eventfd_read(each)
+                    self._ooms += own * int.from_bytes(os.read(each, 8), sys.byteorder)
         if self._oom_events and self._oom_events[0] is not None and "oom" in counts:
             counts["oom"] = self._ooms
         if self._memory is None:
@@ -177,6 +178,8 @@ def _oom_events(group: Path) -> int | None:
     So a group's own times are those that the group around it does not count. ``memory.failcnt`` also counts a full page
     cache, after which a kill by the host would look like the group's own.
     """
+    if sys.platform != "linux":
+        return None
     counter = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
     try:
         with (

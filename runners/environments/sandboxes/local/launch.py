@@ -21,6 +21,7 @@ from lhaw_record.runners.environments.sandboxes.local.cgroups import Cgroup
 
 _OPEN_S = 30.0
 _CLOSE_S = 30.0
+_LOOK_S = 0.01
 INFO_DESCRIPTOR = "INFO_DESCRIPTOR"
 
 
@@ -73,12 +74,8 @@ class DriverProcess:
         """Return whether the process ended within the time limit."""
         if self._process.poll() is not None:
             return True
-        descriptor = os.pidfd_open(self._process.pid)
-        try:
-            with anyio.move_on_after(_CLOSE_S):
-                await anyio.wait_readable(descriptor)
-        finally:
-            os.close(descriptor)
+        with anyio.move_on_after(_CLOSE_S):
+            await _end_of(self._process)
         return self._process.poll() is not None
 
     def _describe_end(self) -> tuple[str, str]:
@@ -94,6 +91,19 @@ class DriverProcess:
         if not words and killed:
             return "the driver itself was killed for lack of memory", OUT_OF_MEMORY
         return words or "its driver ended", "sandbox_died"
+
+
+async def _end_of(process: "subprocess.Popen[bytes]") -> None:
+    """Wait for the end of a process."""
+    if not hasattr(os, "pidfd_open"):  # macOS
+        while process.poll() is None:  # noqa: ASYNC110  nothing tells it
+            await anyio.sleep(_LOOK_S)
+        return
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        await anyio.wait_readable(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @asynccontextmanager

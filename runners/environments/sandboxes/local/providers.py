@@ -130,7 +130,11 @@ def is_real_root() -> bool:
     """Return whether we are root and may become the agent's user, whose id may be unmapped in a user namespace."""
     if os.geteuid() != 0:
         return False
-    ranges = [[int(word) for word in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    try:
+        mapped = Path("/proc/self/uid_map").read_text()
+    except FileNotFoundError:  # macOS
+        return False
+    ranges = [[int(word) for word in line.split()] for line in mapped.splitlines()]
     return any(first <= USER_ID < first + count for first, _, count in ranges)
 
 

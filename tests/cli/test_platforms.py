@@ -1,0 +1,79 @@
+"""Machines that are not Linux: what macOS lacks is taken away, and everything that needs no container works."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.cli.experiments import PLAIN_PROCESS, write_experiment
+
+ROOT = Path(__file__).parents[2]
+ABSENT = """
+import os, resource, socket
+
+for module, names in {
+    os: ("eventfd", "eventfd_read", "fdatasync", "memfd_create", "pidfd_open", "pipe2", "sched_getaffinity", "splice"),
+    resource: ("prlimit",),
+    socket: ("SOCK_SEQPACKET",),
+}.items():
+    for name in names:
+        vars(module).pop(name, None)
+"""
+PROGRAM = "import sys; from lhaw_record.command_line import main; sys.exit(main())"
+
+
+@pytest.fixture(scope="module")
+def mac(tmp_path_factory):
+    """A command that runs lhaw-record, and every Python that it starts, without what macOS lacks; root hides /proc."""
+    home = tmp_path_factory.mktemp("mac") / "python"
+    venv.create(home)
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(home)}))
+    (packages / "absent.py").write_text(ABSENT)
+    (packages / "absent.pth").write_text("import absent\n")
+    (packages / "paths.pth").write_text("\n".join([str(ROOT), *filter(None, sys.path)]))
+    command = [str(home / "bin" / "python"), "-c", PROGRAM]
+    if os.geteuid() == 0 and shutil.which("unshare"):
+        hidden = 'mount -t tmpfs none /proc && exec "$@"'
+        if subprocess.run(["unshare", "-m", "sh", "-c", hidden, "sh", "true"], check=False).returncode == 0:
+            return ["unshare", "-m", "sh", "-c", hidden, "sh", *command]
+    return command
+
+
+def ran(command, *arguments):
+    """Run it and return what it printed."""
+    done = subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.thorough
+def test_a_mac_records_and_reads(mac, tmp_path):
+    """Trials of desk in process sandboxes, tables, findings, a report; the store verifies."""
+    conditions = ["full", "underspecified", "ask_user"]
+    experiment = write_experiment(tmp_path / "a.toml", conditions=conditions, sandbox=PLAIN_PROCESS)
+    store = tmp_path / "store"
+    ran(mac, "run", experiment, "--store", store)
+    assert "balanced" in ran(mac, "tables", store, "overall", "--format", "csv")
+    assert ran(mac, "findings", store)
+    ran(mac, "report", store, "--output", tmp_path / "report.html")
+    ran(mac, "log", "verify", store)
+
+
+def test_windows_is_told_in_one_sentence():
+    """Before anything is imported that Windows lacks."""
+    program = "import sys; sys.platform = 'win32'; sys.modules['fcntl'] = None; import lhaw_record.command_line"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "WSL" in done.stderr
+
+
+def test_an_old_make_is_told_what_to_use():
+    """A Mac has GNU make 3.81, which does not know the Makefile's words."""
+    done = subprocess.run(["make", ".FEATURES=", "help"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "gmake" in done.stderr
