@@ -61,7 +61,7 @@ def _outside_texts(raw: bytes) -> Iterator[tuple[bytes, int]]:
     while at < len(raw):
         end = at + _BLOCK_BYTES
         if raw[end - 1 : end] == b"\\":
-            end = _ESCAPED.match(raw, end).end()  # type: ignore[union-attr] - it matches everywhere
+            end = next(_ESCAPED.finditer(raw, end)).end()
         outside, count = _TEXTS.subn(b"", opened + raw[at:end] + b'"\0')  # which is left where a text is still open
         at, opened = end, b'"' * outside.endswith(b"\0")
         yield outside, count - 1
