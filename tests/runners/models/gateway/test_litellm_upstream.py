@@ -104,6 +104,17 @@ class Provider:
         self.app = Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
 
 
+@pytest.mark.parametrize("status", [200, 429])
+@pytest.mark.parametrize("sent", ["caf\xe9".encode("latin-1"), "caf\xe9".encode()], ids=["latin-1", "utf-8"])
+async def test_a_providers_headers_arrive_as_the_bytes_that_they_are(sent, status):
+    """HTTP says nothing of their encoding."""
+    reply = {"choices": [{"message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}]}
+    provider = Provider(reply, status, {"x-request-id": sent.decode("latin-1")})
+    async with behind(*NATIVE["chat"], provider) as rig:
+        response = await post(rig, PATHS["chat"], chat(user(TASK)))
+    assert dict(response.headers.raw)[b"x-request-id"] == sent
+
+
 async def test_a_large_reply_is_read_beside_the_loop(monkeypatch):
     """What it costs to read is the server's choice, also where it is neither streamed nor nested."""
     threads, read = set(), native_upstream.decoded
