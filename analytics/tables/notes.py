@@ -63,6 +63,11 @@ ARM_KINDS = {
         "trials",
         "Switch on the server's tool parser or template (vLLM and SGLang: --tool-call-parser; llama.cpp: --jinja).",
     ),
+    "redacted_tools": (
+        "a tool's name has a secret, so that it is recorded as [redacted]",
+        "trials",
+        "The agent could call it, but its actions and questions cannot be told apart here; rename the tool.",
+    ),
     "split_replies": (
         "tool calls of a stream had no index of their own and were told apart by their ids or names",
         "replies",

@@ -1,19 +1,20 @@
 -- view: arm_cautions
 -- grain: benchmark, agent, kind
 -- inputs: int_attempt_arms, int_attempts, int_cells, int_exchange_readings,
---     int_questions_placed, int_trials_evaluated, stg_models_failed,
---     stg_models_responded, stg_questions_answered, stg_questions_asked,
---     stg_trials_failed, trial_endings
+--     int_questions_placed, int_trials_evaluated, stg_models_called,
+--     stg_models_failed, stg_models_responded, stg_questions_answered,
+--     stg_questions_asked, stg_trials_failed, trial_endings
 -- outputs:
 --   benchmark
 --   agent varchar: name of the agent, with part of its digest where names repeat
---   kind varchar: no_tool_called, calls_in_text, split_replies, cut_replies, refused,
---       overflowed, identical_trials, nothing_revealed, echoed_questions,
---       failed_asking, hung_up, missing_unequally or missing_in_hard_tasks
+--   kind varchar: no_tool_called, calls_in_text, redacted_tools, split_replies,
+--       cut_replies, refused, overflowed, identical_trials, nothing_revealed,
+--       echoed_questions, failed_asking, hung_up, missing_unequally or
+--       missing_in_hard_tasks
 --   n bigint: how many
 --   n_all bigint: of how many
--- equation: no_tool_called and calls_in_text: trials; cut_replies and split_replies:
---     replies; refused and overflowed: trials that ended so; identical_trials:
+-- equation: no_tool_called, calls_in_text and redacted_tools: trials; cut_replies and
+--     split_replies: replies; refused and overflowed: trials that ended so; identical_trials:
 --     cells of at least two trials that all did the same tool calls; nothing_revealed:
 --     questions, where no answer revealed anything; echoed_questions: answers that are
 --     the question again, letters and digits only; failed_asking: failed trials whose
@@ -45,6 +46,16 @@ with trials as (
         endings.*
     from int_trials_evaluated as used
     inner join trial_endings as endings on used.trial_id = endings.trial_id
+),
+
+redacted as (
+    select distinct stream_id
+    from stg_models_called
+    where
+        role = 'agent'
+        and contains(
+            json_extract_string(tools_json, '$[*].name')::varchar, '[redacted]'
+        )
 ),
 
 cells as (
@@ -226,6 +237,13 @@ counted as (
                 {
                     'kind': 'calls_in_text',
                     'n': count(*) filter (where n_calls_in_text > 0),
+                    'n_all': count(*)
+                },
+                {
+                    'kind': 'redacted_tools',
+                    'n': count(*) filter (
+                        where stream_id in (select stream_id from redacted)
+                    ),
                     'n_all': count(*)
                 },
                 {

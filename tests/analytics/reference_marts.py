@@ -94,6 +94,7 @@ def arm_cautions_of(envelopes, used):
         counts = {
             "no_tool_called": (sum(ending[7] == 0 for *_, ending in known), len(known)),
             "calls_in_text": (sum(ending[5] > 0 for *_, ending in found), len(found)),
+            "redacted_tools": (sum(_has_redacted_tool(events) for _, events, _ in found), len(found)),
             "split_replies": (sum(ending[6] for *_, ending in found), sum(ending[2] for *_, ending in found)),
             "cut_replies": (sum(ending[3] for *_, ending in found), sum(ending[2] for *_, ending in found)),
             "refused": (sum(ending[0] == "refused" for *_, ending in found), len(found)),
@@ -104,6 +105,11 @@ def arm_cautions_of(envelopes, used):
         }
         rows.update({(agent, kind): pair for kind, pair in counts.items() if pair[0]})
     return {**rows, **_hang_ups(streams, used)}
+
+
+def _has_redacted_tool(events):
+    tools = [each for call in _of(events, "ModelCalled") for each in json.loads(call.tools_json or "[]")]
+    return any("[redacted]" in each["name"] for each in tools)
 
 
 def _hang_ups(streams, used):

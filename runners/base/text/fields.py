@@ -7,7 +7,7 @@ import ast
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -17,27 +17,54 @@ from lhaw_record.recorder.events.encoding import valid_text
 
 MOST_PARTS = 100_000
 """How many arrays and objects JSON of a provider or client may have: a choice, as many as Anthropic takes messages."""
+_TEXTS_A_PART, _VALUES_A_PART = 5, 40  # choices: a tool call has five texts, a batch of embeddings 4 million numbers
+_BLOCK_BYTES = 1 << 16
 LEVELS_OF_BODY = 200
 """How deep JSON of a provider or client is read. Arguments that nest too deep (half as deep) stay so in what is cut."""
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEP = {byte: 1 if byte in b"[{" else -1 for byte in b"[]{}"}
 _TEXT = rb'"(?:[^"\\]++|\\.)*+"?'  # possessive: a text without an end is read once
+_ESCAPED = re.compile(rb"\\*.?", re.DOTALL)
 _TEXTS, _TOKEN = re.compile(_TEXT, re.DOTALL), re.compile(_TEXT + rb"|[\[\]{}]", re.DOTALL)
+_PIECES = re.compile("(?s).{1,65536}(?:(?<=[\ud800-\udbff]).)?")  # a pair of halves stays together
 _TRUE, _FALSE = frozenset({"true", "yes", "1", "1.0"}), frozenset({"false", "no", "0", "0.0"})
 
 
 def most_nesting(raw: bytes) -> int:
     """Return the number of levels of JSON."""
-    return max(accumulate(map(_STEP.__getitem__, _brackets(raw))), default=0)
-
-
-def _brackets(raw: bytes) -> bytes:
-    return _TEXTS.sub(b"", raw).translate(None, _NO_BRACKETS)
+    level = most = 0
+    for outside, _ in _outside_texts(raw):
+        levels = list(accumulate(map(_STEP.__getitem__, outside.translate(None, _NO_BRACKETS)), initial=level))
+        level, most = levels[-1], max(most, *levels)
+    return most
 
 
 def has_too_many_parts(raw: bytes) -> bool:
-    """Return whether JSON has more arrays and objects than anybody needs. Each costs time of the event loop."""
-    return raw.count(b"[") + raw.count(b"{") > MOST_PARTS and len(_brackets(raw)) > 2 * MOST_PARTS
+    """Return whether JSON has more arrays and objects, texts or values than anybody needs.
+
+    To decode them takes that long at once, during which no other thread runs, the event loop's included.
+    """
+    if sum(map(raw.count, b'[{",')) <= MOST_PARTS:
+        return False
+    parts = texts = values = 0
+    for outside, count in _outside_texts(raw):
+        parts += sum(map(outside.count, b"[]{}"))
+        texts, values = texts + count, values + outside.count(b",")
+        if parts > 2 * MOST_PARTS or texts > _TEXTS_A_PART * MOST_PARTS or values > _VALUES_A_PART * MOST_PARTS:
+            return True
+    return False
+
+
+def _outside_texts(raw: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield JSON without its texts and how many there were, block by block: other threads run in between."""
+    at, opened = 0, b""
+    while at < len(raw):
+        end = at + _BLOCK_BYTES
+        if raw[end - 1 : end] == b"\\":
+            end = next(_ESCAPED.finditer(raw, end)).end()
+        outside, count = _TEXTS.subn(b"", opened + raw[at:end] + b'"\0')  # which is left where a text is still open
+        at, opened = end, b'"' * outside.endswith(b"\0")
+        yield outside, count - 1
 
 
 def shallow_json(raw: bytes) -> bytes:
@@ -64,7 +91,7 @@ def shallow_json(raw: bytes) -> bytes:
 def with_valid_text(value: Any) -> Any:
     """Return a JSON value with text that UTF-8 can encode."""
     if isinstance(value, str):
-        return valid_text(value)
+        return "".join(map(valid_text, _PIECES.findall(value)))
     if isinstance(value, list):
         return [with_valid_text(item) for item in value]
     if isinstance(value, dict):

@@ -32,7 +32,7 @@ from lhaw_record.runners.models.gateway.embeddings import EMBEDDINGS
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.session import TrialSession
 from lhaw_record.runners.models.gateway.wires import CHAT, GEMINI, MESSAGES, RESPONSES, WIRES
-from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, WireRequest
+from lhaw_record.runners.models.gateway.wires.protocol import QUICK, Body, WireFormat, WireRequest
 
 _METHODS = ["GET", "HEAD", "POST"]  # Starlette answers the others with 405
 _FEATURE_HEADERS = frozenset({"anthropic-beta", "anthropic-version", "openai-beta"})
@@ -41,7 +41,6 @@ _VERSIONS = re.compile(r"(v1|v1beta|v1alpha|openai)(/|$)")
 _DEPLOYMENT = re.compile(r"deployments/[^/]+/")
 _GEMINI = re.compile(r"models/(?P<model>[^:]+):(?P<method>\w+)")
 _SHARES = 4
-_QUICK = 64  # a choice: to decode is that much faster than to match
 _SMALL = 32  # a choice: a request of a typical agent is below this part of a share
 _ARRIVAL_S = 300.0  # a choice: a body that does not arrive would keep its memory from others
 _UPGRADE = [(b"upgrade", b"HTTP/1.1"), (b"connection", b"Upgrade")]
@@ -257,7 +256,8 @@ class Gateway:
         if arrival.cancelled_caught:
             raise GatewayRefusal(f"the request did not arrive in {_ARRIVAL_S:g} s", status=408, kind="timeout")
         self._memory.shrink(held, len(body))
-        return await beside_loop(len(body) // _QUICK, read, reader, bytes(body))
+        asked = await beside_loop(len(body) // QUICK, read, reader, bytes(body))
+        return msgspec.structs.replace(asked, size_bytes=len(body))
 
 
 def read(reader: Callable[[Body], WireRequest], raw: bytes) -> WireRequest:

@@ -142,7 +142,9 @@ async def send_refusal(send: Send, wire: WireFormat, refusal: GatewayRefusal) ->
 
 
 def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode("latin-1", "replace"), value.encode("latin-1", "replace")) for name, value in headers.items()]
+    """Return headers as the bytes that came, which aiohttp decodes so."""
+    how = "utf-8", "surrogateescape"
+    return [(name.encode(*how), value.encode(*how)) for name, value in headers.items()]
 
 
 async def _outcome(reply: Awaitable[SessionReply]) -> SessionReply | GatewayRefusal:

@@ -20,7 +20,7 @@ from lhaw_record.runners.models.failures import response_error, to_model_error, 
 from lhaw_record.runners.models.gateway.endpoints import ProviderEndpoint
 from lhaw_record.runners.models.gateway.relay import StreamRelay
 from lhaw_record.runners.models.gateway.upstream import OutgoingRequest, UpstreamAnswer, merged_parameters
-from lhaw_record.runners.models.gateway.wires.protocol import Body, WireFormat, WireRequest
+from lhaw_record.runners.models.gateway.wires.protocol import QUICK, Body, WireFormat, WireRequest
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelError, ModelReply
 from lhaw_record.runners.models.provider_state import with_reasoning
@@ -157,7 +157,7 @@ async def embedded(
         async with http_session().post(url, data=exchange.sent, headers=headers, proxy=proxy) as response:
             exchange.received = raw = await _bounded(response, MOST_REPLY_BYTES)
             shown = await _shown(response, raw, endpoint, model.name)
-        answer = decoded(raw, "it")
+        answer = await beside_loop(len(raw) // QUICK, decoded, raw, "it")
     said = fields(answer.get("usage")).get("prompt_tokens"), fields(answer.get("usageMetadata")).get("promptTokenCount")
     usage = Usage(input_tokens=next((count for each in said if (count := token_count(each)) is not None), None))
     reply = ModelReply(
@@ -184,8 +184,12 @@ async def _exchanged(
         most_bytes = MOST_REPLY_BYTES if response.status < 400 else _MOST_ERROR_BYTES
         exchange.received = raw = await _bounded(response, most_bytes)
         shown = await _shown(response, raw, endpoint, model.name)
+    return await beside_loop(len(raw) // QUICK, _answer, outgoing.wire, raw, shown, model)
+
+
+def _answer(wire: WireFormat, raw: bytes, shown: dict[str, str], model: LitellmModel) -> UpstreamAnswer:
     body = decoded(raw, "it")
-    return UpstreamAnswer(reply=_read(outgoing.wire, body, model), body=body, headers=shown)
+    return UpstreamAnswer(reply=_read(wire, body, model), body=body, headers=shown)
 
 
 async def _shown(response: Any, raw: bytes, endpoint: ProviderEndpoint, name: str) -> dict[str, str]:

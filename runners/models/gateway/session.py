@@ -16,7 +16,7 @@ import anyio
 import msgspec
 
 from lhaw_record.recorder.events import ModelFailed, TrialFlagged
-from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.clock import TrialClock, beside_loop
 from lhaw_record.runners.base.conversation.ending import ENDLESS_REPLY
 from lhaw_record.runners.base.conversation.injection import PlannedInjection, injected
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
@@ -247,7 +247,7 @@ class TrialSession:
         self, wire: WireFormat, request: WireRequest, headers: Iterable[tuple[str, str]], stream: Outlet | None
     ) -> SessionReply:
         async with self._next_request():
-            decision = self._decide(wire, request, headers)
+            decision = await beside_loop(request.effort, self._decide, wire, request, headers)
             await self._check_limits(decision)
             with self._within_run_budget(decision):
                 call, outgoing = await self._begin(wire, decision, stream)
@@ -376,11 +376,13 @@ class TrialSession:
         to_send = msgspec.structs.replace(decision.request, body=decision.body)
         upstream = self.routing(to_send.model)
         outgoing = await upstream.prepare(wire, to_send, decision.messages)
-        events, history = events_of(self._state, decision, outgoing, upstream.name)
+        effort = decision.request.effort
+        events, history = await beside_loop(effort, events_of, self._state, decision, outgoing, upstream.name)
         await self._recording.append(*events)
         self._state.call_begun(decision, history)
         if self.lacks_asking:
-            self.lacks_asking = not offers_asking(decision.request, self._ask_user_tool, self._prompt)
+            asking = self._ask_user_tool, self._prompt
+            self.lacks_asking = not await beside_loop(effort, offers_asking, decision.request, *asking)
         began_ns = self._clock_ns()
         reply_id, relay = f"{decision.call_id}-{began_ns:x}", None
         if outgoing.request.is_streamed:  # possibly only by us: a broken stream's usage is also known

@@ -12,6 +12,7 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Usage
+from lhaw_record.runners.base.clock import beside_loop
 from lhaw_record.runners.base.conversation.messages import Message, to_wire
 from lhaw_record.runners.experiment.tables import LIMITS
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
@@ -164,7 +165,7 @@ class ModelUpstream:
             parameters=sent,
             program_parameters=frozenset(known),
             timeout_s=self._timeout_s,
-            pictures=pictures_in(request.body),
+            pictures=await beside_loop(request.effort, pictures_in, request.body),
         )
         recorded = {**sent, **({"dropped_parameters": left_out} if left_out else {}), **tools_left_out(request.tools)}
         return OutgoingRequest(
@@ -185,7 +186,7 @@ class ModelUpstream:
 
     async def count_tokens(self, request: WireRequest) -> int:
         """Return an estimate that assumes four characters per token."""
-        return estimated_tokens(request)
+        return await beside_loop(request.effort, estimated_tokens, request)
 
 
 def merged_parameters(asked: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Flagged trials in the tables: those whose message was lost are left out, the others are counted in every note."""
 
+import msgspec
 import pytest
 
+from lhaw_record.analytics.tables.notes import lines_of_arms
 from lhaw_record.analytics.tables.tables import table
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.events import ActionFinished, AnchorLost, ModelCalled, TrialFlagged
@@ -130,3 +132,20 @@ def test_a_late_recorder_is_told():
     assert opened.execute(late).fetchall() == [(1,)]
     assert any("recording process was late" in note for note in table(opened, "overall").notes)
     opened.close()
+
+
+def test_a_secret_in_a_tools_name_is_said():
+    """What is recorded as [redacted] cannot be told apart, and nobody would guess why."""
+    store = Store(trials=2)
+    store.task("t")
+    for agent, name in (("a", "search_[redacted]"), ("b", "search")):
+        tools = f'[{{"name":"read"}},{{"description":"[redacted]","name":"{name}"}}]'
+        for index in range(2):
+            beside = [msgspec.structs.replace(called("with_tools"), tools_json=tools)] if index == 0 else []
+            store.trial("t", "full", index, agent=agent, beside=beside)
+    connection = connect(store.snapshot())
+    try:
+        assert lines_of_arms(connection)["redacted_tools"] == ["desk, a: 1 of 2 trials (50 %)"]
+        assert any("a tool's name has a secret" in note for note in table(connection, "overall").notes)
+    finally:
+        connection.close()

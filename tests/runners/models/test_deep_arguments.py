@@ -1,11 +1,15 @@
 """Tool arguments that nest without end are the agent's own malformed call on every wire, counted and never owed."""
 
 import json
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lhaw_record.runners.base.conversation.actions import MOST_LEVELS, tool_action
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
+from lhaw_record.runners.base.text import fields
 from lhaw_record.runners.base.text.fields import shallow_json
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from lhaw_record.runners.models.protocol import ModelRequest
@@ -36,6 +40,23 @@ def test_what_nests_too_deep_is_malformed_wherever_it_is_read(levels):
         if levels <= 2 * MOST_LEVELS
         else tool_action(ToolCall(call_id="c", name="f", arguments_json=json.dumps(cut))).kind == "malformed"
     )
+
+
+@given(st.lists(st.sampled_from('[]{}"a,é\\'), max_size=60).map("".join))
+def test_where_texts_end_does_not_depend_on_the_size_of_a_block(raw):
+    """JSON is read block by block, so that no other thread waits for all of it; a text may go over many blocks."""
+    outside = re.sub(r'"(?:[^"\\]|\\.)*+"?', "", raw)
+    levels, most = 0, 0
+    for each in outside:
+        levels += (each in "[{") - (each in "]}")
+        most = max(most, levels)
+    for size in (1, 2, 7, 1 << 16):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fields, "_BLOCK_BYTES", size)
+            assert fields.most_nesting(raw.encode()) == most
+            patch.setattr(fields, "MOST_PARTS", 0)
+            has_parts = bool(re.search(r'"(?:[^"\\]|\\.)*+"', raw)) or not {*outside}.isdisjoint("[]{},")
+            assert fields.has_too_many_parts(raw.encode()) == (has_parts and not {*raw}.isdisjoint('[{",'))
 
 
 def body_of(wire, levels):

@@ -27,7 +27,13 @@ from lhaw_record.runners.environments.benchmarks.harbor.environment import (
 from lhaw_record.runners.environments.benchmarks.harbor.host import host_of, refusal_of_host, system_name
 from lhaw_record.runners.environments.benchmarks.harbor.images import ensure_images
 from lhaw_record.runners.environments.benchmarks.harbor.mcp_servers import SERVER_MB, open_servers
-from lhaw_record.runners.environments.benchmarks.harbor.oracle import Oracle, OracleGate, oracle_of, passes_folder
+from lhaw_record.runners.environments.benchmarks.harbor.oracle import (
+    Oracle,
+    OracleGate,
+    grade_without_verdict,
+    oracle_of,
+    passes_folder,
+)
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
     BENCHMARK,
     CONFIG,
@@ -316,7 +322,9 @@ class HarborBenchmark(Benchmark):
                     open_program_sandbox(own, container, settings.limits, access, user=user)
                 )
             inner = setup.within(provider)
-            yield HarborEnvironment(inner, container, closing, (artifact,), sandbox, check_solution, servers, passed)
+            without = partial(grade_without_verdict, oracle) if is_gated else None
+            parts = (artifact,), sandbox, check_solution, servers, passed, without
+            yield HarborEnvironment(inner, container, closing, *parts)
 
     @asynccontextmanager
     async def _open_on_host(self, task: HarborTask, settings: EnvironmentSettings) -> AsyncIterator[Environment]:

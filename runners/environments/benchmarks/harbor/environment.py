@@ -214,6 +214,7 @@ class HarborEnvironment(Environment):
         sandbox: The sandbox for an agent program in the same container, or None.
         check_solution: Checks that the reference solution passes here, after a time of anyio's clock. None for a task
             without a gate or without a network.
+        without_verdict: Returns the grade where the tests give no verdict, or raises. None without a gate.
         passed: What the reference solution showed here, or None if it was not tried.
         servers: The MCP servers of the task, or None.
     """
@@ -228,11 +229,13 @@ class HarborEnvironment(Environment):
     check_solution: Callable[[float], Awaitable[OraclePass]] | None = None
     servers: McpServers | None = None
     passed: OraclePass | None = None
+    without_verdict: Callable[[GraderError], Awaitable[Grade]] | None = None
 
     def __post_init__(self) -> None:
         self.program_tools = self.servers.tools if self.servers else ()
         self.tools = (*TOOLS, *self.program_tools)
         self._steps = Steps(self.setup, self.container, self.closing)
+        self._failed: Grade | None = None
 
     async def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Execute a workspace tool as the agent's user, or a tool of an MCP server."""
@@ -257,22 +260,28 @@ class HarborEnvironment(Environment):
         """Grade the step that the agent handed in, and return the instruction of the next one."""
         try:
             step = await self._steps.next()
-        except GraderError:
-            await self._check_tests()
-            raise
+        except GraderError as error:
+            self._failed = await self._without_verdict(error)
+            return None
         return step.prompt if step else None
 
     async def grade(self, final_answer: str, ask_judge: AskJudge | None) -> Grade:
         """Run the tests in the agent's container, or in a fresh one with its artifacts."""
         del final_answer, ask_judge  # only what is in the container counts
         try:
-            grade = grade_of(self.setup.task, await self._steps.verdict(), self.passed)
-        except GraderError:
-            await self._check_tests()
-            raise
+            grade = self._failed or grade_of(self.setup.task, await self._steps.verdict(), self.passed)
+        except GraderError as error:
+            return await self._without_verdict(error)
         if not grade.is_success:
             await self._check_tests()
         return grade
+
+    async def _without_verdict(self, error: GraderError) -> Grade:
+        await self._check_tests()
+        if self.without_verdict is None:
+            raise error
+        await self.closing.aclose()
+        return await self.without_verdict(error)
 
     async def _check_tests(self) -> None:
         """Close the agent's container and check that the tests can still pass."""

@@ -21,7 +21,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit
+from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.benchmarks.harbor.compose import COMPOSE, has_compose
 from lhaw_record.runners.environments.benchmarks.harbor.container import (
@@ -31,7 +31,7 @@ from lhaw_record.runners.environments.benchmarks.harbor.container import (
     verdict_of,
 )
 from lhaw_record.runners.environments.benchmarks.harbor.environment import OraclePass, grade_of
-from lhaw_record.runners.environments.benchmarks.harbor.oracle import Oracle
+from lhaw_record.runners.environments.benchmarks.harbor.oracle import Oracle, grade_without_verdict
 from lhaw_record.runners.environments.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
     CONFIG,
@@ -122,6 +122,7 @@ class HostEnvironment(Environment):
         task: The task.
         test: Runs the tests on the files of a folder, which it may change.
         passed: What the reference solution showed here, or None if it was not tried.
+        oracle: How it is tried.
         sandbox: The agent's sandbox.
         facts: Artifacts that describe the environment.
     """
@@ -132,6 +133,7 @@ class HostEnvironment(Environment):
     task: HarborTask
     test: Callable[[Path], Awaitable[HarborVerdict]]
     passed: OraclePass | None
+    oracle: Oracle
     sandbox: Sandbox
     facts: tuple[Artifact, ...]
 
@@ -144,7 +146,12 @@ class HostEnvironment(Environment):
         del final_answer, ask_judge  # only what is in the work directory counts
         with scratch_folder() as files:
             await self.sandbox.export(files)
-            return grade_of(self.task, await self.test(files), self.passed)
+            try:
+                return grade_of(self.task, await self.test(files), self.passed)
+            except GraderError as error:
+                if self.passed is None:
+                    raise
+                return await grade_without_verdict(self.oracle, error)
 
 
 class Host:
@@ -172,7 +179,9 @@ class Host:
             await anyio.to_thread.run_sync(_place, task, files)
             async with self._provider.open(files, self._agents(task), settings.access, extra) as sandbox:
                 test = partial(self._verdict, task)
-                yield HostEnvironment(task=task, test=test, passed=passed, sandbox=sandbox, facts=(artifact,))
+                yield HostEnvironment(
+                    task=task, test=test, passed=passed, oracle=self.oracle(task), sandbox=sandbox, facts=(artifact,)
+                )
 
     def oracle(self, task: HarborTask) -> Oracle:
         """Return how the reference solution of a task is tried. A pass counts for its run."""

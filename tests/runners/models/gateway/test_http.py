@@ -1,6 +1,8 @@
 """The addresses of a trial: where the wires are found, what is refused, and in whose dialect."""
 
 import json
+import threading
+from functools import partial
 from typing import ClassVar
 
 import anyio
@@ -8,8 +10,9 @@ import pytest
 
 from lhaw_record.recorder.events import ModelCalled, ModelFailed
 from lhaw_record.runners.base.clock import TrialClock
-from lhaw_record.runners.models.gateway import app
+from lhaw_record.runners.models.gateway import app, session, upstream
 from lhaw_record.runners.models.gateway.app import BodyMemory, Gateway
+from lhaw_record.runners.models.gateway.calls import SessionLimits
 from lhaw_record.runners.models.gateway.upstream import ModelUpstream, RoutingTable
 from lhaw_record.runners.models.protocol import ModelError
 from tests.runners.models.gateway.rigs import Rig, canned
@@ -213,6 +216,42 @@ async def test_half_a_character_does_not_end_a_trial():
         assert (await client.post("v1/chat/completions", content=content)).status_code == 200
     assert model.requests[0].messages[0].content == "a \ufffd b"
     rig.check_conversations()
+
+
+MANY = {
+    "messages": b'{"role":"user","content":"x"},' * 250_000,
+    "texts": b'"",' * 600_000,
+    "numbers": b"0," * 5_000_000,
+}
+
+
+@pytest.mark.parametrize("many", MANY.values(), ids=MANY)
+async def test_a_request_of_more_parts_than_anybody_needs_is_refused(many):
+    """The status is the one for a request that is too large, in what is read block by block."""
+    rig, _ = canned(text_reply("Done."))
+    async with rig.client() as client:
+        content = b'{"model": "m", "messages": [' + many + b"0]}"
+        assert (await client.post("v1/chat/completions", content=content)).status_code == 413
+    assert rig.events == []
+
+
+@pytest.mark.parametrize("is_refused", [False, True], ids=["answered", "refused"])
+async def test_what_a_large_request_means_is_found_beside_the_loop(monkeypatch, is_refused):
+    """Its thread, its actions, its events and its pictures: what each costs is the client's choice."""
+    threads = {}
+
+    def noted(function, *arguments):
+        threads[function.__name__] = threading.current_thread()
+        return function(*arguments)
+
+    for module, name in ((session, "decide"), (session, "events_of"), (upstream, "pictures_in")):
+        monkeypatch.setattr(module, name, partial(noted, getattr(module, name)))
+    rig, _ = canned(text_reply("Done."), limits=SessionLimits(max_turns=0 if is_refused else None))
+    async with rig.client() as client:
+        body = chat(*(user(f"Message {number}") for number in range(3_000)))
+        assert (await client.post("v1/chat/completions", json=body)).status_code == (403 if is_refused else 200)
+    assert threads.keys() == ({"decide"} if is_refused else {"decide", "events_of", "pictures_in"})
+    assert threading.main_thread() not in threads.values()
 
 
 async def test_large_and_compressed_requests():

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import threading
 
 import pytest
 from starlette.applications import Starlette
@@ -11,6 +12,7 @@ from starlette.routing import Route
 
 from lhaw_record.recorder.events import ModelCalled, ModelFailed, ModelResponded
 from lhaw_record.runners.experiment.values import Price
+from lhaw_record.runners.models.gateway import native_upstream
 from lhaw_record.runners.models.gateway.app import Gateway
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.litellm_model import LitellmModel
@@ -100,6 +102,30 @@ class Provider:
             return JSONResponse(body, status, headers)
 
         self.app = Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])
+
+
+@pytest.mark.parametrize("status", [200, 429])
+@pytest.mark.parametrize("sent", ["caf\xe9".encode("latin-1"), "caf\xe9".encode()], ids=["latin-1", "utf-8"])
+async def test_a_providers_headers_arrive_as_the_bytes_that_they_are(sent, status):
+    """HTTP says nothing of their encoding."""
+    reply = {"choices": [{"message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}]}
+    provider = Provider(reply, status, {"x-request-id": sent.decode("latin-1")})
+    async with behind(*NATIVE["chat"], provider) as rig:
+        response = await post(rig, PATHS["chat"], chat(user(TASK)))
+    assert dict(response.headers.raw)[b"x-request-id"] == sent
+
+
+async def test_a_large_reply_is_read_beside_the_loop(monkeypatch):
+    """What it costs to read is the server's choice, also where it is neither streamed nor nested."""
+    threads, read = set(), native_upstream.decoded
+    monkeypatch.setattr(
+        native_upstream, "decoded", lambda *arguments: threads.add(threading.current_thread()) or read(*arguments)
+    )
+    provider, _ = canned(text_reply("x" * 100_000))
+    async with behind(*NATIVE["chat"], provider) as rig:
+        assert (await post(rig, PATHS["chat"], chat(user(TASK)))).status_code == 200
+    assert threading.main_thread() not in threads
+    assert len(threads) == 1
 
 
 async def test_nothing_of_a_request_over_responses_is_lost():

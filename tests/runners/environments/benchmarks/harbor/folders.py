@@ -4,6 +4,18 @@ from tests.support.docker import BASE_IMAGE
 
 CONFIG = f'[environment]\ndocker_image = "{BASE_IMAGE}"\nworkdir = "/srv"\nnetwork_mode = "no-network"\n'
 TEST = 'grep -qx hello /srv/hello.txt; echo "$(( $? == 0 ))" > /logs/verifier/reward.txt\n'
+SAYS_HELLO = "echo 'echo hello' > /srv/say.sh\n"
+CALLS_WORK = '[ "$(bash /srv/say.sh)" = hello ]; echo $(( $? == 0 )) > /logs/verifier/reward.txt\n'
+CALLS_CONFIG = "[verifier]\ntimeout_sec = 15.0\n"
+HOSTILE = {  # what the tests call, so that they give no verdict
+    "sleeps": "sleep 600\n",
+    "spins": "while :; do :; done\n",
+    "hangs without an end": "trap '' TERM INT HUP; while :; do sleep 600; done\n",
+    "kills the tests": "kill -9 $PPID; sleep 600\n",
+    "kills all it can": "kill -9 -1; sleep 600\n",
+    "forks": "f() { f | f & f | f; }; f; sleep 600\n",
+    "fills the memory": "tail /dev/zero; kill -9 $PPID\n",
+}
 
 
 def write_task(folder, *, config=CONFIG, test=TEST, solution="echo hello > hello.txt\n", **files):

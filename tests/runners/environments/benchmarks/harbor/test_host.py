@@ -13,7 +13,13 @@ from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSett
 from lhaw_record.runners.environments.sandboxes.kinds import provider
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramAccess, SandboxLimits
 from lhaw_record.runners.experiment.tables import GraderSpec
-from tests.runners.environments.benchmarks.harbor.folders import write_task
+from tests.runners.environments.benchmarks.harbor.folders import (
+    CALLS_CONFIG,
+    CALLS_WORK,
+    HOSTILE,
+    SAYS_HELLO,
+    write_task,
+)
 from tests.support.needs import needs
 
 DOCKERFILE = "FROM debian\n# the guests\nWORKDIR /srv\nCOPY guests.csv lists/ ./\n"
@@ -223,6 +229,18 @@ async def test_what_outlives_the_tests_earns_no_reward(opened, kind, left):
         grade = await environment.grade("", None)
     assert not grade.is_success
     assert "outlived" in grade.results[0].details
+
+
+@needs("namespaces")
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", sorted(HOSTILE))
+async def test_a_work_that_leaves_the_tests_without_a_verdict_is_graded(opened, kind):
+    """What hangs, forks or kills in the grader fails, however it goes about it: the solution's tests end well."""
+    async with opened(CALLS_WORK, CALLS_CONFIG, solution=SAYS_HELLO, sandbox="namespaces") as environment:
+        await environment.call("write_file", {"path": "/srv/say.sh", "content": HOSTILE[kind]})
+        grade = await environment.grade("", None)
+    assert not grade.is_success
+    assert (grade.resource_abuse is not None) or kind not in ("sleeps", "spins", "hangs without an end")
 
 
 @needs("namespaces")

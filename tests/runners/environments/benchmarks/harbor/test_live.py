@@ -10,7 +10,15 @@ from lhaw_record.runners.environments.benchmarks.harbor import open_harbor
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.tables import GraderSpec
-from tests.runners.environments.benchmarks.harbor.folders import CONFIG, TEST, write_task
+from tests.runners.environments.benchmarks.harbor.folders import (
+    CALLS_CONFIG,
+    CALLS_WORK,
+    CONFIG,
+    HOSTILE,
+    SAYS_HELLO,
+    TEST,
+    write_task,
+)
 from tests.runners.environments.sandboxes.docker_fixtures import engine, make_provider, needs_engine  # noqa: F401  a fixture
 from tests.support.docker import BASE_IMAGE
 
@@ -123,6 +131,17 @@ async def test_tests_that_fail_are_never_a_score(opened, test, kind):
     with pytest.raises(GraderError) as raised:
         await graded(opened, options={"gate": False}, test=test, config=config)
     assert raised.value.kind == kind
+
+
+@pytest.mark.parametrize("is_separate", [False, True], ids=["shared", "separate"])
+@pytest.mark.parametrize("kind", sorted(HOSTILE))
+async def test_a_work_that_leaves_the_tests_without_a_verdict_is_graded(opened, kind, is_separate):
+    """What hangs, forks or kills in the grader fails, however it goes about it: the solution's tests end well."""
+    config = f'artifacts = ["/srv/say.sh"]\n{CONFIG}{CALLS_CONFIG}' + 'environment_mode = "separate"\n' * is_separate
+    write = f"cat > /srv/say.sh << 'END'\n{HOSTILE[kind]}END"
+    grade, _ = await graded(opened, write, config=config, test=CALLS_WORK, solution=SAYS_HELLO)
+    assert not grade.is_success
+    assert (grade.resource_abuse is not None) or kind not in ("sleeps", "spins", "hangs without an end")
 
 
 async def test_a_planted_reward_does_not_count(opened):
