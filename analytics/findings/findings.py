@@ -26,6 +26,7 @@ Verdict = Literal["shown", "not shown", "not known", "measured"]
 NEEDED = (
     "overall",
     "claims",
+    "looks",
     "losses",
     "gain_tests",
     "wasted",
@@ -40,6 +41,7 @@ _GAIN = "What did asking gain, and for whom?"
 _LATE = "When did information come too late?"
 _WASTE = "What was wasted?"
 _TOO_MUCH = "Who asks too much, and what for?"
+_LOOKS = "How often was it looked at?"
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,7 +251,9 @@ class _Said(NamedTuple):
 
     def agents(self) -> list[tuple[str, str]]:
         """Return every pair of benchmark and agent in any of the tables."""
-        return sorted({(row["benchmark"], row["agent"]) for name in NEEDED for row in self.rows(name, {})})
+        return sorted(
+            {(row["benchmark"], row["agent"]) for name in NEEDED if name != "looks" for row in self.rows(name, {})}
+        )
 
     def absent(self, rows: Iterable[Row]) -> list[tuple[str, str]]:
         """Return the benchmarks and agents without a row, or none if no agent has a row."""
@@ -309,6 +313,7 @@ def findings(tables: Mapping[str, Table], measure: str, timing_measure: str, con
         *_wasted(said),
         *_asked_in_vain(said),
         *_precision(said),
+        *_looks(said),
     )
 
 
@@ -536,6 +541,38 @@ def _precision(said: _Said) -> Iterator[Finding]:
     for benchmark, agent in said.absent(rows):
         wording = _PRECISION_UNKNOWN.replace("{user}", "")
         yield _absent(_TOO_MUCH, "question_quality", benchmark, agent, wording, "ask_user")
+
+
+def _looks(said: _Said) -> Iterator[Finding]:
+    """Yield the last look of each planned study, and how often others grew."""
+    for row in said.tables["looks"].rows:
+        name, settled = row["experiment"], ""
+        if not row["is_last"] or (row["n_looks"] is None and row["n_runs"] < 2):
+            continue
+        if row["n_looks"] is None:
+            sentence = f"{name} grew in {row['n_runs']} runs without a plan: nothing corrects for a look after each"
+            settled = "`stop_when_shown` in the experiment file, before the first trial"
+        elif row["look"] == 0:
+            sentence = f"{name} stops when a gain is shown, and nothing is claimed before its first look"
+        else:
+            p_value = "no p" if row["p_value"] is None else f"p = {row['p_value']:.2g}"
+            sentence = (
+                f"{name} has {row['n_looks']} planned looks; the last was number {row['look']}, at {row['n_tasks']} "
+                f"tasks: {p_value} for the gain of {row['agent']} at the level {row['level']:.2g}, at which "
+                "everything here is claimed"
+            )
+        keys = {key: str(row[key]) for key in spec_of("looks").keys}
+        yield Finding(
+            question=_LOOKS,
+            benchmark="all",
+            agent="",
+            verdict="measured",
+            wording=sentence,
+            size="",
+            settled_by=settled,
+            table="looks",
+            keys=keys,
+        )
 
 
 def _not_injected(

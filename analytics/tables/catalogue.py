@@ -311,6 +311,13 @@ SPECS: tuple[TableSpec, ...] = (
         parameters=("per", "class_rule", "classifier_agent", "classifier_experiment"),
     ),
     TableSpec(
+        name="looks",
+        title="How often a study was looked at, and at which levels",
+        keys=("experiment", "look"),
+        needs="trials",
+        shown=("n_looks", "agent", "tested", "n_tasks", "p_value", "level", "n_runs"),
+    ),
+    TableSpec(
         name="experiment_setup",
         title="Tasks, variants, trials and action budgets",
         keys=("benchmark", "agent", "measure"),
@@ -417,7 +424,15 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("review_agreement", "agent_health"),
     ),
     "What was run": (
-        *("experiment_setup", "trial_counts_and_cost", "endings", "variant_breakdown", "task_selection", "trajectory"),
+        *(
+            "experiment_setup",
+            "looks",
+            "trial_counts_and_cost",
+            "endings",
+            "variant_breakdown",
+            "task_selection",
+            "trajectory",
+        ),
     ),
 }
 """The tables by the question that they answer. Every table is in one group."""

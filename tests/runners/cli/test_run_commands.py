@@ -4,8 +4,9 @@ import shlex
 
 import pytest
 
+from lhaw_record.analytics.comparison.looks import GroupSequentialRule
 from lhaw_record.command_line import build_parser
-from lhaw_record.runners.cli.run_commands import COMMANDS, _again
+from lhaw_record.runners.cli.run_commands import _again, run_commands
 
 GIVEN = {
     "--store": ["--store", "stores/x y"],
@@ -34,6 +35,6 @@ def test_going_on_means_every_option_that_was_given(words):
 
 def test_no_option_of_run_is_forgotten():
     """A new option is either repeated or ends before anything runs."""
-    (run,) = (command for command in COMMANDS if command.name == "run")
+    (run,) = (command for command in run_commands(GroupSequentialRule()) if command.name == "run")
     names = {name for argument in run.arguments for name in argument.names if name.startswith("--")}
     assert names == {*GIVEN, "--dry-run"}
