@@ -26,6 +26,7 @@ Verdict = Literal["shown", "not shown", "not known", "measured"]
 NEEDED = (
     "overall",
     "claims",
+    "agent_differences",
     "looks",
     "losses",
     "gain_tests",
@@ -307,6 +308,7 @@ def findings(tables: Mapping[str, Table], measure: str, timing_measure: str, con
         *_differences(said, _GAIN_OF_ASKING),
         *_differences(said, _LEFT_AFTER_ASKING),
         *_recovered(said),
+        *_ranks(said),
         *_break_even(said),
         *_too_late(said),
         *_point_of_no_return(said),
@@ -385,6 +387,22 @@ def _recovered(said: _Said) -> Iterator[Finding]:
             f"{share}; it is then at {beside} of that with the full prompt"
         )
         yield said.finding(_GAIN, "overall", row, "measured", sentence)
+
+
+def _ranks(said: _Said) -> Iterator[Finding]:
+    """Yield the rank of each agent by what asking gains, with the ranks that differences between agents allow."""
+    seen = set()
+    for row in said.rows("agent_differences", {"measure": f"{said.measure}_gain_lead"}):
+        for agent, rank in ((row["agent"], "rank"), (row["other_agent"], "other_rank")):
+            if (row["benchmark"], agent) in seen or row["p_family"] is None:
+                continue
+            seen.add((row["benchmark"], agent))
+            value, low, high = (row[f"{rank}{end}"] for end in ("", "_low", "_high"))
+            sentence = (
+                f"By what asking gains, {{agent}} has rank {value} [{low}, {high}] (family of all pairs of agents)"
+            )
+            found = said.finding(_GAIN, "agent_differences", row, "measured", sentence)
+            yield msgspec.structs.replace(found, agent=agent)
 
 
 def _break_even(said: _Said) -> Iterator[Finding]:

@@ -98,6 +98,14 @@ SPECS: tuple[TableSpec, ...] = (
         shown=("p_value", "p_holm", "noise_floor"),
     ),
     TableSpec(
+        name="agent_differences",
+        title="Which agent does better, and which asks better, on the units that both met",
+        keys=("benchmark", "condition", "measure", "agent", "other_agent"),
+        needs="trials of two agents on the same tasks",
+        parameters=("k", "permutations"),
+        shown=("p_value", "p_family", "correlation", "rank_low", "rank_high", "other_rank_low", "other_rank_high"),
+    ),
+    TableSpec(
         name="voi",
         title="Value of the information by the time of its injection",
         keys=("benchmark", "dimension", "agent", "condition", "measure"),
@@ -409,7 +417,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
             "by_dimension_progress",
             "by_segments_removed",
         ),
-        *("by_severity", "gain_tests", "effects", "generality"),
+        *("by_severity", "gain_tests", "agent_differences", "effects", "generality"),
     ),
     "When information comes too late": (
         *("voi", "point_of_no_return", "optimal_window", "commitment", "timing_hypotheses", "wasted", "kendall"),
