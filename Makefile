@@ -114,6 +114,8 @@ bench-ray: $(VENV)/.dev-ready  ## 10,000 scripted trials on 1, 2 and 4 workers o
 
 coverage: $(VENV)/.dev-ready  ## simulate studies of every estimand, judge intervals and tests on them, write docs/coverage.md (an hour)
 	@"$(BIN)/python" -m tests.coverage --grid full --studies "$(STUDIES)" --page docs/coverage.md
+	@"$(BIN)/python" -m tests.coverage.families --page docs/coverage.md
+	@"$(BIN)/python" -m tests.coverage.looks --page docs/coverage.md
 
 mcp-servers: $(VENV)/.ready  ## install the real MCP servers that the mcp_atlas rows need
 	@"$(BIN)/python" -m lhaw_record.runners.environments.benchmarks.mcp_atlas.install

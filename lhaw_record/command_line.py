@@ -22,6 +22,7 @@ from lhaw_record.analytics.cli import (
     table_commands,
     trial_commands,
 )
+from lhaw_record.analytics.comparison.looks import GroupSequentialRule
 from lhaw_record.analytics.errors import AnalyticsError
 from lhaw_record.generators.cli import (
     generate_commands,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from lhaw_record.runners.runs.daemon.daemon import Daemon
     from lhaw_record.runners.runs.daemon.endpoints import Extension
 
+_RULE = GroupSequentialRule()
 _SECTIONS = {
     "run an experiment": ("demo", "run", "check", "agents", "pipeline"),
     "read the results": ("findings", "tables", "report", "trials", "show", "note", "compare", "sensitivity", "sql"),
@@ -117,7 +119,7 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
             ),
             function=_demo,
         ),
-        *run_commands.COMMANDS,
+        *run_commands.run_commands(_RULE),
         *benchmark_commands.COMMANDS,
         *agent_commands.COMMANDS,
         *daemon_commands(_report, _reviewing),

@@ -22,24 +22,43 @@ _COLUMNS = ("tasks", "variants", "trials", "total_trials", "cost_usd", "power", 
 
 _PILOT = """
 select
-    agent,
-    concat_ws('|', benchmark, task_id) as task,
-    any_value(n_success) filter (where condition = 'underspecified') as base_successes,
-    any_value(n_trials) filter (where condition = 'underspecified') as base_trials,
-    any_value(n_success) filter (where condition = 'ask_user') as asked_successes,
-    any_value(n_trials) filter (where condition = 'ask_user') as asked_trials
-from pass_at_k
-where unit_kind = 'variant' and ($agent is null or agent = $agent)
-group by benchmark, agent, task_id, unit_id
-having base_trials > 0 and asked_trials > 0
+    base.agent,
+    concat_ws('|', base.benchmark, base.task_id) as task,
+    base.n_success as base_successes,
+    base.n_trials as base_trials,
+    better.n_success as better_successes,
+    better.n_trials as better_trials
+from pass_at_k as base
+inner join pass_at_k as better
+    on
+        base.benchmark = better.benchmark
+        and base.agent = better.agent
+        and base.task_id = better.task_id
+        and better.condition = $better
+        and better.unit_kind = if($better = 'full', 'task', 'variant')
+        and (better.unit_id = base.unit_id or $better = 'full')
+where
+    base.unit_kind = 'variant'
+    and base.condition = 'underspecified'
+    and base.n_trials > 0
+    and better.n_trials > 0
+    and ($agent is null or base.agent = $agent)
 order by all
 """
 
 _COST = """
 select sum(cost_usd_per_trial * n_trials) / sum(n_trials)
 from trial_counts_and_cost
-where purpose = 'all' and condition in ('underspecified', 'ask_user') and n_trials > 0
+where purpose = 'all' and condition in ('underspecified', $better) and n_trials > 0
 and ($agent is null or agent = $agent)
+"""
+
+
+_FILE = """conditions = ["underspecified", "ask_user"]
+trials = {trials}
+
+[stop_when_shown]
+max_tasks = {tasks}
 """
 
 
@@ -58,20 +77,25 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
     from lhaw_record.analytics.statistics.power import StudyDesign, SuccessRates, power, rates_of
 
     cost, rates, source, agents = options.cost_per_trial, SuccessRates(0.3, 0.1), "assumed", list[str]()
+    better = "full" if options.of == "loss" else "ask_user"
     sizes = {"tasks": [6, 10, 20, 40, 80], "variants": [1, 3], "trials": [1, 3, 5]}
     if options.store is not None and Path(options.store).suffix == ".toml":
         study = planned_by(Path(options.store))
         sizes = {"tasks": [study.tasks, 2 * study.tasks], "variants": [study.variants], "trials": [study.trials]}
         cost = study.cost_usd_per_trial if cost is None else cost
     elif options.store is not None:
-        units, known_cost = _pilot(options.store, options.agent)
+        units, known_cost = _pilot(options.store, options.agent, better)
         if not units:
-            raise BadParameter("no variant has trials under both underspecified and ask_user; leave the store out")
+            raise BadParameter(f"no variant has trials under both underspecified and {better}; leave the store out")
         rates, source = rates_of(units), f"{len({unit.task for unit in units})} tasks of the pilot"
         agents = sorted({unit.agent for unit in units})
         cost = known_cost if cost is None else cost
     given = {name: getattr(options, name) for name in SuccessRates._fields if getattr(options, name) is not None}
     rates = rates._replace(**given)
+    if better == "ask_user" and (
+        options.gain is not None or not agents
+    ):  # the gain of a pilot is what its own user leaves of it
+        rates = rates._replace(gain=rates.gain * options.recall)
     sized = {name: getattr(options, name) or found for name, found in sizes.items()}
 
     def simulated(design: "StudyDesign") -> dict[str, Any]:
@@ -85,7 +109,8 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
             "is_enough": found >= options.wanted,
         }
 
-    rows = [simulated(StudyDesign(*each)) for each in product(sized["tasks"], sized["variants"], sized["trials"])]
+    designs = product(sized["tasks"], sized["variants"], sized["trials"], [better == "full"])
+    rows = [simulated(StudyDesign(*each)) for each in designs]
     print_rows(rows, _COLUMNS, options.format)
     shown = ", ".join(f"{name} = {round(value, 4):.3g}" for name, value in rates._asdict().items())
     say(f"  rates ({source}): {shown}")
@@ -109,7 +134,9 @@ def _advice(rows: Sequence[Row], simulated: "Callable[[StudyDesign], Row]", want
         yield f"no design here reaches {wanted:.0%}: add tasks before variants, and variants before trials"
         best = max(rows, key=lambda row: (row["power"], -row["total_trials"]))
         for doubling in range(1, _MOST_DOUBLINGS + 1):
-            more = simulated(StudyDesign(best["tasks"] * 2**doubling, best["variants"], best["trials"]))
+            more = simulated(
+                StudyDesign(best["tasks"] * 2**doubling, best["variants"], best["trials"], best["is_loss"])
+            )
             if more["is_enough"]:
                 yield f"{_named(more)} would: {more['power']:.0%}"
                 return
@@ -125,6 +152,8 @@ def _advice(rows: Sequence[Row], simulated: "Callable[[StudyDesign], Row]", want
     if others:
         other = min(others, key=lambda row: (row["total_trials"], -row["power"]))
         yield f"fewer tasks with more trials: {_named(other)}, have {other['power']:.0%} instead of {best['power']:.0%}"
+    if not best["is_loss"]:
+        yield f"in the experiment file, to stop as soon as it is shown:\n\n{_FILE.format(**best)}"
 
 
 def _named(row: Row) -> str:
@@ -134,13 +163,14 @@ def _named(row: Row) -> str:
     return f"{size}, {row['total_trials']:,} trials{price}"
 
 
-def _pilot(store: Path, agent: str | None) -> tuple[list["PilotUnit"], float | None]:
+def _pilot(store: Path, agent: str | None, better: str) -> tuple[list["PilotUnit"], float | None]:
     from lhaw_record.analytics.statistics.power import PilotUnit
     from lhaw_record.analytics.views.store import open as open_store
 
+    given = {"agent": agent, "better": better}
     with open_store(store, only={"pass_at_k", "trial_counts_and_cost"}) as connection:
-        units = [PilotUnit(*row) for row in connection.execute(_PILOT, {"agent": agent}).fetchall()]
-        ((cost,),) = connection.execute(_COST, {"agent": agent}).fetchall()
+        units = [PilotUnit(*row) for row in connection.execute(_PILOT, given).fetchall()]
+        ((cost,),) = connection.execute(_COST, given).fetchall()
     return units, cost
 
 
@@ -162,7 +192,7 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
     return (
         Command(
             name="power",
-            help="plan the tasks, variants and trials that would show a gain from asking, and their cost",
+            help="plan the tasks, variants and trials that would show a gain from asking or a loss, and their cost",
             description="Simulate whole studies of underspecified against ask_user, test each with the test of the "
             "tables (sign flips of whole tasks), and print how often it sees the gain. With a store, success and its "
             "spread between the tasks of an agent are estimated from its trials. With an experiment file (.toml), "
@@ -178,9 +208,24 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
                     metavar="STORE|FILE",
                     help="a pilot, or an experiment file (default: assumed rates)",
                 ),
+                argument(
+                    "--of",
+                    choices=("gain", "loss"),
+                    default="gain",
+                    help="what is to be shown: the gain of ask_user over underspecified, or the loss of underspecified "
+                    "against full (default: %(default)s)",
+                ),
                 argument("--agent", metavar="NAME", help="of the pilot, only this agent"),
                 _share("--base", "share of successes without asking (assumed: 0.3)"),
                 _share("--gain", "the true mean gain to be seen, as a fraction (assumed: 0.1)"),
+                argument(
+                    "--recall",
+                    type=float,
+                    default=1.0,
+                    metavar="X",
+                    help="share of well-aimed questions that the simulated user answers; the rest of an assumed gain "
+                    "is never seen (docs/matcher.md has it; default: %(default)s)",
+                ),
                 _share("--spread", "standard deviation of the tasks' log odds (assumed: 1.5)"),
                 _share("--gain-spread", "standard deviation of the tasks' gains in log odds (assumed: 0.7)"),
                 _counts("--tasks", "default: 6 10 20 40 80; of an experiment file its tasks, and twice as many"),

@@ -26,6 +26,8 @@ Verdict = Literal["shown", "not shown", "not known", "measured"]
 NEEDED = (
     "overall",
     "claims",
+    "agent_differences",
+    "looks",
     "losses",
     "gain_tests",
     "wasted",
@@ -40,6 +42,7 @@ _GAIN = "What did asking gain, and for whom?"
 _LATE = "When did information come too late?"
 _WASTE = "What was wasted?"
 _TOO_MUCH = "Who asks too much, and what for?"
+_LOOKS = "How often was it looked at?"
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,7 +252,9 @@ class _Said(NamedTuple):
 
     def agents(self) -> list[tuple[str, str]]:
         """Return every pair of benchmark and agent in any of the tables."""
-        return sorted({(row["benchmark"], row["agent"]) for name in NEEDED for row in self.rows(name, {})})
+        return sorted(
+            {(row["benchmark"], row["agent"]) for name in NEEDED if name != "looks" for row in self.rows(name, {})}
+        )
 
     def absent(self, rows: Iterable[Row]) -> list[tuple[str, str]]:
         """Return the benchmarks and agents without a row, or none if no agent has a row."""
@@ -303,12 +308,14 @@ def findings(tables: Mapping[str, Table], measure: str, timing_measure: str, con
         *_differences(said, _GAIN_OF_ASKING),
         *_differences(said, _LEFT_AFTER_ASKING),
         *_recovered(said),
+        *_ranks(said),
         *_break_even(said),
         *_too_late(said),
         *_point_of_no_return(said),
         *_wasted(said),
         *_asked_in_vain(said),
         *_precision(said),
+        *_looks(said),
     )
 
 
@@ -380,6 +387,22 @@ def _recovered(said: _Said) -> Iterator[Finding]:
             f"{share}; it is then at {beside} of that with the full prompt"
         )
         yield said.finding(_GAIN, "overall", row, "measured", sentence)
+
+
+def _ranks(said: _Said) -> Iterator[Finding]:
+    """Yield the rank of each agent by what asking gains, with the ranks that differences between agents allow."""
+    seen = set()
+    for row in said.rows("agent_differences", {"measure": f"{said.measure}_gain_lead"}):
+        for agent, rank in ((row["agent"], "rank"), (row["other_agent"], "other_rank")):
+            if (row["benchmark"], agent) in seen or row["p_family"] is None:
+                continue
+            seen.add((row["benchmark"], agent))
+            value, low, high = (row[f"{rank}{end}"] for end in ("", "_low", "_high"))
+            sentence = (
+                f"By what asking gains, {{agent}} has rank {value} and may have {low} to {high} (family of all pairs)"
+            )
+            found = said.finding(_GAIN, "agent_differences", row, "measured", sentence)
+            yield msgspec.structs.replace(found, agent=agent)
 
 
 def _break_even(said: _Said) -> Iterator[Finding]:
@@ -536,6 +559,38 @@ def _precision(said: _Said) -> Iterator[Finding]:
     for benchmark, agent in said.absent(rows):
         wording = _PRECISION_UNKNOWN.replace("{user}", "")
         yield _absent(_TOO_MUCH, "question_quality", benchmark, agent, wording, "ask_user")
+
+
+def _looks(said: _Said) -> Iterator[Finding]:
+    """Yield the last look of each planned study, and how often others grew."""
+    for row in said.tables["looks"].rows:
+        name, settled = row["experiment"], ""
+        if not row["is_last"] or (row["n_looks"] is None and row["n_runs"] < 2):
+            continue
+        if row["n_looks"] is None:
+            sentence = f"{name} grew in {row['n_runs']} runs without a plan: nothing corrects for a look after each"
+            settled = "`stop_when_shown` in the experiment file, before the first trial"
+        elif row["look"] == 0:
+            sentence = f"{name} stops when a gain is shown, and nothing is claimed before its first look"
+        else:
+            p_value = "no p" if row["p_value"] is None else f"p = {row['p_value']:.2g}"
+            sentence = (
+                f"{name} has {row['n_looks']} planned looks; the last was number {row['look']}, at {row['n_tasks']} "
+                f"tasks: {p_value} for the gain of {row['agent']} at the level {row['level']:.2g}, at which "
+                "everything here is claimed"
+            )
+        keys = {key: str(row[key]) for key in spec_of("looks").keys}
+        yield Finding(
+            question=_LOOKS,
+            benchmark="all",
+            agent="",
+            verdict="measured",
+            wording=sentence,
+            size="",
+            settled_by=settled,
+            table="looks",
+            keys=keys,
+        )
 
 
 def _not_injected(

@@ -1,4 +1,4 @@
-"""Power by simulation: how often the real test would detect a gain, by tasks x variants x trials.
+"""Power by simulation: how often the real test would detect a gain or a loss, by tasks x variants x trials.
 
 Whole studies are simulated and tested with the engine that the tables use (:mod:`statistics.inference`). The
 tasks of a study are new draws, because the test generalizes over tasks: more trials do not compensate for few tasks.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, estimate
+from lhaw_record.analytics.statistics.inference import InferenceSettings, SharedArm, Units, estimate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,16 +35,20 @@ class SuccessRates(NamedTuple):
 
 
 class StudyDesign(NamedTuple):
-    """The size of a study: tasks, variants per task, and trials per variant in each of the two arms."""
+    """The size of a study: tasks, variants per task, and trials per variant in each of the two arms.
+
+    Of a loss, the better arm is ``full``, whose trials the variants of a task share.
+    """
 
     tasks: int
     variants: int
     trials: int
+    is_loss: bool = False
 
     @property
     def total(self) -> int:
         """The number of trials of both arms."""
-        return 2 * self.tasks * self.variants * self.trials
+        return self.tasks * self.trials * (self.variants + (1 if self.is_loss else self.variants))
 
 
 class PilotUnit(NamedTuple):
@@ -110,27 +114,33 @@ def power(rates: SuccessRates, design: StudyDesign, *, level: float, studies: in
 
     settings = InferenceSettings(confidence=1 - level)
     seen = 0
-    for above, clusters in _studies(rates, design, studies, seed):
-        found = estimate("gain", Units(above, np.ones(len(above)), clusters), settings)
+    for better, worse, clusters in _studies(rates, design, studies, seed):
+        units = Units(better - worse, np.ones(len(better)), clusters)
+        if design.is_loss:
+            counts = np.full(len(better), float(design.trials))
+            units = units._replace(shared=SharedArm(better, counts, counts))
+        found = estimate("loss" if design.is_loss else "gain", units, settings)
         seen += found.p_value is not None and found.p_value < level and (found.value or 0) > 0
     return seen / studies
 
 
 def _studies(
     rates: SuccessRates, design: StudyDesign, studies: int, seed: int
-) -> Iterator[tuple["Floats", "NDArray[np.int64]"]]:
+) -> Iterator[tuple["Floats", "Floats", "NDArray[np.int64]"]]:
+    """Yield the shares of successes of every variant in both arms, and its task."""
     import numpy as np
 
-    rng = np.random.default_rng([seed, *design])
+    rng = np.random.default_rng([seed, *design[:3]])
     low, shift = _intercepts(rates)
     clusters = np.repeat(np.arange(design.tasks), design.variants)
     for _ in range(studies):
         level = low + rates.spread * rng.standard_normal(design.tasks)
         gained = level + shift + rates.gain_spread * rng.standard_normal(design.tasks)
-        arms = [
-            rng.binomial(design.trials, 1 / (1 + np.exp(-odds[clusters]))) / design.trials for odds in (gained, level)
-        ]
-        yield arms[0] - arms[1], clusters
+        better, worse = (
+            rng.binomial(design.trials, 1 / (1 + np.exp(-odds))) / design.trials
+            for odds in (gained if design.is_loss else gained[clusters], level[clusters])
+        )
+        yield better[clusters] if design.is_loss else better, worse, clusters
 
 
 def _share(successes: int, trials: int) -> tuple[float, float]:

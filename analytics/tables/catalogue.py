@@ -98,6 +98,14 @@ SPECS: tuple[TableSpec, ...] = (
         shown=("p_value", "p_holm", "noise_floor"),
     ),
     TableSpec(
+        name="agent_differences",
+        title="Which agent does better, and which asks better, on the units that both met",
+        keys=("benchmark", "condition", "measure", "agent", "other_agent"),
+        needs="trials of two agents on the same tasks",
+        parameters=("k", "permutations"),
+        shown=("p_value", "p_family", "correlation", "rank_low", "rank_high", "other_rank_low", "other_rank_high"),
+    ),
+    TableSpec(
         name="voi",
         title="Value of the information by the time of its injection",
         keys=("benchmark", "dimension", "agent", "condition", "measure"),
@@ -311,6 +319,13 @@ SPECS: tuple[TableSpec, ...] = (
         parameters=("per", "class_rule", "classifier_agent", "classifier_experiment"),
     ),
     TableSpec(
+        name="looks",
+        title="How often a study was looked at, and at which levels",
+        keys=("experiment", "look"),
+        needs="trials",
+        shown=("n_looks", "agent", "tested", "n_tasks", "p_value", "level", "n_runs"),
+    ),
+    TableSpec(
         name="experiment_setup",
         title="Tasks, variants, trials and action budgets",
         keys=("benchmark", "agent", "measure"),
@@ -402,7 +417,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
             "by_dimension_progress",
             "by_segments_removed",
         ),
-        *("by_severity", "gain_tests", "effects", "generality"),
+        *("by_severity", "gain_tests", "agent_differences", "effects", "generality"),
     ),
     "When information comes too late": (
         *("voi", "point_of_no_return", "optimal_window", "commitment", "timing_hypotheses", "wasted", "kendall"),
@@ -417,7 +432,15 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("review_agreement", "agent_health"),
     ),
     "What was run": (
-        *("experiment_setup", "trial_counts_and_cost", "endings", "variant_breakdown", "task_selection", "trajectory"),
+        *(
+            "experiment_setup",
+            "looks",
+            "trial_counts_and_cost",
+            "endings",
+            "variant_breakdown",
+            "task_selection",
+            "trajectory",
+        ),
     ),
 }
 """The tables by the question that they answer. Every table is in one group."""

@@ -47,6 +47,8 @@ _DIFFERENCES = {
     "gain": ("gain in {}", 1),
     "loss": ("loss of {}", -1),
     "difference": ("change of {}", 0),
+    "lead": ("lead in {}", 0),
+    "gain_lead": ("lead in gain of {}", 0),
     "change": ("{} less that with a prompt answer", 1),
 }
 _MEASURES: Mapping[str, Measure] = {

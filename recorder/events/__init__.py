@@ -59,6 +59,7 @@ from lhaw_record.recorder.events.run import (
     ExperimentRetuned,
     ExperimentSubmitted,
     ImportRecorded,
+    LookTaken,
     OracleBudgetSet,
     Package,
     RunFinished,
@@ -115,6 +116,7 @@ AnyEvent = (
     | VariantReviewed
     | TrialsDiscarded
     | TrialsNoted
+    | LookTaken
 )
 
 EVENT_TYPES: tuple[type[Event], ...] = AnyEvent.__args__
@@ -182,6 +184,7 @@ __all__ = [
     "ImportRecorded",
     "InjectionReapplied",
     "JudgedFlag",
+    "LookTaken",
     "ModelCalled",
     "ModelFailed",
     "ModelResponded",

@@ -9,6 +9,7 @@ from lhaw_record.recorder.events import (
     CONTROL,
     AnyEvent,
     Envelope,
+    LookTaken,
     OracleBudgetSet,
     RunFinished,
     RunStarted,
@@ -20,8 +21,8 @@ from lhaw_record.recorder.events.encoding import encoded
 
 CLOSING = (RunFinished, TrialFinished, TrialFailed)
 CLOSING_TYPES = tuple(type_name(cls) for cls in CLOSING)
-DECISIONS = (*CLOSING, OracleBudgetSet, RunStarted, *CONTROL)
-"""Events that other hosts act on: stream ends, action budgets, run starts and daemon commands."""
+DECISIONS = (*CLOSING, OracleBudgetSet, LookTaken, RunStarted, *CONTROL)
+"""Events that other hosts act on: stream ends, action budgets, looks, run starts and daemon commands."""
 PROCESS_ENDED = "the process that recorded this stream ended before it was finished"
 RECORDER_ENDED = "the recorder ended before this stream was finished"
 

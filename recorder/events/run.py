@@ -72,6 +72,23 @@ class OracleBudgetSet(Event, frozen=True, tag="oracle_budget_set"):
     action_counts: tuple[int, ...]
 
 
+class LookTaken(Event, frozen=True, tag="look_taken"):
+    """A study that stops when a gain is shown looked at it, after a batch of tasks was finished.
+
+    ``look`` is its number from 1 on, and ``tasks`` how many it was at. ``p_value`` is two-sided, None if these were too
+    few. The study stops if ``is_shown``, that is if ``p_value`` is below ``level``, or at the last look.
+    """
+
+    look: int
+    looks: int
+    tasks: int
+    agent: str
+    measure: str
+    p_value: float | None
+    level: float
+    is_shown: bool
+
+
 CONTROL_EXPERIMENT = "daemon"
 """The experiment id under which a store's daemons record commands."""
 

@@ -7,6 +7,7 @@ import pyarrow.dataset as ds
 
 from lhaw_record.recorder.events import (
     Envelope,
+    LookTaken,
     ModelFailed,
     OracleBudgetSet,
     TaskRegistered,
@@ -24,7 +25,7 @@ from lhaw_record.recorder.reading.typed_rows import events_of_types, from_each, 
 Rank = tuple[int, int, str]
 _INDEXED = (
     *(ModelFailed, TrialFinished, TrialFailed, OracleBudgetSet, TaskRegistered, VariantGenerated),
-    TrialsDiscarded,
+    *(TrialsDiscarded, LookTaken),
 )
 
 
@@ -62,7 +63,7 @@ class TrialIndex(msgspec.Struct, frozen=True, kw_only=True):
     including failed and discarded ones. A discarded attempt that is owed again counts neither as finished nor as
     failed; any other discarded attempt counts as before, so that it is not paid for twice. ``unpriced`` counts the
     attempts with unknown cost. ``registered`` holds the digests of tasks and variants over every field, so a variant
-    whose ambiguity class has changed since is not among them.
+    whose ambiguity class has changed since is not among them. ``looks`` are in their order, each as it was first taken.
     """
 
     finished: dict[str, FinishedTrial]
@@ -73,6 +74,7 @@ class TrialIndex(msgspec.Struct, frozen=True, kw_only=True):
     spent_usd: float
     unpriced: int = 0
     unknown_cost_calls: int = 0
+    looks: tuple[LookTaken, ...] = ()
 
 
 def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
@@ -80,7 +82,7 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
     finished: dict[str, tuple[Rank, FinishedTrial]] = {}
     failures: dict[str, list[tuple[int, TrialFailed]]] = {}
     last_attempt: dict[str, int] = {}
-    budgets: list[OracleBudgetSet] = []
+    decisions: list[OracleBudgetSet | LookTaken] = []
     registered: set[str] = set()
     spent_usd = 0.0
     unpriced = unknown_cost_calls = 0
@@ -104,19 +106,21 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
                 finished[trial_id] = rank(envelope), ended
         elif isinstance(event, TrialFailed):
             failures.setdefault(trial_id, []).append((attempt, event))
-        elif isinstance(event, OracleBudgetSet):
-            budgets.append(event)
+        elif isinstance(event, OracleBudgetSet | LookTaken):
+            decisions.append(event)
         elif isinstance(event, TaskRegistered | VariantGenerated):
             registered.add(event.task_digest if isinstance(event, TaskRegistered) else digest(event.variant))
+    looks = {event.look: event for event in reversed(decisions) if isinstance(event, LookTaken)}
     return TrialIndex(
         finished={trial_id: ended for trial_id, (_, ended) in finished.items()},
         failed={trial_id: _last(trial_id, found) for trial_id, found in failures.items() if trial_id not in finished},
         last_attempt=last_attempt,
-        budgets=tuple(budgets),
+        budgets=tuple(event for event in decisions if isinstance(event, OracleBudgetSet)),
         registered=frozenset(registered),
         spent_usd=spent_usd,
         unpriced=unpriced,
         unknown_cost_calls=unknown_cost_calls,
+        looks=tuple(looks[number] for number in sorted(looks)),
     )
 
 

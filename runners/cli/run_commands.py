@@ -18,6 +18,7 @@ from lhaw_record.runners.base.errors import UNKNOWN_COST, ExperimentError
 
 if TYPE_CHECKING:
     from lhaw_record.recorder.writing.redaction import Redactor
+    from lhaw_record.runners.runs.planning.looks import StoppingRule
     from lhaw_record.runners.runs.preparation import PreparedExperiment
     from lhaw_record.runners.runs.run import Executor
     from lhaw_record.runners.runs.scheduler import RunSummary
@@ -25,23 +26,25 @@ if TYPE_CHECKING:
 _CRASH_CHARACTERS = 500  # of a line that may end with what a program printed; cut after secrets are replaced
 
 
-def run_command(options: argparse.Namespace) -> int:
+def run_command(options: argparse.Namespace, rule: "StoppingRule") -> int:
     """Plan and run an experiment. The exit code is 1 if some trials are unfinished, 130 if interrupted."""
     from lhaw_record.runners.runs.live_progress import Reporter, RunProgress
+    from lhaw_record.runners.runs.planning.looks import look_words
     from lhaw_record.runners.runs.planning.plan_table import plan_columns, plan_notes, plan_rows
-    from lhaw_record.runners.runs.preparation import check_runnable, prepare, stored_index
+    from lhaw_record.runners.runs.preparation import check_runnable, next_batch, prepare, stored_index
     from lhaw_record.runners.runs.run import refuse_run, run_experiment
     from lhaw_record.runners.runs.scheduler import is_refused
 
     executor = _executor(options.executor, options.workers)
     prepared = prepare(options.experiment)
-    if not options.dry_run:
-        check_runnable(prepared)
     given = {key: value for key in ("concurrency", "wire") if (value := getattr(options, key)) is not None}
     experiment = msgspec.structs.replace(prepared.experiment, **given)  # no trial's identity depends on these keys
     prepared = msgspec.structs.replace(prepared, experiment=experiment)
     root = options.store or Path("stores") / prepared.experiment.name
     index = stored_index(prepared, root)
+    batch = next_batch(prepared, index)
+    if batch is not None and not options.dry_run:
+        check_runnable(batch)
     for note in plan_notes(prepared.experiment, prepared.benchmark, prepared.plan, index):
         say(note)
     refused = {trial_id for trial_id, failed in index.failed.items() if is_refused(failed)}
@@ -49,16 +52,33 @@ def run_command(options: argparse.Namespace) -> int:
     rows = plan_rows(prepared.experiment, prepared.plan, index, left_alone)
     out = sys.stdout if options.dry_run else sys.stderr
     print_rows([msgspec.to_builtins(row) for row in rows], plan_columns(rows), options.format, out)
-    if all(trial.trial_id in index.finished for trial in prepared.plan.trials):
+    if prepared.looks is not None:
+        say("\n".join(prepared.looks.notes(index.looks, rule)))
+    if batch is None:
+        say(f"{store_name(root)}: the study is over; nothing to run")
+        return 0
+    if not batch.look and all(trial.trial_id in index.finished for trial in batch.plan.trials):
         say(f"{store_name(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
         return 0
     if options.dry_run:
-        anyio.run(refuse_run, prepared, root, Reporter(), executor)
+        anyio.run(refuse_run, batch, root, Reporter(), executor)
         return 0
-    with RunProgress(sys.stderr) as progress:
-        run = partial(run_experiment, retries_refused=options.retry_refused, has_preflight=not options.no_preflight)
-        summary = anyio.run(run, prepared, root, progress.reporter(), executor)
-    return _conclude(summary, options, root, prepared)
+    while batch is not None:
+        with RunProgress(sys.stderr) as progress:
+            run = partial(
+                run_experiment,
+                retries_refused=options.retry_refused,
+                has_preflight=not options.no_preflight,
+                rule=rule,
+            )
+            summary = anyio.run(run, batch, root, progress.reporter(), executor)
+        exit_code = _conclude(summary, options, root, batch)
+        taken = stored_index(batch, root).looks
+        if len(taken) < batch.look or not batch.look:
+            break
+        say(look_words(taken[-1]))
+        batch = next_batch(prepared, stored_index(prepared, root))
+    return exit_code
 
 
 def check_command(options: argparse.Namespace) -> int:
@@ -194,43 +214,6 @@ def show_command(options: argparse.Namespace) -> int:
 
 COMMANDS = (
     Command(
-        name="run",
-        help="run an experiment file; finished trials are not run again",
-        description="Plan the trials of an experiment file, show the plan, and run the unfinished trials.",
-        example="run experiments/demo.toml --store stores/demo",
-        arguments=(
-            argument("experiment", type=Path, help="the experiment file (TOML)"),
-            store_option("where events go: a directory or a shared address (default: stores/NAME)", required=False),
-            flag("--dry-run", "show the plan and what the run would refuse, with its exit code, and ask no model"),
-            argument("--concurrency", type=positive, help="trials at a time; overrides the file"),
-            argument(
-                "--executor",
-                choices=("local", "ray"),
-                default="local",
-                help="where trials run: in this process, or on the machines of a Ray cluster, which needs a shared "
-                "store and the extra lhaw-record[ray] (docs/more-machines.md; default: %(default)s)",
-            ),
-            argument(
-                "--workers",
-                type=int,
-                help="with ray: processes on the cluster (default: one for each processor, at most --concurrency)",
-            ),
-            argument(
-                "--wire",
-                choices=("digest", "full"),
-                help="what to keep of the bodies of model calls as they go over the wire: digests, or the bodies "
-                "themselves (default: the file's wire, or digest)",
-            ),
-            flag(
-                "--retry-refused",
-                "retry trials that a model refused (bad_request, cut_reply and others); otherwise they stay failed",
-            ),
-            flag("--no-preflight", "do not ask each real model once before anything runs (see check)"),
-            format_option("format of the plan (default: %(default)s)"),
-        ),
-        function=run_command,
-    ),
-    Command(
         name="check",
         help="test every real model of an experiment with one request",
         description="Ask every real model of an experiment file one tiny question, and print what would go wrong: a "
@@ -255,3 +238,47 @@ COMMANDS = (
         function=show_command,
     ),
 )
+
+
+def run_commands(rule: "StoppingRule") -> tuple[Command, ...]:
+    """Return the commands. The rule is for studies that stop when a gain is shown."""
+    return (
+        Command(
+            name="run",
+            help="run an experiment file; finished trials are not run again",
+            description="Plan the trials of an experiment file, show the plan, and run the unfinished trials.",
+            example="run experiments/demo.toml --store stores/demo",
+            arguments=(
+                argument("experiment", type=Path, help="the experiment file (TOML)"),
+                store_option("where events go: a directory or a shared address (default: stores/NAME)", required=False),
+                flag("--dry-run", "show the plan and what the run would refuse, with its exit code, and ask no model"),
+                argument("--concurrency", type=positive, help="trials at a time; overrides the file"),
+                argument(
+                    "--executor",
+                    choices=("local", "ray"),
+                    default="local",
+                    help="where trials run: in this process, or on the machines of a Ray cluster, which needs a shared "
+                    "store and the extra lhaw-record[ray] (docs/more-machines.md; default: %(default)s)",
+                ),
+                argument(
+                    "--workers",
+                    type=int,
+                    help="with ray: processes on the cluster (default: one for each processor, at most --concurrency)",
+                ),
+                argument(
+                    "--wire",
+                    choices=("digest", "full"),
+                    help="what to keep of the bodies of model calls as they go over the wire: digests, or the bodies "
+                    "themselves (default: the file's wire, or digest)",
+                ),
+                flag(
+                    "--retry-refused",
+                    "retry trials that a model refused (bad_request, cut_reply and others); otherwise they stay failed",
+                ),
+                flag("--no-preflight", "do not ask each real model once before anything runs (see check)"),
+                format_option("format of the plan (default: %(default)s)"),
+            ),
+            function=partial(run_command, rule=rule),
+        ),
+        *COMMANDS,
+    )

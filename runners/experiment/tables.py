@@ -301,6 +301,19 @@ class GraderSpec(_Table, frozen=True):
     judge: ModelSpec | None = None
 
 
+class StopSpec(_Table, frozen=True):
+    """When to stop before all tasks have run: when the gain of ``agent`` from asking is shown.
+
+    It is tested at equal ``looks`` at up to ``max_tasks`` whole tasks (None: all), in a random order by ``deal_seed``.
+    ``agent`` may be left out if there is one.
+    """
+
+    agent: str | None = None
+    measure: Literal["pass_at_1", "pass_at_k", "checkpoint_progress"] = "pass_at_1"
+    max_tasks: int | None = None
+    looks: int = 4
+
+
 class PromptsSpec(_Table, frozen=True):
     """Files that replace the bundled wordings. Paths are relative to the experiment file."""
 
@@ -345,6 +358,7 @@ class Experiment(_Table, frozen=True):
     responses: dict[str, ResponseSpec] = {}
     grader: GraderSpec = GraderSpec()
     prompts: PromptsSpec = PromptsSpec()
+    stop_when_shown: StopSpec | None = None
 
     def models(self) -> list[tuple[str, ModelSpec]]:
         named: list[tuple[str, ModelSpec]] = [(f"agents.{agent.name}", agent) for agent in self.agents]

@@ -44,6 +44,7 @@ _OF_A_START = (
     "install",
     "version",
 )
+_MOST_LOOKS = 20
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESPONSE = re.compile(r"[a-z0-9_]+")
 _PINNED = {"pip": re.compile(r"[^=<>~! ]+==[^=<>~! ]+"), "npm": re.compile(r"@?[^@ ]+@[0-9][^@ ]*")}
@@ -65,6 +66,7 @@ def experiment_problems(experiment: Experiment) -> Iterator[str]:
             yield f"key '{key}': at least 1"
     yield from _reasoning_problems(experiment)
     yield from _session_problems(experiment)
+    yield from _stop_problems(experiment)
     if experiment.seeds is not None and len(experiment.seeds) < experiment.trials:
         yield f"key 'seeds': {experiment.trials} trials need as many seeds, {len(experiment.seeds)} are given"
     yield from _sandbox_problems(experiment.sandbox)
@@ -145,6 +147,22 @@ def _session_problems(experiment: Experiment) -> Iterator[str]:
     own = [each for agent in experiment.agents for each in agent.conditions or ()]
     if any(needs_budget(each, experiment) for each in (*own, *experiment.conditions)):
         yield "key 'sessions': an injection needs the 'full' trials of its own cell; use 'trials' instead"
+
+
+def _stop_problems(experiment: Experiment) -> Iterator[str]:
+    stop, names = experiment.stop_when_shown, [agent.name for agent in experiment.agents]
+    if stop is None:
+        return
+    if stop.agent not in (names if len(names) != 1 else [None, *names]):
+        yield f"key 'stop_when_shown.agent': name one of {', '.join(names)}, whose gain from asking is tested"
+    for agent in experiment.agents:
+        lacking = {"underspecified", "ask_user"}.difference(agent.conditions or experiment.conditions)
+        if agent.name == stop.agent or (stop.agent is None and lacking):
+            yield from (f"key 'stop_when_shown': {agent.name} needs the condition {each!r}" for each in sorted(lacking))
+    if not 1 <= stop.looks <= _MOST_LOOKS:
+        yield f"key 'stop_when_shown.looks': from 1 to {_MOST_LOOKS}"
+    if stop.max_tasks is not None and stop.max_tasks < max(1, stop.looks):
+        yield "key 'stop_when_shown.max_tasks': at least one task for each look"
 
 
 def _sandbox_problems(sandbox: SandboxSpec) -> Iterator[str]:

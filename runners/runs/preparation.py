@@ -21,6 +21,7 @@ from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.runs.planning.designs import DesignedBenchmark, chosen, load_design
+from lhaw_record.runners.runs.planning.looks import Looks, planned_looks
 from lhaw_record.runners.runs.planning.plan import Plan, make_plan, refuse_left_out
 from lhaw_record.runners.runs.planning.variant_sources import is_wanted, load_variants, not_here
 from lhaw_record.runners.runs.preflight import check_image, check_scripted_names
@@ -28,13 +29,19 @@ from lhaw_record.runners.users.simulated_user.llm import simulator_identity
 
 
 class PreparedExperiment(msgspec.Struct, frozen=True, kw_only=True):
-    """An experiment file with everything that is known before it runs."""
+    """An experiment file with everything that is known before it runs.
+
+    A study that stops when its gain is shown has ``looks``, and ``look`` is the number of the one that is due when the
+    trials of ``plan`` are finished (0: none; see :func:`next_batch`).
+    """
 
     path: Path
     experiment: Experiment
     benchmark: Benchmark
     prompts: Prompts
     plan: Plan
+    looks: Looks | None = None
+    look: int = 0
 
 
 def prepare(path: Path) -> PreparedExperiment:
@@ -52,7 +59,22 @@ def prepare_experiment(experiment: Experiment, path: Path) -> PreparedExperiment
         prompts = Prompts(experiment, base, benchmark.system_prompt(), benchmark.program_prompt())
         plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts), variants)
         refuse_left_out(plan, experiment, benchmark)
-    return PreparedExperiment(path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan)
+        looks = planned_looks(experiment, plan)
+        plan = looks.batch(plan, looks.stop.looks) if looks else plan
+    return PreparedExperiment(
+        path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan, looks=looks
+    )
+
+
+def next_batch(prepared: PreparedExperiment, index: TrialIndex) -> PreparedExperiment | None:
+    """Return what runs until the next look, all of it if none is planned, or None if the study is over."""
+    if prepared.looks is None:
+        return prepared
+    with naming_file(prepared.path):
+        look = prepared.looks.due(index.looks)
+    if not look:
+        return None
+    return msgspec.structs.replace(prepared, plan=prepared.looks.batch(prepared.plan, look), look=look)
 
 
 def _offered(experiment: Experiment, base: Path) -> tuple[Benchmark, Sequence[Variant]]:
@@ -80,7 +102,11 @@ def naming_file(path: Path) -> Iterator[None]:
 
 
 def check_runnable(prepared: PreparedExperiment) -> None:
-    """Refuse a plan that was made from a design alone."""
+    """Refuse a plan that was made from a design alone, and one that should stop where nobody looks."""
+    if prepared.looks is not None and not prepared.look:
+        raise ExperimentError(
+            f"{prepared.path}: only 'lhaw-record run' stops when a gain is shown; see stop_when_shown"
+        )
     if isinstance(prepared.benchmark, DesignedBenchmark):
         raise ExperimentError(f"{prepared.path}: {prepared.benchmark.missing}")
 

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +28,7 @@ from lhaw_record.runners.models.endpoints.door import try_doors_now
 from lhaw_record.runners.models.litellm_library import close_clients
 from lhaw_record.runners.runs.executors.local import LocalExecutor
 from lhaw_record.runners.runs.live_progress import Reporter
+from lhaw_record.runners.runs.planning.looks import StoppingRule
 from lhaw_record.runners.runs.preflight import Refusals
 from lhaw_record.runners.runs.preparation import (
     PreparedExperiment,
@@ -39,6 +41,7 @@ from lhaw_record.runners.runs.run_record import record_start, run_finished
 from lhaw_record.runners.runs.scheduler import AttemptRunner, PriorFailures, RunSummary, Scheduler
 
 _SECONDS_BETWEEN_REPORTS = 1.0
+_MOST_MISSING = 10  # one in so many trials of a batch
 
 
 class Executor(Protocol):
@@ -84,7 +87,8 @@ class RunControl(msgspec.Struct, frozen=True):
 
     ``drive`` awaits ``scheduler.run()`` and may stop or cancel it meanwhile. ``prior`` has the failures of earlier runs
     that still count. ``may_take`` decides whether one more trial may start, for runs that share a limit. ``watched``
-    wraps the runner of attempts. ``has_preflight`` asks every model once before anything runs.
+    wraps the runner of attempts. ``has_preflight`` asks every model once before anything runs. ``rule`` tests the gain
+    of a study that stops when it is shown.
     """
 
     drive: Callable[[Scheduler], Awaitable[None]]
@@ -92,6 +96,7 @@ class RunControl(msgspec.Struct, frozen=True):
     may_take: Callable[[Scheduler], bool] = lambda _: True
     watched: Callable[[AttemptRunner], AttemptRunner] = lambda runner: runner
     has_preflight: bool = True
+    rule: StoppingRule | None = None
 
 
 async def run_experiment(
@@ -102,6 +107,7 @@ async def run_experiment(
     *,
     retries_refused: bool = False,
     has_preflight: bool = True,
+    rule: StoppingRule | None = None,
 ) -> RunSummary:
     """Run the trials of an experiment that are missing from the store. Return when no further trial can be started.
 
@@ -126,7 +132,7 @@ async def run_experiment(
 
     try:
         prior = PriorFailures(gives_up_refused=not retries_refused)
-        control = RunControl(drive, prior=prior, has_preflight=has_preflight)
+        control = RunControl(drive, prior=prior, has_preflight=has_preflight, rule=rule)
         return await run_controlled(prepared, root, reporter, control, executor or LocalExecutor())
     finally:
         await close_clients()
@@ -140,6 +146,12 @@ async def refuse_run(prepared: PreparedExperiment, root: Path, reporter: Reporte
     with refusals, naming_file(prepared.path):
         await executor.check(prepared, root, reporter)
     refusals.raise_all()
+
+
+def may_look(summary: RunSummary, planned: int) -> bool:
+    """Return whether a batch is done: at most a tenth of its trials could not be finished, and no agent was stopped."""
+    was_tried = summary.outcome in ("completed", "failed") and not summary.repeated
+    return was_tried and _MOST_MISSING * summary.left <= planned
 
 
 async def _keep_reporting(reporter: Reporter, scheduler: Scheduler) -> None:
@@ -213,6 +225,9 @@ async def run_controlled(
             )
             await control.drive(scheduler)
             summary = scheduler.summary()
+            if prepared.looks is not None and control.rule is not None and may_look(summary, len(prepared.plan.trials)):
+                take = partial(prepared.looks.take, prepared.look, root, control.rule)
+                await stream.append(await anyio.to_thread.run_sync(take))
             await stream.append(run_finished(run_id, summary))
         with suppress(OSError, StoreError):  # small segments stay whole and readable; the next run merges them
             await anyio.to_thread.run_sync(lambda: compact(store, experiment_id=experiment.name))

@@ -1,6 +1,7 @@
 -- view: claims
 -- grain: success, family, benchmark, dimension, agent, condition, measure
--- inputs: int_paired_values, int_variant_dimensions, int_voi_units, unit_values
+-- inputs: int_looks, int_paired_values, int_variant_dimensions, int_voi_units,
+--     unit_values
 -- outputs:
 --   success varchar: what findings are about: pass_at_1, pass_at_k or
 --       checkpoint_progress
@@ -12,7 +13,8 @@
 --   n_family bigint: tested claims of the family
 --   p_value double: of no mean difference, two-sided, uncorrected
 --   p_family double: corrected over all that findings can claim about this success
---   is_shown boolean: p_family is below 1 - confidence
+--   is_shown boolean: p_family is below 1 - confidence, and below the level of the
+--       last look of a study that stops when a gain is shown
 -- equation: p_family = number of families * p of the step-down max t of a family; of a
 --     timing, the largest up to this one; at least p_value
 -- source: docs/metrics.md 5, sentences; parameters `confidence`, `permutations`,
@@ -303,5 +305,8 @@ select
     n_family,
     significant(estimate.p_value) as p_value,
     significant(p_family) as p_family,
-    p_family < round(1 - getvariable('confidence'), 12) as is_shown
+    p_family < least(
+        round(1 - getvariable('confidence'), 12),
+        coalesce((select min(level) from int_looks where is_last), 1)
+    ) as is_shown
 from corrected

@@ -1,6 +1,7 @@
 """The page docs/coverage.md: the worst of the simulated designs, by kind and number of tasks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from tests.coverage.simulation import HIGHEST_ERROR, LOWEST_COVERAGE, Coverage
 from tests.coverage.studies import KINDS, SETTINGS, SIZES
@@ -88,3 +89,14 @@ def _named(found: Coverage) -> str:
     place = f"{design.kind}, {design.tasks} tasks x {variants}, ICC {design.correlation}, p {design.mean}"
     low, high = found.bounds
     return f"{found.share:.3f} ({low:.3f} to {high:.3f}, {found.studies:,} studies) at {place}{agents}{copied}"
+
+
+def write_section(path: Path, title: str, text: str, rows: Sequence[Mapping[str, object]]) -> None:
+    """Put a table under a heading of the page, in place of the one that was there."""
+    columns = tuple(rows[0])
+    lines = [f"## {title}", "", text, "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    lines += [f"| {' | '.join('' if row[name] is None else str(row[name]) for name in columns)} |" for row in rows]
+    before, *sections = path.read_text(encoding="utf-8").rstrip().split("\n\n## ")
+    kept = [section for section in sections if section.splitlines()[0] != title]
+    whole = "\n\n## ".join([before, *kept]) + "\n\n" + "\n".join(lines) + "\n"
+    path.write_text(whole, encoding="utf-8")

@@ -1,6 +1,7 @@
 """Power is what it promises: a simulation that shares no code sees the gain as often; a pilot gives its rates back."""
 
 import json
+import tomllib
 
 import numpy as np
 import pytest
@@ -139,3 +140,29 @@ price = { input_usd_per_million_tokens = 2.0, output_usd_per_million_tokens = 10
     assert two["tasks"] == 2 * one["tasks"] > 0
     assert one["trials"] == 2
     assert one["cost_usd"] == pytest.approx(one["total_trials"] * (0.15 * 2.0 + 0.006 * 10.0), abs=0.01)
+
+
+def test_a_loss_shares_its_full_trials_and_counts_them_once(capsys):
+    """40 tasks x 3 variants x 3 trials: 3 + 9 trials a task; a loss of 0.6 is seen, one of nothing at the level."""
+    assert StudyDesign(40, 3, 3, is_loss=True).total == 480
+    assert power(SuccessRates(0.2, 0.6), StudyDesign(12, 3, 3, is_loss=True), level=0.05, studies=30) > 0.9
+    assert power(SuccessRates(0.4, 0.0), StudyDesign(12, 3, 3, is_loss=True), level=0.05, studies=150) < 0.06
+    words = ["power", "--of", "loss", "--base", "0.2", "--gain", "0.6", "--tasks", "12", "--variants", "3"]
+    assert main([*words, "--trials", "3", "--studies", "20"]) == 0
+    said = capsys.readouterr()
+    assert " 144 " in said.out
+    assert "stop_when_shown" not in said.err
+
+
+def test_a_user_that_misses_questions_hides_its_share_of_an_assumed_gain(capsys):
+    """Of 0.4 a recall of 0.5 leaves 0.2; the advice is an experiment file that the program reads."""
+    words = ["power", "--gain", "0.4", "--recall", "0.5", "--tasks", "60", "--variants", "1", "--trials", "5"]
+    assert main([*words, "--studies", "20"]) == 0
+    said = capsys.readouterr().err
+    assert "gain = 0.2," in said
+    advised = tomllib.loads(said[said.index("conditions =") : said.index("max_tasks = 60") + len("max_tasks = 60")])
+    assert advised == {
+        "conditions": ["underspecified", "ask_user"],
+        "trials": 5,
+        "stop_when_shown": {"max_tasks": 60},
+    }

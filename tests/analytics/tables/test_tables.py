@@ -33,6 +33,8 @@ ROOT = Path(__file__).resolve().parents[3]
 def test_every_mean_has_its_units_and_its_interval(connection, name):
     """A mean has n units, clusters, trials and missing; a null value or a null interval has a reason."""
     for row in table(connection, name).rows:
+        if name == "looks":  # it has no means
+            continue
         if name != "trajectory":
             assert row["n_clusters"] in range(3), "the store has two tasks"
         if "purpose" in row:

@@ -28,6 +28,7 @@ from lhaw_record.recorder.events import (
     ExperimentRetuned,
     ExperimentSubmitted,
     InjectionReapplied,
+    LookTaken,
     RunFinished,
     TrialFlagged,
 )
@@ -142,6 +143,8 @@ def busy_store():
     store.discard([store.streams[task, "full", 0, "discarded"]])
     counts = dict.fromkeys(("trials_failed", "trials_blocked", "trials_left"), 0)
     store.add(store.run_id, RunFinished(run_id=store.run_id, outcome="completed", trials_finished=123, **counts))
+    looked = {"look": 1, "looks": 4, "tasks": 2, "agent": "a", "measure": "pass_at_1", "p_value": 0.5}
+    store.add("look-1", LookTaken(**looked, level=0.05, is_shown=False))
     for event in (*moved_behind_a_gateway(), *asked_of_the_daemon("e")):
         store.add("daemon-1", event)
     return store
