@@ -37,7 +37,7 @@ class SuccessRates(NamedTuple):
 class StudyDesign(NamedTuple):
     """The size of a study: tasks, variants per task, and trials per variant in each of the two arms.
 
-    Of a loss, the better arm is ``full``, whose trials the variants of a task share.
+    For a loss the better arm is ``full``, whose trials the variants of a task share.
     """
 
     tasks: int

@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors suggest the closest known command, option or choice.
 
     Attributes:
-        hints: What to say instead, of words that are no command.
+        hints: What to say about words that people try and that name nothing here.
     """
 
     hints: Mapping[str, str] = MappingProxyType({})
