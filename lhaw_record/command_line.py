@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lhaw_record import ab
 from lhaw_record.analytics.cli import (
     export_commands,
     figure_commands,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from lhaw_record.runners.runs.daemon.endpoints import Extension
 
 _SECTIONS = {
-    "run an experiment": ("demo", "run", "check", "agents", "pipeline"),
+    "run an experiment": ("demo", "run", "ab", "check", "agents", "pipeline"),
     "read the results": ("findings", "tables", "report", "trials", "show", "note", "compare", "sensitivity", "sql"),
     "publish them": ("paper", "figures", "export"),
     "plan a study": ("power",),
@@ -112,6 +113,7 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
             function=_demo,
         ),
         *run_commands.COMMANDS,
+        *ab.COMMANDS,
         *benchmark_commands.COMMANDS,
         *agent_commands.COMMANDS,
         *daemon_commands(_report, _reviewing),

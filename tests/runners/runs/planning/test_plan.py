@@ -8,8 +8,8 @@ import pytest
 from lhaw_record.recorder.reading.trial_index import FinishedTrial
 from lhaw_record.runners.base.conversation.injection import injection_action, oracle_budget
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.experiment.prompts import InjectionTemplates, Prompts
 from lhaw_record.runners.experiment.program import ProgramSpec
+from lhaw_record.runners.experiment.prompts import InjectionTemplates, Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, BudgetSpec, LimitsSpec
 from lhaw_record.runners.runs.planning.plan import make_plan, refuse_left_out, settle_budget
 from tests.support.toy_plan import ListedBenchmark, experiment
