@@ -266,9 +266,7 @@ def compare(
     if not allow_hang_ups:
         _check_hang_ups(connection, a, b)
     left_open = [name for name in Group._fields if getattr(a, name) is None]
-    values: dict[str, Any] = {}
-    for side, group in (("a", a), ("b", b)):
-        values |= {f"{side}_{name}": value for name, value in group._asdict().items() if value is not None}
+    values = _named_values(a, b)
     is_a, is_b = _test(a, "a"), _test(b, "b")
     if not allow_mixed_instruments:
         _check_instruments(instruments_of(connection, f"({is_a} or {is_b})", values))
@@ -376,9 +374,7 @@ def _check_hang_ups(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group)
 
 def media_notes(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group) -> list[str]:
     """Say in what else two groups differ that ask through different media, or under different hosts."""
-    groups, values = (("a", a), ("b", b)), {}
-    for side, group in groups:
-        values |= {f"{side}_{name}": value for name, value in group._asdict().items() if value is not None}
+    groups, values = (("a", a), ("b", b)), _named_values(a, b)
     tests = {f"is_{side}": _test(group, side, "trials.") for side, group in groups}
     found = rows_of(connection, _ASKING.format(**tests), values)
     if len(found) < 2 or all(found[0][name] == found[1][name] for name in ("media", "hosts")):
@@ -416,6 +412,12 @@ def _by_variant(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group, val
         where unit_kind = 'variant' and {own} group by benchmark having {have} order by benchmark"""  # noqa: S608
     used = {name: value for name, value in values.items() if f"${name}" in query}
     return [benchmark for (benchmark,) in connection.execute(query, used).fetchall()]
+
+
+def _named_values(a: Group, b: Group) -> dict[str, Any]:
+    """Return what both groups name, by the parameters of their tests."""
+    sides = (("a", a), ("b", b))
+    return {f"{side}_{name}": value for side, group in sides for name, value in group._asdict().items() if value}
 
 
 def _test(group: Group, side: str, view: str = "") -> str:
