@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lhaw_record import ab
 from lhaw_record.analytics.cli import (
     export_commands,
     figure_commands,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
 _RULE = GroupSequentialRule()
 _SECTIONS = {
-    "run an experiment": ("demo", "run", "check", "agents", "pipeline"),
+    "run an experiment": ("demo", "run", "ab", "check", "agents", "pipeline"),
     "read the results": ("findings", "tables", "report", "trials", "show", "note", "compare", "sensitivity", "sql"),
     "publish them": ("paper", "figures", "export"),
     "plan a study": ("power",),
@@ -120,6 +121,7 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
             function=_demo,
         ),
         *run_commands.run_commands(_RULE),
+        *ab.COMMANDS,
         *benchmark_commands.COMMANDS,
         *agent_commands.COMMANDS,
         *daemon_commands(_report, _reviewing),

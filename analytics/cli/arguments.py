@@ -8,6 +8,9 @@ from lhaw_record.analytics.tables.filters import FILTER_KEYS
 from lhaw_record.recorder.cli.command import Argument, ArgumentGroup, repeatable
 from lhaw_record.recorder.errors import RecorderError
 
+_NAMED_IN = {"medium": "int_agent_arms"}
+"""The views that have keys which the trials lack."""
+
 
 def settings_option(help_text: str = "set an analysis parameter; see 'tables STORE list'") -> Argument:
     """Declare the option ``--set``, which sets an analysis parameter."""
@@ -21,7 +24,7 @@ def filters(keys: tuple[str, ...] = FILTER_KEYS) -> ArgumentGroup:
         tuple(
             repeatable(f"--{key}", "NAME", f"only this {key}", completer=_known_measures)
             if key == "measure"
-            else repeatable(f"--{key}", "NAME", f"only this {key}", completer=names_in_store(key))
+            else repeatable(f"--{key}", "NAME", f"only this {key}", completer=names_in_store(key, _NAMED_IN.get(key)))
             for key in keys
         ),
     )
@@ -32,8 +35,9 @@ def wanted(options: argparse.Namespace, keys: tuple[str, ...] = FILTER_KEYS) -> 
     return {key: getattr(options, key) for key in keys if getattr(options, key)}
 
 
-def names_in_store(column: str, view: str = "int_trials_evaluated") -> Callable[..., list[str]]:
+def names_in_store(column: str, view: str | None = None) -> Callable[..., list[str]]:
     """Return a function that completes an option with the names in a column of a view. It fetches no shared store."""
+    view = view or "int_trials_evaluated"
 
     def names(parsed_args: argparse.Namespace, **_: object) -> list[str]:
         from lhaw_record.analytics.views.store import open as open_store

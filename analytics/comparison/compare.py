@@ -25,7 +25,7 @@ COLUMNS = (
     *("worst", "best", "worst_low", "best_high"),
 )
 
-VIEWS = {"int_arm_values", "int_variant_dimensions", "exclusions"}
+VIEWS = {"int_arm_values", "int_variant_dimensions", "exclusions", "int_agent_arms", "stg_models_called"}
 """The views that a connection passed to :func:`compare` must have."""
 
 _FULL_PROMPT = {"full", "full_ask_user"}
@@ -177,6 +177,36 @@ from estimated
 order by part <> 'all', part
 """
 
+_ASKING = """
+with streams as (
+    select distinct {is_a} as is_a, trials.stream_id, arms.medium
+    from int_trials_evaluated as trials
+    inner join int_agent_arms as arms on trials.benchmark = arms.benchmark and trials.agent = arms.agent
+    where trials.stream_id is not null and ({is_a} or {is_b})
+),
+
+offered as (
+    select distinct
+        calls.stream_id,
+        unnest((calls.tools_json -> '$[*].name') || (calls.tools_json -> '$[*].function.name')) ->> '$' as tool
+    from stg_models_called as calls
+    inner join streams on calls.stream_id = streams.stream_id
+    where calls.role = 'agent' and calls.call_kind = 'main' and calls.tools_json is not null
+)
+
+select
+    streams.is_a,
+    list(distinct streams.medium order by streams.medium) as media,
+    list(distinct coalesce(started.host, 'none') order by coalesce(started.host, 'none')) as hosts,
+    coalesce(list(distinct offered.tool order by offered.tool) filter (where offered.tool is not null), []) as tools
+from streams
+inner join stg_trials_started as started on streams.stream_id = started.stream_id
+left join offered on streams.stream_id = offered.stream_id
+group by streams.is_a
+order by streams.is_a desc
+"""
+"""How each group asks, and what else a medium or a host changes."""
+
 _ITEMS = """list(
                 {{
                     'cluster': hash(cluster_id),
@@ -236,9 +266,7 @@ def compare(
     if not allow_hang_ups:
         _check_hang_ups(connection, a, b)
     left_open = [name for name in Group._fields if getattr(a, name) is None]
-    values: dict[str, Any] = {}
-    for side, group in (("a", a), ("b", b)):
-        values |= {f"{side}_{name}": value for name, value in group._asdict().items() if value is not None}
+    values = _named_values(a, b)
     is_a, is_b = _test(a, "a"), _test(b, "b")
     if not allow_mixed_instruments:
         _check_instruments(instruments_of(connection, f"({is_a} or {is_b})", values))
@@ -315,6 +343,7 @@ def print_comparison(
             allow_hang_ups=allow_hang_ups,
             allow_mixed_instruments=allow_mixed_instruments,
         )
+        media = media_notes(connection, a, b)
         parameters = (*(("k",) if measure.startswith("pass") else ()), *(("per",) if by == "dimension" else ()))
         pooled = ("pooled",) if a.agent is None else ()
         chosen = (*parameters, *pooled, "permutations", "seed", "cluster")
@@ -328,7 +357,7 @@ def print_comparison(
         over = "paired tasks: the groups have no variant in common, so the variants may differ in more than the group"
     elif any(row["is_unpaired"] for row in found):
         over = "all units: the groups have no task in common"
-    said = [f"a: {a}", f"b: {b}", f"difference: mean of {measure} of a minus b over {over}", *notes]
+    said = [f"a: {a}", f"b: {b}", f"difference: mean of {measure} of a minus b over {over}", *media, *notes]
     say("\n".join(f"  {line}" for line in said))
 
 
@@ -341,6 +370,23 @@ def _check_hang_ups(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group)
                 f"{n} of {n_all} attempts of {agent} in {benchmark} ended because it left its model call, more than "
                 f"{MOST_HANG_UPS:g} %: it may have chosen which trials count; --allow-hang-ups compares it anyway"
             )
+
+
+def media_notes(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group) -> list[str]:
+    """Say in what else two groups differ that ask through different media, or under different hosts."""
+    groups, values = (("a", a), ("b", b)), _named_values(a, b)
+    tests = {f"is_{side}": _test(group, side, "trials.") for side, group in groups}
+    found = rows_of(connection, _ASKING.format(**tests), values)
+    if len(found) < 2 or all(found[0][name] == found[1][name] for name in ("media", "hosts")):
+        return []
+    media, hosts = ([", ".join(each[name]) for each in found] for name in ("media", "hosts"))
+    notes = [f"media: a asks by {media[0]}, b by {media[1]}"]
+    if hosts[0] != hosts[1]:
+        notes.append(f"a has the host {hosts[0]}, b {hosts[1]}: a host changes more than asking")
+    for (side, _), one, other in zip(groups, found, reversed(found), strict=True):
+        if only := sorted({*one["tools"]} - {*other["tools"]}):
+            notes.append(f"tools that only {side} offered its models: {', '.join(only)}")
+    return notes
 
 
 def _left_out(connection: "duckdb.DuckDBPyConnection") -> dict[str, str]:
@@ -368,8 +414,14 @@ def _by_variant(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group, val
     return [benchmark for (benchmark,) in connection.execute(query, used).fetchall()]
 
 
-def _test(group: Group, side: str) -> str:
-    tests = [f"{name} = ${side}_{name}" for name, value in group._asdict().items() if value is not None]
+def _named_values(a: Group, b: Group) -> dict[str, Any]:
+    """Return what both groups name, by the parameters of their tests."""
+    sides = (("a", a), ("b", b))
+    return {f"{side}_{name}": value for side, group in sides for name, value in group._asdict().items() if value}
+
+
+def _test(group: Group, side: str, view: str = "") -> str:
+    tests = [f"{view}{name} = ${side}_{name}" for name, value in group._asdict().items() if value is not None]
     return f"({' and '.join(tests)})"
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lhaw_record.analytics.tables.tables import Table
 
 Row = Mapping[str, Any]
-FILTER_KEYS = ("agent", "condition", "measure", "benchmark")
+FILTER_KEYS = ("agent", "condition", "measure", "benchmark", "medium")
 """The keys that commands filter by."""
 FIGURE_KEYS = ("agent", "benchmark")
 """The keys that figures are filtered by. Conditions and measures are fixed by the figure."""

@@ -29,7 +29,9 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     ``source_started_at_us`` is when an imported trial began according to its source, in UTC, None if it does not say.
     ``instruments`` has the versions of the table of endings, the simulated user and the judge, or None for an imported
     trial. A version is raised when the same conversation would give another number. ``response_json`` is how the user
-    responds to every question under a condition ``ask_user_NAME``, as canonical JSON, None elsewhere.
+    responds to every question under a condition ``ask_user_NAME``, as canonical JSON, None elsewhere. ``asks_by`` is
+    how the agent asks its user where it may, by its entry: a medium or ``none``. ``host`` is what runs the program:
+    ``process``, or ``acp/`` and the version of ours. Both are None if unknown, and ``host`` for the native agent.
     """
 
     run_id: str
@@ -67,6 +69,8 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     source_started_at_us: int | None = None
     instruments: str | None = None
     response_json: str | None = None
+    asks_by: str | None = None
+    host: str | None = None
 
 
 class TrialFinished(Event, frozen=True, tag="trial_finished"):

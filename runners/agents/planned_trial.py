@@ -67,7 +67,7 @@ class PlannedTrial(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def asks_in_prose(self) -> bool:
         """Whether the agent's user answers it when it ends a turn by asking."""
-        return self.key.channel == "ask_user" and self.agent.asks_in_prose
+        return self.key.channel == "ask_user" and self.agent.medium == "prose"
 
     @property
     def inject_percent(self) -> int | None:

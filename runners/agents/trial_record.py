@@ -57,7 +57,7 @@ def trial_started(
     budget_actions: int | None,
 ) -> TrialStarted:
     """Return the first event of an attempt, with every part of its trial's key."""
-    key, percent = trial.key, trial.inject_percent
+    key, percent, program = trial.key, trial.inject_percent, trial.agent.external
     budget = budget_actions if trial.needs_budget else None
     simulator, _, simulator_digest = (key.user_simulator or "").partition(":")
     return TrialStarted(
@@ -88,12 +88,14 @@ def trial_started(
         prompts_digest=key.prompts_digest,
         oracle_scope=key.oracle_scope,
         sandbox=sandbox,
-        program=trial.agent.external.title if trial.agent.external else None,
+        program=program.title if program else None,
         instruments=f"endings {endings_version()}, {_SIMULATOR_AND_JUDGE}",
         inject_percent=percent,
         budget_actions=budget,
         inject_after_action=injection_action(budget, percent) if percent is not None and budget else None,
         response_json=canonical_json(trial.response).decode() if trial.response else None,
+        asks_by=trial.agent.medium,
+        host=program.host_version if program else None,
     )
 
 

@@ -157,14 +157,18 @@ class ProgramSpec(_Table, frozen=True):
         found = ", ".join(each for each in (self.found_version, self.found_content) if each)
         return f"{self.name or Path(next(iter(self.command), 'leased')).name} {found}".strip()
 
+    @property
+    def host_version(self) -> str:
+        """What runs it: ``process``, or the name and version of our host."""
+        return self.host if self.host == "process" else f"{self.host}/{ACP_HOST_VERSION}"
+
     def identity(self) -> dict[str, Any]:
         """Return what must be equal for trials to be comparable: command, version and content, without folders."""
         left_out = {"mounts", "install", "install_digest", "version", "about"}
         if not self.leased:
             left_out.add("name")  # nothing else is known of what runs elsewhere
-        host = self.host if self.host == "process" else f"{self.host}/{ACP_HOST_VERSION}"
         known = {name: value for name, value in msgspec.to_builtins(self).items() if name not in left_out}
-        return {**known, "host": host}
+        return {**known, "host": self.host_version}
 
 
 class FilledProgram(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,11 +65,12 @@ class Prompts:
 
     def system_text(self, agent: AgentSpec, *, has_ask_user: bool) -> str:
         """Return an agent's system prompt or, for a program, the text before the task. The result may be empty."""
+        asked_by = (agent.external.ask_user_tool if agent.external else "") or "ask_user"
         parts = (
             self._system if agent.external is None else self._program,
             self._strategies.get(agent.strategy, ""),
             self._personas.get(agent.persona, ""),
-            self._ask_notice if has_ask_user else "",
+            self._ask_notice.format(tool=asked_by) if has_ask_user else "",
         )
         return "\n\n".join(part.strip() for part in parts if part.strip())
 

@@ -188,9 +188,9 @@ class AgentSpec(ModelSpec, frozen=True, kw_only=True):
         }
 
     @property
-    def asks_in_prose(self) -> bool:
-        """Whether it asks by ending its turn, once the experiment is planned."""
-        return (self.external or self).asks_by == "prose"
+    def medium(self) -> AsksBy:
+        """How it asks its user where it may, once the experiment is planned."""
+        return (self.external or self).asks_by or "mcp"
 
     @property
     def external(self) -> ProgramSpec | None:

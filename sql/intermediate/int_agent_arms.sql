@@ -1,6 +1,7 @@
 -- view: int_agent_arms
 -- grain: benchmark, agent
--- inputs: int_attempt_arms, int_attempts, int_trials_evaluated, stg_trials_started
+-- inputs: int_attempt_arms, int_attempts, int_trials_evaluated, stg_questions_asked,
+--     stg_trials_started
 -- outputs:
 --   benchmark, agent, model, strategy, persona
 --   has_strategies boolean: a strategy occurs among the agents that differ in it only
@@ -8,16 +9,18 @@
 --   base_agent varchar: the agent that differs in having no persona; itself where it
 --       has none
 --   base_reason varchar: why there is no base agent
+--   medium varchar: how it asks where it may: built_in, mcp, prose or none; of imports
+--       that of its questions, or unknown
 -- equation: none
 -- source: docs/metrics.md 3, by_strategy and by_persona
 -- notes: agents can be compared if they have the same model and parameters (except
---     the seed), limits and grader, and for personas the same strategy, for
+--     the seed), medium, limits and grader, and for personas the same strategy, for
 --     strategies the same persona. Names do not matter. An agent with a persona has
 --     no base agent if no agent has that model, these parameters, that strategy and
 --     no persona (no_base_agent), or if several have (several_base_agents). Unknown
 --     parameters equal no others, and an unknown strategy or persona equals none
---     that occurs. Model and parameters are read from one attempt, because its
---     digest covers them.
+--     that occurs. Model, parameters and medium are read from one attempt, because its
+--     digest covers them. Attempts of before a medium was recorded asked by mcp.
 with attempts as (
     select
         attempts.benchmark,
@@ -37,6 +40,17 @@ met as (
     from int_trials_evaluated
 ),
 
+asked as (
+    select
+        used.benchmark,
+        used.agent,
+        min(questions.medium) as medium
+    from stg_questions_asked as questions
+    inner join int_trials_evaluated as used
+        on questions.stream_id = used.stream_id
+    group by used.benchmark, used.agent
+),
+
 described as (
     select
         met.benchmark,
@@ -45,6 +59,11 @@ described as (
         started.strategy,
         started.persona,
         attempts.core_settings,
+        coalesce(
+            started.asks_by,
+            asked.medium,
+            if(started.origin = 'recorded', 'mcp', 'unknown')
+        ) as medium,
         case
             when started.parameters_json is null then met.agent
             else json_merge_patch(started.parameters_json, '{"seed": null}')::varchar
@@ -54,6 +73,8 @@ described as (
         on met.benchmark = attempts.benchmark and met.agent = attempts.agent
     inner join stg_trials_started as started
         on attempts.stream_id = started.stream_id
+    left join asked
+        on met.benchmark = asked.benchmark and met.agent = asked.agent
 ),
 
 compared as (
@@ -63,6 +84,7 @@ compared as (
         model,
         strategy,
         persona,
+        medium,
         bool_or(strategy not in ('none', 'unknown'))
             over same_but_strategy as has_strategies,
         bool_or(persona not in ('none', 'unknown'))
@@ -72,10 +94,12 @@ compared as (
     from described
     window
         same_but_strategy as (
-            partition by benchmark, model, parameters_json, core_settings, persona
+            partition by
+                benchmark, model, parameters_json, core_settings, persona, medium
         ),
         same_but_persona as (
-            partition by benchmark, model, parameters_json, core_settings, strategy
+            partition by
+                benchmark, model, parameters_json, core_settings, strategy, medium
         )
 )
 
@@ -95,5 +119,6 @@ select
         when persona = 'none' or n_bases = 1 then null
         when n_bases = 0 then 'no_base_agent'
         else 'several_base_agents'
-    end as base_reason
+    end as base_reason,
+    medium
 from compared

@@ -33,6 +33,10 @@
 --       judge; null if imported
 --   response_json varchar: how the user responds under ask_user_NAME, as canonical
 --       JSON; else null
+--   asks_by varchar: how the agent asks where it may: built_in, mcp, prose or none;
+--       null if unknown
+--   host varchar: what ran the program: process, or acp/VERSION; null for the native
+--       agent, or if unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_started
 -- notes: one row is one attempt of one trial.
@@ -80,6 +84,8 @@ select
     trial_started.program,
     trial_started.origin,
     trial_started.instruments,
-    trial_started.response_json
+    trial_started.response_json,
+    trial_started.asks_by,
+    trial_started.host
 from events
 where type = 'trial_started'

@@ -1,11 +1,14 @@
 -- view: agent_health
 -- grain: benchmark, agent, measure
--- inputs: int_task_clusters, int_trials, int_trials_screened,
---     stg_actions_finished, stg_anchors_lost, stg_models_called, stg_trials_flagged
+-- inputs: int_task_clusters, int_trials, int_trials_screened, questions,
+--     stg_actions_finished, stg_anchors_lost, stg_models_called, stg_trials_flagged,
+--     trial_endings
 -- outputs:
 --   benchmark, agent, measure, value, low, high, n_units, n_dropped, n_clusters,
 --   n_trials, n_missing, method, reason
--- equation: side_pct = 100 * side calls / calls; sub_agent_pct likewise
+-- equation: side_pct = 100 * side calls / calls; sub_agent_pct likewise; questions that
+--     reached nobody: prose_endings = trials that end by asking in prose, and
+--     dead_tool_calls = calls of tools that ask and that nobody answers
 -- source: docs/metrics.md 1, flags; docs/gateway.md; parameter `experiment`
 -- notes: counts over valid trials of every role, flagged ones too; a call is a request
 --     of the agent to its model. The native agent has no threads to tell apart, so only
@@ -14,7 +17,8 @@
 --     with an action in which it would have been noticed, else null
 --     (limit_not_watched): programs, imports, machines without control groups. Counts
 --     have no interval (reason count), and shares without a call are null (no_calls).
---     n_missing counts trials that were started.
+--     unanswered_questions broke off or got unavailable; a user who declines or is
+--     late was reached. n_missing counts trials that were started.
 with trials as (
     select
         measured.benchmark,
@@ -83,8 +87,22 @@ flags as (
         bool_or(flag = 'no_main_thread') as is_without_main,
         bool_or(flag = 'actions_uncounted') as is_uncounted,
         bool_or(flag = 'injection_lost') as is_lost,
-        bool_or(flag = 'asking_unanswered') as is_unanswered
+        bool_or(flag = 'asking_unanswered') as is_unanswered,
+        sum(
+            list_sum(
+                regexp_extract_all(detail, 'called (\d+) times', 1)::bigint[]
+            )
+        ) filter (where flag = 'asking_unanswered') as n_dead_calls
     from stg_trials_flagged
+    group by stream_id
+),
+
+unheard as (
+    select
+        stream_id,
+        count(*) as n_unheard
+    from questions
+    where coalesce(response_state, 'unavailable') = 'unavailable'
     group by stream_id
 ),
 
@@ -102,6 +120,11 @@ summed as (
         count(*) filter (where flags.is_uncounted) as n_uncounted,
         count(*) filter (where flags.is_lost) as n_injections_lost,
         count(*) filter (where flags.is_unanswered) as n_unanswered,
+        coalesce(sum(flags.n_dead_calls), 0) as n_dead_calls,
+        count(*) filter (
+            where endings.asks in ('question', 'permission')
+        ) as n_prose_endings,
+        coalesce(sum(unheard.n_unheard), 0) as n_unheard,
         count(*) filter (where trials.is_skipped) as n_skipped,
         coalesce(sum(calls.n_calls), 0) as n_calls,
         sum(calls.n_side) as n_side,
@@ -114,6 +137,8 @@ summed as (
     left join calls on trials.stream_id = calls.stream_id
     left join lost on trials.stream_id = lost.stream_id
     left join flags on trials.stream_id = flags.stream_id
+    left join trial_endings as endings on trials.stream_id = endings.stream_id
+    left join unheard on trials.stream_id = unheard.stream_id
     group by trials.benchmark, trials.agent
 ),
 
@@ -131,6 +156,9 @@ measured as (
                 { 'measure': 'actions_uncounted', 'value': n_uncounted },
                 { 'measure': 'injection_lost', 'value': n_injections_lost },
                 { 'measure': 'asking_unanswered', 'value': n_unanswered },
+                { 'measure': 'dead_tool_calls', 'value': n_dead_calls },
+                { 'measure': 'prose_endings', 'value': n_prose_endings },
+                { 'measure': 'unanswered_questions', 'value': n_unheard },
                 { 'measure': 'skipped_injections', 'value': n_skipped },
                 { 'measure': 'calls', 'value': n_calls },
                 {

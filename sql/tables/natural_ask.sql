@@ -1,8 +1,9 @@
 -- view: natural_ask
 -- grain: benchmark, agent, task_id, measure
--- inputs: int_trials_evaluated, pass_at_k, questions
+-- inputs: int_agent_arms, int_trials_evaluated, pass_at_k, questions
 -- outputs:
 --   benchmark, agent
+--   medium varchar: how the agent asks: mcp, built_in, prose, none or unknown
 --   task_id varchar: id of the task, or all
 --   measure, value, low, high, n_units, n_dropped, n_clusters, n_trials, n_missing,
 --   method, reason
@@ -354,4 +355,22 @@ united as (
     from offered
 )
 
-select * from united
+select
+    united.benchmark,
+    united.agent,
+    arms.medium,
+    united.task_id,
+    united.measure,
+    united.value,
+    united.low,
+    united.high,
+    united.n_units,
+    united.n_dropped,
+    united.n_clusters,
+    united.n_trials,
+    united.n_missing,
+    united.method,
+    united.reason
+from united
+left join int_agent_arms as arms
+    on united.benchmark = arms.benchmark and united.agent = arms.agent

@@ -1,9 +1,12 @@
 -- view: overall
 -- grain: benchmark, agent, condition, measure
--- inputs: int_paired_values, int_recovered_shares, unit_values
+-- inputs: int_agent_arms, int_paired_values, int_recovered_shares, unit_values
 -- outputs:
---   benchmark, agent, condition, measure, value, low, high, n_units, n_dropped,
---   n_clusters, n_trials, n_missing, method, reason
+--   benchmark, agent
+--   medium varchar: how the agent asks where it may: mcp, built_in, prose, none or
+--       unknown
+--   condition, measure, value, low, high, n_units, n_dropped, n_clusters,
+--   n_trials, n_missing, method, reason
 -- equation: means over units; gain = value(condition) - value(underspecified), paired;
 --     ..._recovered_share = (value(ask_user) - value(underspecified)) / (value(full) -
 --     value(underspecified)), ..._share_of_full = value(ask_user) / value(full), over
@@ -51,21 +54,24 @@ listed as (
 )
 
 select
-    benchmark,
-    agent,
-    condition,
-    measure,
+    listed.benchmark,
+    listed.agent,
+    any_value(arms.medium) as medium,
+    listed.condition,
+    listed.measure,
     unnest(
         table_estimate(
-            measure,
-            numerator,
-            denominator,
-            reason,
-            cluster_id,
-            cell_id,
-            n_trials,
-            n_missing
+            listed.measure,
+            listed.numerator,
+            listed.denominator,
+            listed.reason,
+            listed.cluster_id,
+            listed.cell_id,
+            listed.n_trials,
+            listed.n_missing
         )
     )
 from listed
-group by benchmark, agent, condition, measure
+left join int_agent_arms as arms
+    on listed.benchmark = arms.benchmark and listed.agent = arms.agent
+group by listed.benchmark, listed.agent, listed.condition, listed.measure

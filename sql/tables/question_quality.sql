@@ -1,9 +1,11 @@
 -- view: question_quality
 -- grain: benchmark, agent, user_simulator, measure
--- inputs: int_trials_evaluated, pass_at_k, question_ledger
+-- inputs: int_agent_arms, int_trials_evaluated, pass_at_k, question_ledger
 -- outputs:
---   benchmark, agent, user_simulator, measure, value, low, high, n_units, n_dropped,
---   n_clusters, n_trials, n_missing, method, reason
+--   benchmark, agent
+--   medium varchar: how the agent asks: mcp, built_in, prose, none or unknown
+--   user_simulator, measure, value, low, high, n_units, n_dropped, n_clusters,
+--   n_trials, n_missing, method, reason
 -- equation: precision_micro = questions that target a removed segment / questions;
 --     recall_micro = removed segments asked for / removed segments; f1_micro
 --     = 2 * precision_micro * recall_micro / (precision_micro + recall_micro); *_macro
@@ -275,6 +277,7 @@ united as (
 select
     united.benchmark,
     united.agent,
+    arms.medium,
     united.user_simulator,
     united.measure,
     united.estimate.value,
@@ -292,3 +295,5 @@ inner join missing
     on
         united.benchmark = missing.benchmark
         and united.agent = missing.agent
+left join int_agent_arms as arms
+    on united.benchmark = arms.benchmark and united.agent = arms.agent

@@ -27,12 +27,12 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
         key = f"key 'agents[{index}].program'"
         conditions = agent.conditions or experiment.conditions
         asking = [each for each in conditions if prompt_state_and_channel(each)[1] == "ask_user"]
-        if asking and (agent.external or agent).asks_by == "none":
+        medium = agent.medium
+        if asking and medium == "none":
             raise ExperimentError(
                 f'{key}: {agent.name} cannot ask (asks_by = "none"), and {asking[0]} needs it; give the agent '
                 "'conditions' of its own"
             )
-        medium = (agent.external or agent).asks_by
         if asking and medium in ("built_in", "prose") and experiment.ask_notice != "none":
             how = "by its own tool" if medium == "built_in" else "in prose"
             raise ExperimentError(

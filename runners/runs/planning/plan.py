@@ -154,7 +154,7 @@ def agent_digest(agent: AgentSpec) -> str:
         routes = [[pattern, spec.model, spec.given_parameters] for pattern, spec in agent.routed.items()]
         program = agent.external.identity()
         return digest([agent.model, agent.given_parameters, agent.strategy, agent.persona, program, routes])
-    medium = ["prose"] if agent.asks_in_prose else []
+    medium = ["prose"] if agent.medium == "prose" else []
     return digest([agent.model, agent.generation_parameters, agent.strategy, agent.persona, *medium])
 
 
@@ -185,7 +185,7 @@ def _trials_of(
     """Yield the trials of one agent under one condition: every cell with all of its trial indices."""
     prompt_state, channel = prompt_state_and_channel(condition)
     identity, response = agent_digest(agent), experiment.response_of(condition)
-    if agent.asks_in_prose:
+    if agent.medium == "prose":
         simulator = f"{simulator}-{prose_identity(experiment)}"
     common: dict[str, Any] = {
         "experiment": experiment.name,

@@ -1,17 +1,22 @@
 """Two arms side by side: what an arm is, what pairs up, and the numbers worked by hand."""
 
+import json
+
 import anyio
+import msgspec
 import numpy as np
 import pytest
 from scipy.stats import permutation_test, ttest_ind
 
-from lhaw_record.analytics.comparison.compare import VIEWS, compare
+from lhaw_record.analytics.comparison.compare import VIEWS, compare, media_notes
 from lhaw_record.analytics.comparison.groups import Group, check_groups, parse_group
 from lhaw_record.analytics.errors import BadParameter, UnknownName
+from lhaw_record.analytics.tables.filters import known_filter
 from lhaw_record.analytics.tables.notes import background, notes_for
+from lhaw_record.analytics.tables.tables import table
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.command_line import main
-from tests.analytics.make_store import Store, write_events
+from tests.analytics.make_store import Store, called, write_events
 
 KNOWN = [("a", "ask_user"), ("a", "underspecified"), ("b", "ask_user")]
 
@@ -389,3 +394,49 @@ def test_trials_of_two_versions_are_not_compared_silently():
         with pytest.raises(BadParameter, match="endings 1, simulator 1, judge 1; endings 2"):
             compare(opened, *groups)
         assert compare(opened, *groups, allow_mixed_instruments=True)[0]["n_units"] == 1
+
+
+def media_store():
+    """Three agents: own asks by its own tool under another host, ours over MCP, old as older stores say."""
+    store = Store(trials=1)
+    store.agents["own"] = {"asks_by": "built_in", "host": "acp/1"}
+    store.agents["ours"] = {"asks_by": "mcp", "host": "process"}
+    store.task("t")
+    store.variant("t", "v", "goal")
+    tools = {"own": ["Bash", "AskUserQuestion", "ExitPlanMode"], "ours": ["Bash", "ask_user"], "old": ["Bash"]}
+    for agent, names in tools.items():
+        kinds = ({"function": {"name": name}} if agent == "own" else {"name": name} for name in names)
+        offered = msgspec.structs.replace(called("tools"), tools_json=json.dumps(list(kinds)), call_kind="main")
+        for condition in ("underspecified", "ask_user"):
+            store.trial("v", condition, 0, agent=agent, actions=["ask_user S1", "submit"], beside=[offered])
+    return store
+
+
+def test_arms_that_ask_differently_say_in_what_else_they_differ():
+    """The host, and the tools that only one of them was offered."""
+    opened = connect(media_store().snapshot(), parameters={"k": 1}, only=VIEWS)
+    own, ours, old = (Group(name, "ask_user") for name in ("own", "ours", "old"))
+    assert media_notes(opened, own, ours) == [
+        "media: a asks by built_in, b by mcp",
+        "a has the host acp/1, b process: a host changes more than asking",
+        "tools that only a offered its models: AskUserQuestion, ExitPlanMode",
+        "tools that only b offered its models: ask_user",
+    ]
+    assert media_notes(opened, ours, Group("ours", "underspecified")) == []
+    assert media_notes(opened, old, ours)[:1] == ["media: a asks by mcp, b by mcp"]
+    opened.close()
+
+
+def test_tables_of_asking_say_the_medium_and_are_filtered_by_it():
+    """Each agent's rows have how it asks; older events, which do not say it, mean mcp."""
+    names = ("overall", "natural_ask", "question_quality")
+    opened = connect(media_store().snapshot(), parameters={"k": 1}, only={*names, "exclusions"})
+    for each in (table(opened, name) for name in names):
+        assert {(row["agent"], row["medium"]) for row in each.rows} == {
+            ("own", "built_in"),
+            ("ours", "mcp"),
+            ("old", "mcp"),
+        }
+        kept = known_filter({"medium": ["built_in"]}, each.rows).table(each)
+        assert {row["agent"] for row in kept.rows} == {"own"}
+    opened.close()

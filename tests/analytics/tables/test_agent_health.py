@@ -6,7 +6,7 @@ import pytest
 from lhaw_record.analytics.tables.notes import lines_of_arms
 from lhaw_record.analytics.tables.tables import table
 from lhaw_record.analytics.views.store import connect
-from lhaw_record.recorder.events import ActionFinished, AnchorLost, ModelCalled, TrialFlagged
+from lhaw_record.recorder.events import ActionFinished, AnchorLost, ModelCalled, QuestionAsked, TrialFlagged
 from tests.analytics.make_store import Store
 
 pytestmark = pytest.mark.thorough
@@ -95,6 +95,9 @@ def test_the_health_of_an_agent(connection):
         "actions_uncounted": 2,
         "injection_lost": 1,
         "asking_unanswered": 0,
+        "dead_tool_calls": 0,
+        "prose_endings": 0,
+        "unanswered_questions": 0,
         "skipped_injections": 1,
         "calls": 10,
         "side_pct": 10.0,
@@ -108,6 +111,26 @@ def test_the_health_of_an_agent(connection):
         "met_processes": None,
         "met_file_mb": 2,
     }
+
+
+def test_questions_that_reached_nobody():
+    """By hand: two trials offered dead tools and called them 3 times, one ended by asking, one question broke off."""
+    store = Store(trials=3)
+    store.task("t", (1.0,))
+    store.variant("t", "v", "goal")
+    for index, said in enumerate(("Which period do you mean?", "Done.", "Done.")):
+        store.trial("v", "underspecified", index, actions=["read a", f"say {said}"])
+    first, second, third = (store.streams["v", "underspecified", index, "a"] for index in range(3))
+    two = "AskUserQuestion was offered, and called 1 times, question was offered, and called 1 times"
+    store.add(first, TrialFlagged(flag="asking_unanswered", detail=two))
+    one = "request_user_input was offered, and called 1 times"
+    store.add(second, TrialFlagged(flag="asking_unanswered", detail=one))
+    store.add(third, QuestionAsked(question_id="q1", question="Which?", action_index=1, medium="elicitation"))
+    opened = connect(store.snapshot(), only={"agent_health", "exclusions", "int_trials_evaluated"})
+    rows = {row["measure"]: row["value"] for row in table(opened, "agent_health").rows}
+    told = ("asking_unanswered", "dead_tool_calls", "prose_endings", "unanswered_questions")
+    assert [rows[name] for name in told] == [2, 3, 1, 1]
+    opened.close()
 
 
 def test_a_limit_that_nobody_watched_is_unknown(connection):

@@ -8,6 +8,7 @@ import pytest
 from lhaw_record.recorder.reading.trial_index import FinishedTrial
 from lhaw_record.runners.base.conversation.injection import injection_action, oracle_budget
 from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.experiment.program import ProgramSpec
 from lhaw_record.runners.experiment.prompts import InjectionTemplates, Prompts
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, BudgetSpec, LimitsSpec
 from lhaw_record.runners.runs.planning.plan import make_plan, refuse_left_out, settle_budget
@@ -92,6 +93,15 @@ def test_what_is_measured_is_in_the_identity(change):
     """
     before = ids_of(experiment(conditions=change.get("conditions", experiment().conditions)))
     assert not ids_of(experiment(**change)) & before
+
+
+def test_the_notice_names_the_tool_that_the_agent_has():
+    """Gemini reserves the name ask_user, so that its notice names consult, and the native agent's ask_user."""
+    prompts = Prompts(experiment(ask_notice="paper"), Path(), "")
+    native = experiment().agents[0]
+    gemini = msgspec.structs.replace(native, program=ProgramSpec(command=("g",), ask_user_tool="consult"))
+    for agent, named in ((native, "`ask_user`"), (gemini, "`consult`")):
+        assert f"with the {named} tool" in prompts.system_text(agent, has_ask_user=True)
 
 
 def test_a_limit_that_is_not_set_is_not_in_the_identity():
