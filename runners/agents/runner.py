@@ -1,9 +1,9 @@
 """Assembles the parts of each trial of a run, as the experiment file names them, and runs its attempts."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -128,6 +128,7 @@ class _Parts:
         self._budget_actions = budget_actions
         self._spenders: list[_Spender] = []
         self.program: ExternalAgent | None = None
+        self._executed: Callable[[], tuple[str | None, int | None]] = lambda: (None, None)
         self.checkpoints: Sequence[Checkpoint] = trial.task.checkpoints
         self.grader = runner.benchmark.grader
         # A clock of its own, which stops while a judge's request is held at the door of its endpoint.
@@ -177,14 +178,15 @@ class _Parts:
     @asynccontextmanager
     async def _native(self, environment: Environment) -> AsyncIterator[NativeAgent]:
         runner, trial = self._runner, self._trial
-        limits, user = runner.experiment.limits, self._asking()
+        limits, user = runner.experiment.limits, self._user
         caller = runner.services.agent_caller(trial, self.recording, self._clock)
         self._spenders.append(caller)
         agent: NativeAgent
         asker = AskUserTool(user, lambda: agent.action_count) if user and not trial.asks_in_prose else None
+        toolbox = TrialToolbox(environment, asker, self._clock)
         agent = NativeAgent(
             caller=caller,
-            toolbox=TrialToolbox(environment, asker, self._clock),
+            toolbox=toolbox,
             recording=self.recording,
             opening=runner.prompts.opening(trial.agent, self._task_prompt, has_ask_user=user is not None),
             ends_on_text=runner.benchmark.ends_on_text,
@@ -196,6 +198,7 @@ class _Parts:
             trial_clock=self._clock,
             user=self._turn_user(user),
         )
+        self._executed = lambda: (toolbox.call_id, agent.action_count)
         yield agent
 
     @asynccontextmanager
@@ -214,7 +217,7 @@ class _Parts:
             own_tool = program.built_in.tool if program.asks_by == "built_in" else ""
             notes = ToolCallNotes(environment, own_tool or program.ask_user_tool or TOOL_NAME)
             self._observed.after.append(notes.observe)
-            asking = self._asking()
+            asking = self._user
             upstream = runner.services.agent_upstream(trial)
             agent = self.program = ExternalAgent(
                 program=program,
@@ -248,11 +251,13 @@ class _Parts:
                 lease=self._lease,
             )
             self._spenders.append(agent)
+            self._executed = agent.executed_call
             yield agent
 
     def _settings(self, store: StoreArtifact) -> EnvironmentSettings:
         """Return the settings for opening the environment. A program also needs a way to the run's server."""
-        settings = msgspec.structs.replace(self._runner.settings, keep=store)
+        fill_in = None if self._user is None else partial(self._filled_in, self._user)
+        settings = msgspec.structs.replace(self._runner.settings, keep=store, fill_in=fill_in)
         program = self._trial.agent.external
         if program is None:
             return settings
@@ -271,8 +276,15 @@ class _Parts:
         shown = self._trial.shown_variant
         return shown.prompt if shown else self._trial.task.prompt
 
-    def _asking(self) -> RecordedUser | None:
-        """Return the simulated user of this trial, or None if the condition has none."""
+    async def _filled_in(self, user: RecordedUser, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Let the user fill in a form of a tool server, which a tool call of the agent has put up."""
+        from lhaw_record.runners.users.ask_user.forms import fill_in_for_server
+
+        return await fill_in_for_server(user, self.recording, params, *self._executed())
+
+    @cached_property
+    def _user(self) -> RecordedUser | None:
+        """The simulated user of this trial, or None if the condition has none."""
         trial = self._trial
         if trial.key.channel != "ask_user":
             return None

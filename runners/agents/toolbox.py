@@ -37,6 +37,8 @@ class TrialToolbox:
             *(environment.tools if own_tools is None else own_tools),
             *((user.tool,) if user else ()),
         )
+        self.call_id: str | None = None
+        """The id of the call that was begun last."""
         self._names = {tool.name for tool in self.tools}
 
     async def call(self, name: str, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
@@ -47,6 +49,7 @@ class TrialToolbox:
             )
         if self._user is not None and name == self._user.tool.name:
             return await self._user.ask(arguments, call_id)
+        self.call_id = call_id or None
         try:
             with self._on_the_clock(name):
                 return await self._environment.call(name, arguments)

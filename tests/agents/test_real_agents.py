@@ -6,6 +6,7 @@ A scripted model stands behind all of them, so that every agent has the same min
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,8 @@ from tests.support.needs import needs
 pytestmark = pytest.mark.thorough
 LHAW_RECORD = str(Path(sys.executable).with_name("lhaw-record"))
 INSTALL_S, RUN_S = 1200, 1200
+ASKS = re.compile(r"ask_?user\w*|consult$|request_user_input|^(ask_?)?question$", re.IGNORECASE)
+"""Names of tools to ask a user, ours and those of programs."""
 QUESTIONS = {
     "log-triage/window": "Which period do you mean: from when to when, in UTC?",
     "meeting-planner/buffer": "How much free time do people need before and after the meeting?",
@@ -97,10 +100,11 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     target: int | None
     kinds: tuple[str, ...]
     flags: tuple[str, ...]
+    asking_tools: tuple[str, ...]
 
     def comparable(self):
         """What does not depend on the agent, as long as its model is the same."""
-        return msgspec.structs.replace(self, program=None, kinds=(), media=())
+        return msgspec.structs.replace(self, program=None, kinds=(), media=(), asking_tools=())
 
 
 @pytest.fixture(scope="module", params=_asked_for())
@@ -178,8 +182,18 @@ def _read(store):
             target=target,
             kinds=tuple(kind for (kind,) in kinds),
             flags=tuple(flag for (flag,) in flags),
+            asking_tools=_asking_tools(database, stream_id),
         )
     return told
+
+
+def _asking_tools(database, stream_id):
+    """The tools to ask a user that any model call was offered, without the prefixes that clients give them."""
+    listed = database.execute(
+        "select distinct tools_json from stg_models_called where stream_id = ? and role = 'agent'", [stream_id]
+    ).fetchall()
+    names = {name for (text,) in listed for name in re.findall(r'"name": ?"([^"]+)"', text or "")}
+    return tuple(sorted({match[0] for name in names if (match := ASKS.search(name))}))
 
 
 def test_the_full_task_is_solved_in_as_many_actions(entry, trials):
@@ -242,6 +256,18 @@ def test_no_arm_offers_a_way_to_ask_that_nobody_answers(entry, trials):
     assert {condition: told.flags for (agent, condition), told in trials.items() if agent == entry[0]} == dict.fromkeys(
         (condition for agent, condition in trials if agent == entry[0]), ()
     )
+
+
+def test_the_tools_to_ask_are_those_of_the_arm(entry, trials):
+    """The model of an arm that asks by a tool is offered that one, and no other arm's model is offered any."""
+    name, spec = entry
+    over_mcp = spec.ask_user_tool or "ask_user"
+    own = {"mcp": over_mcp, "built_in": spec.built_in.tool}.get(spec.asks_by)
+    ways = {name: own, "over-mcp": over_mcp, "in-prose": None}
+    for (agent, condition), told in trials.items():
+        if agent in ways:
+            asks = condition == "ask_user" and ways[agent] is not None
+            assert told.asking_tools == ((ways[agent],) if asks else ()), (agent, condition)
 
 
 def test_no_call_is_of_a_sub_agent(entry, trials):

@@ -6,7 +6,7 @@ agents need as an answer.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 import msgspec
@@ -22,12 +22,11 @@ from lhaw_record.runners.base.errors import BoundaryError
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.models.gateway.calls import PendingCall
 from lhaw_record.runners.users.ask_user.calls import PendingCalls
-from lhaw_record.runners.users.ask_user.forms import fill_in
+from lhaw_record.runners.users.ask_user.forms import ApprovalPolicy, confirmed, fill_in
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.serving import key_digest
 from lhaw_record.runners.users.ask_user.streamable_http import has_token
 
-ApprovalPolicy = Literal["allow", "reject"]
 _MAX_BODY_BYTES = 4 << 20
 _INTERNAL_ERROR = -32603
 
@@ -132,25 +131,17 @@ class AcpClient:
         chosen = approval(options, self._policy)
         offered = tuple(str(each.get("kind") or each.get("optionId")) for each in options)
         answer = str(chosen["kind"]) if chosen is not None else "cancelled"
-        await self._record_approval(str(tool.get("title") or ""), tool.get("toolCallId"), offered, answer)
+        known, title = str(tool["toolCallId"]) if tool.get("toolCallId") else None, str(tool.get("title") or "")
+        await self._recording.append(ApprovalAnswered(call_id=known, title=title, options=offered, answer=answer))
         if chosen is None:
             return {"outcome": "cancelled"}
         return {"outcome": "selected", "optionId": chosen.get("optionId")}
 
-    async def _confirmed(self, message: str, call_id: Any) -> dict[str, Any]:
-        """Answer a form without a field, which is a request for approval."""
-        action = "accept" if self._policy == "allow" else "decline"
-        await self._record_approval(message, call_id, ("accept", "decline"), action)
-        return {"action": action, **({"content": {}} if action == "accept" else {})}
-
-    async def _record_approval(self, title: str, call_id: Any, options: tuple[str, ...], answer: str) -> None:
-        known = str(call_id) if call_id else None
-        await self._recording.append(ApprovalAnswered(call_id=known, title=title, options=options, answer=answer))
-
     async def _filled_in(self, asking: RecordedUser, params: dict[str, Any]) -> dict[str, Any]:
         """Let the user answer every question of a form, one after another."""
         if not _object(_object(params.get("requestedSchema")).get("properties")):
-            return await self._confirmed(str(params.get("message") or ""), params.get("toolCallId"))
+            known = str(params["toolCallId"]) if params.get("toolCallId") else None
+            return await confirmed(self._recording, str(params.get("message") or ""), known, self._policy)
         call, call_id = self._call_of(params.get("toolCallId")), params.get("toolCallId")
         is_own = call.name.endswith(self._tool) if call is not None else bool(call_id)
         medium: Medium = "built_in" if is_own and self._tool else "elicitation"

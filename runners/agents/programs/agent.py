@@ -403,6 +403,11 @@ class ExternalAgent:
         if failure is not None:
             raise failure
 
+    def executed_call(self) -> tuple[str | None, int | None]:
+        """Return the id of the tool call that is being executed, and the number of its action, if there is one."""
+        pending = self._session.pending_calls()
+        return (pending[0].call_id, pending[0].action_index) if len(pending) == 1 else (None, None)
+
     @property
     def _lacks_asking(self) -> bool:
         """Whether there is a user, but the model was not told how to ask and the program has not asked."""

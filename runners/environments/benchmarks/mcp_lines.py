@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 from anyio.abc import TaskGroup
 
+from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.runners.base.conversation.messages import ToolDefinition
-from lhaw_record.runners.base.errors import ToolBoundaryError, ungrouped
+from lhaw_record.runners.base.errors import BoundaryError, ToolBoundaryError, ungrouped
 from lhaw_record.runners.base.text.fields import shown, with_valid_text
 from lhaw_record.runners.environments.grading.grade import Artifact
 from lhaw_record.runners.environments.sandboxes.command_output import cut_text
@@ -26,14 +27,82 @@ from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp import Client
+    from mcp.client.session import ElicitationFnT
     from mcp.shared.message import SessionMessage
     from mcp_types import CallToolResult, Tool
 
+    from lhaw_record.runners.environments.benchmarks.protocol import FillIn
     from lhaw_record.runners.environments.sandboxes.docker.sidecar import LineChannel
 
 MAX_TOOL_PAGES = 100
+MAX_FORMS = 10
+"""The forms that one call of a tool may put before the user."""
 MAX_NOISE_BYTES, MAX_NOISE_LINES = 64 << 20, 100_000
 """Limits on output that is not a message. A server that prints forever would use up the time of every trial."""
+
+
+class ServerForms:
+    """Forms that a server puts before the user during a call, whose time does not pass meanwhile.
+
+    Args:
+        fill_in: The user. None if the condition has none, and then the server is told so.
+    """
+
+    def __init__(self, fill_in: "FillIn | None") -> None:
+        self._fill_in = fill_in
+        self._calls: dict[anyio.CancelScope, float] = {}
+        self._count, self._open = 0, 0
+        self._failure: BoundaryError | RecorderError | None = None
+
+    @property
+    def callback(self) -> "ElicitationFnT | None":
+        """What the client of the server calls for a form."""
+        return None if self._fill_in is None else self._filled_in
+
+    @contextmanager
+    def call(self, seconds: float) -> "Iterator[anyio.CancelScope]":
+        """Bound one call. Raises what the user failed by, after it."""
+        self._count = self._count if self._calls else 0
+        with anyio.CancelScope() as scope:
+            self._calls[scope] = seconds
+            scope.deadline = float("inf") if self._open else anyio.current_time() + seconds
+            try:
+                yield scope
+            except Exception:
+                if self._failure is None:
+                    raise
+            finally:
+                del self._calls[scope]
+        if self._failure is not None:
+            raise self._failure
+
+    async def _filled_in(self, context: Any, params: Any) -> Any:
+        from mcp_types import ElicitResult, ErrorData
+
+        del context
+        assert self._fill_in is not None
+        self._count += 1
+        if self._count > MAX_FORMS:
+            return ErrorData(code=-32600, message=f"the user fills in {MAX_FORMS} forms of one call at most")
+        self._pause(1)
+        try:
+            sent = params.model_dump(by_alias=True, exclude_none=True, mode="json")
+            return ElicitResult.model_validate(await self._fill_in(sent))
+        except (BoundaryError, RecorderError) as error:  # the server is told no details
+            self._failure = error
+            return ErrorData(code=-32603, message="the user cannot be reached")
+        finally:
+            self._pause(-1)
+
+    def _pause(self, change: int) -> None:
+        """Count the open forms, and stop the time of calls while there are any."""
+        was_open, self._open, now = self._open, self._open + change, anyio.current_time()
+        for scope, seconds in self._calls.items():
+            if not was_open:
+                self._calls[scope] = scope.deadline - now
+                scope.deadline = float("inf")
+            elif not self._open:
+                scope.deadline = now + seconds
 
 
 class ServerStreams(Protocol):
@@ -197,7 +266,7 @@ def shortened(text: str, most_bytes: int) -> str:
 
 @asynccontextmanager
 async def open_client(
-    channel: "LineChannel", server: str, limits: SandboxLimits
+    channel: "LineChannel", server: str, limits: SandboxLimits, forms: ServerForms | None = None
 ) -> "AsyncIterator[tuple[Client, tuple[Tool, ...], dict[str, str]]]":
     """Connect to the server behind a channel, and yield the client with the tools that the server lists.
 
@@ -209,7 +278,7 @@ async def open_client(
     transport = LineTransport(channel)
     with ungrouped(), anyio.CancelScope() as scope:
         scope.deadline = anyio.current_time() + seconds
-        client = Client(transport, mode="legacy")
+        client = Client(transport, mode="legacy", elicitation_callback=forms.callback if forms else None)
         with translated(channel, server):
             await client.__aenter__()
         try:

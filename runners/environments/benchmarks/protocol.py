@@ -4,7 +4,7 @@ Every benchmark inherits from :class:`Benchmark`, and its environments from :cla
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -57,6 +57,10 @@ Keep = Callable[[Artifact], Awaitable[None]]
 """Stores an artifact of a trial."""
 
 
+FillIn = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""Lets the user fill in a form of a tool server: the parameters of ``elicitation/create`` to its result."""
+
+
 async def _forget(artifact: Artifact) -> None:
     """Discard an artifact, for environments that are not recorded."""
 
@@ -70,6 +74,8 @@ class EnvironmentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How an agent program reaches its model. None for the native agent."""
     keep: Keep = _forget
     """Stores artifacts that arise while the agent works, such as screenshots, even if the trial fails later."""
+    fill_in: FillIn | None = None
+    """Set if the condition has a user to ask. Otherwise tool servers are told that nobody fills in their forms."""
 
 
 class Environment(ABC):

@@ -5,18 +5,20 @@ Forms are those of MCP's and ACP's ``elicitation/create``. Agents put the questi
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from lhaw_record.recorder.events import QuestionOption
+from lhaw_record.recorder.events import ApprovalAnswered, QuestionOption
 from lhaw_record.recorder.events.interaction import Medium, ResponseState
 from lhaw_record.runners.base.conversation.actions import decoded_arguments
+from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.models.gateway.calls import PendingCall
 from lhaw_record.runners.users.ask_user.recorded_user import Question, RecordedUser, Reply
 from lhaw_record.runners.users.ask_user.server import MAX_CHARACTERS
 from lhaw_record.runners.users.simulated_user.answers import is_recommended, plain_label
 
+ApprovalPolicy = Literal["allow", "reject"]
 _MOST_FIELDS = 50
 _NOTHING = object()
 _OTHER = re.compile(r"none of the above|other\b", re.IGNORECASE)
@@ -44,7 +46,7 @@ class FormField(msgspec.Struct, frozen=True, kw_only=True):
         if picked:
             return {self.key: picked if self.question.is_list else picked[0]}
         value = _number(reply.text) if self.kind in ("number", "integer") else reply.text
-        if self.own_words is None or value is None:
+        if self.own_words is None or value is None or (self.kind == "integer" and not isinstance(value, int)):
             return {}
         other = [self.other] if self.question.is_list else self.other
         return ({self.key: other} if self.other and self.question.is_required else {}) | {self.own_words: value}
@@ -146,6 +148,29 @@ async def fill_in(
         return {"action": "decline"}
     questions = [field.question for field in fields]
     return filled(fields, await asking.ask(questions, call_id, action_index, medium, state))
+
+
+async def confirmed(recording: Recording, message: str, call_id: str | None, policy: ApprovalPolicy) -> dict[str, Any]:
+    """Answer a form without a field, which is a request for approval, and record that."""
+    action = "accept" if policy == "allow" else "decline"
+    options = ("accept", "decline")
+    await recording.append(ApprovalAnswered(call_id=call_id, title=message, options=options, answer=action))
+    return {"action": action, **({"content": {}} if action == "accept" else {})}
+
+
+async def fill_in_for_server(
+    asking: RecordedUser,
+    recording: Recording,
+    params: Mapping[str, Any],
+    call_id: str | None,
+    action_index: int | None,
+) -> dict[str, Any]:
+    """Let the user fill in a form of the task's own tool server, which a tool call has put up."""
+    if params.get("mode", "form") != "form":
+        return {"action": "decline"}
+    if not _object(_object(params.get("requestedSchema")).get("properties")):
+        return await confirmed(recording, str(params.get("message") or ""), call_id, "allow")
+    return await fill_in(asking, params, None, call_id, action_index, "elicitation")
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -181,7 +181,7 @@ class RecordedUser:
     async def _responses(self, asked: list[_Open], response: Response) -> list[Reply]:
         self._unanswered |= {each.event.question_id: each for each in asked}
         if response.leaves_open:
-            return [Reply(state=response.state, text=response.words.result("pending")) for _ in asked]
+            return [Reply(state="timed_out", text=response.words.result("pending")) for _ in asked]
         with anyio.move_on_after(response.after_seconds or 0.0):  # the agent's own time
             await self._is_over.wait()
         return [await self._respond(each.event.question_id, response.state) for each in asked]

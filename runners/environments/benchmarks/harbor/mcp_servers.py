@@ -11,10 +11,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import McpServerTable
 from lhaw_record.runners.environments.benchmarks.mcp_lines import (
+    ServerForms,
     definition_of,
     open_client,
     shortened,
@@ -72,19 +71,19 @@ class McpServers:
         from mcp import MCPError
 
         server, own = self._owners[name]
-        with translated(server.channel, f"the MCP server {server.name} of the task"):
-            with anyio.move_on_after(self._limits.command_seconds):
-                try:
-                    result = await server.client.call_tool(own, arguments)
-                except MCPError as error:
-                    if server.channel.end is not None:
-                        raise
-                    return ToolResult(text=str(error), is_error=True)
-                text, unshown = shown_result(result, own)
-                for artifact in unshown:
-                    await self._keep(artifact)
-                most_bytes = self._limits.result_bytes(self._limits.output_bytes)
-                return ToolResult(text=shortened(text, most_bytes), is_error=bool(result.is_error))
+        what = f"the MCP server {server.name} of the task"
+        with server.forms.call(self._limits.command_seconds), translated(server.channel, what):
+            try:
+                result = await server.client.call_tool(own, arguments)
+            except MCPError as error:
+                if server.channel.end is not None:
+                    raise
+                return ToolResult(text=str(error), is_error=True)
+            text, unshown = shown_result(result, own)
+            for artifact in unshown:
+                await self._keep(artifact)
+            most_bytes = self._limits.result_bytes(self._limits.output_bytes)
+            return ToolResult(text=shortened(text, most_bytes), is_error=bool(result.is_error))
         seconds = self._limits.command_seconds
         text = f"[{server.name} gave no answer within {seconds:g} s]"
         return ToolResult(text=text, is_error=True, limit_met="command_seconds")
@@ -126,6 +125,7 @@ class _Server:
 
     name: str
     client: "Client"
+    forms: ServerForms
     channel: LineChannel
     tools: Sequence["Tool"]
     refused_tools: Mapping[str, str]
@@ -144,7 +144,7 @@ async def open_servers(
     async with AsyncExitStack() as stack:
         limits, opened = settings.limits, dict[str, _Server]()
         for each in servers:
-            opened[each.name] = await stack.enter_async_context(_opened(each, image, room, beside, limits))
+            opened[each.name] = await stack.enter_async_context(_opened(each, image, room, beside, settings))
         if refused := {name: server.refused_tools for name, server in opened.items() if server.refused_tools}:
             await settings.keep(Artifact.of_json("mcp_servers.json", "environment", {"refused_tools": refused}))
         yield McpServers(opened, taken, limits, settings.keep)
@@ -152,13 +152,14 @@ async def open_servers(
 
 @asynccontextmanager
 async def _opened(
-    table: McpServerTable, image: str, room: MemoryBudget, beside: DockerMachine, limits: SandboxLimits
+    table: McpServerTable, image: str, room: MemoryBudget, beside: DockerMachine, settings: EnvironmentSettings
 ) -> AsyncIterator[_Server]:
     assert table.url is not None
     arguments = (table.url, "", "1")  # a call is sent once: it may change something
     name = f"the MCP server {table.name} of the task at {table.url}"
+    forms = ServerForms(settings.fill_in)
     async with (
         open_python(source_of(bridge), arguments, image, room, beside) as channel,
-        open_client(channel, name, limits) as (client, tools, refused),
+        open_client(channel, name, settings.limits, forms) as (client, tools, refused),
     ):
-        yield _Server(table.name, client, channel, tools, refused)
+        yield _Server(table.name, client, forms, channel, tools, refused)

@@ -316,7 +316,8 @@ class McpAtlasBenchmark(Benchmark):
         return _recorded(described)
 
     def _plan(self, spec: ServerSpec, copy: Path, settings: EnvironmentSettings) -> ServerPlan:
-        return server_plan(spec, self._place.servers, copy, settings.limits, is_confined=self._is_confined)
+        plan = server_plan(spec, self._place.servers, copy, settings.limits, is_confined=self._is_confined)
+        return msgspec.structs.replace(plan, fill_in=settings.fill_in)
 
     def _task(self, row: Row) -> Task:
         return task_of(row, self._environment_digest(row))

@@ -11,8 +11,14 @@ from anyio.abc import TaskStatus
 from lhaw_record.runners.base.errors import ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import ProcessPlan
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.transport import ServerProcess
-from lhaw_record.runners.environments.benchmarks.mcp_lines import LineTransport, all_tools, one_line, shown_result
-from lhaw_record.runners.environments.benchmarks.protocol import Artifact
+from lhaw_record.runners.environments.benchmarks.mcp_lines import (
+    LineTransport,
+    ServerForms,
+    all_tools,
+    one_line,
+    shown_result,
+)
+from lhaw_record.runners.environments.benchmarks.protocol import Artifact, FillIn
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 if TYPE_CHECKING:
@@ -26,6 +32,7 @@ class ServerPlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     process: ProcessPlan
     limits: SandboxLimits = SandboxLimits()
+    fill_in: FillIn | None = None
 
 
 class ServerAnswer(msgspec.Struct, frozen=True):
@@ -46,6 +53,7 @@ class RunningServer:
         self._plan = plan
         self._process = ServerProcess(plan.process, plan.limits.tool_message_mb << 20)
         self._transport = LineTransport(self._process)
+        self._forms = ServerForms(plan.fill_in)
         self._client: Client | None = None
         self._failure: BaseException | None = None
 
@@ -78,7 +86,7 @@ class RunningServer:
 
         try:
             # Every published server speaks the initialize handshake; only some know the newer one.
-            client = Client(self._transport, mode="legacy")
+            client = Client(self._transport, mode="legacy", elicitation_callback=self._forms.callback)
             async with self._process, self._connected(client):
                 self._client = client
                 task_status.started()
@@ -120,13 +128,13 @@ class RunningServer:
         self.check()
         assert self._client is not None
         try:
-            with anyio.fail_after(self._plan.limits.command_seconds):
+            with self._forms.call(self._plan.limits.command_seconds) as scope:
                 result = await self._client.call_tool(tool, arguments)
-        except TimeoutError as error:
-            raise ToolBoundaryError(
-                f"MCP server {self.name} gave no answer to {tool} within {self._plan.limits.command_seconds:g} s",
-                kind="server_timeout",
-            ) from error
+            if scope.cancelled_caught:
+                raise ToolBoundaryError(
+                    f"MCP server {self.name} gave no answer to {tool} within {self._plan.limits.command_seconds:g} s",
+                    kind="server_timeout",
+                )
         except MCPError as error:
             if self._process.is_gone:
                 raise self._gone(f"went away during {tool}") from error
