@@ -40,6 +40,9 @@ _LEVELS = {
     "recall_macro": ("recall, mean of trials", 1),
     "recall_of_all": ("recall, silent trials too", 1),
     "met_of_requested": ("answered, of what was asked for", 0),
+    "ask_precision": ("Ask-precision", 1),
+    "ask_recall": ("Ask-recall", 1),
+    "ask_f1": ("Ask-F1", 1),
     "f1_micro": ("F1", 1),
     "f1_macro": ("F1, mean of trials", 1),
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.runners.base.clock import TrialClock
+from lhaw_record.runners.base.conversation.actions import question_of_command
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
 from lhaw_record.runners.base.errors import BoundaryError, GraderError, ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.protocol import Environment
@@ -47,6 +48,9 @@ class TrialToolbox:
             )
         if self._user is not None and name == self._user.tool.name:
             return await self._user.ask(arguments, call_id)
+        program = self._environment.ask_command
+        if self._user is not None and program and (question := question_of_command(arguments.get("command"), program)):
+            return await self._user.ask({"question": question}, call_id, "command")
         try:
             with self._on_the_clock(name):
                 return await self._environment.call(name, arguments)

@@ -310,7 +310,8 @@ class RecordedUser:
 
     def _reveal(self, answer: UserAnswer) -> None:
         revealed = self._knowledge.revealed.union(each.segment_id for each in answer.revealed)
-        self._knowledge = msgspec.structs.replace(self._knowledge, revealed=revealed)
+        count = self._knowledge.answer_count + bool(answer.revealed)
+        self._knowledge = msgspec.structs.replace(self._knowledge, revealed=revealed, answer_count=count)
 
     def _knowledge_of(self, asked: _Open) -> UserKnowledge:
         return msgspec.structs.replace(self._knowledge, offered=offered(asked.event.options))
@@ -334,7 +335,7 @@ class AskUserTool:
         self.tool = ask_user_tool(TOOL_NAME)
         self._current_action = current_action
 
-    async def ask(self, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
+    async def ask(self, arguments: dict[str, Any], call_id: str | None, medium: Medium = "mcp") -> ToolResult:
         """Ask with the arguments from the model. Invalid arguments give an error result.
 
         Raises:
@@ -344,5 +345,5 @@ class AskUserTool:
         if problem is not None:
             return ToolResult(text=problem, is_error=True, server=SERVER_NAME)
         context = arguments.get("context") or ""
-        answer = await self.user(arguments["question"], context, call_id or None, self._current_action())
+        answer = await self.user(arguments["question"], context, call_id or None, self._current_action(), medium)
         return ToolResult(text=answer, server=SERVER_NAME)
