@@ -6,11 +6,10 @@ from typing import Any
 
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.runners.base.clock import TrialClock
-from lhaw_record.runners.base.conversation.actions import question_of_command
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
 from lhaw_record.runners.base.errors import BoundaryError, GraderError, ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.protocol import Environment
-from lhaw_record.runners.users.ask_user.recorded_user import AskUserTool
+from lhaw_record.runners.users.ask_user.recorded_user import AskUserTool, question_of_command
 
 
 class TrialToolbox:

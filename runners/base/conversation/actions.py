@@ -8,7 +8,6 @@ are not actions.
 docs/metrics.md, section 1, defines the metrics that are computed from actions.
 """
 
-import shlex
 from typing import Any
 
 import msgspec
@@ -54,18 +53,6 @@ TEXT_ACTION = Action(kind="text", name="message", arguments={}, arguments_json="
 def actions_of(reply: Message) -> tuple[Action, ...]:
     """Return the actions in a reply, in order. There is always at least one."""
     return tuple(map(tool_action, reply.tool_calls)) or (TEXT_ACTION,)
-
-
-def question_of_command(command: Any, program: str) -> str | None:
-    """Return the question of a shell command that does nothing but ask by a program, or None."""
-    lexer = shlex.shlex(command if isinstance(command, str) else "", posix=True, punctuation_chars=True)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    try:
-        first, *words = list(lexer) or [""]
-    except ValueError:  # a quotation without an end
-        return None
-    is_alone = first == program and not any(set(word) <= set("();<>|&") for word in words)
-    return " ".join(words).strip() or None if is_alone else None
 
 
 def action_count_of(reply: Message) -> int:

@@ -1,5 +1,6 @@
 """Records one trial's simulated user: each question before its answer, each answer before the agent sees it."""
 
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -320,6 +321,18 @@ class RecordedUser:
 async def _request(question: str, context: str, knowledge: UserKnowledge) -> ExchangeReading:
     """Return what a question without an answer asks for."""
     return await beside_loop(len(question) + len(context), unanswered, question, context, knowledge)
+
+
+def question_of_command(command: Any, program: str) -> str | None:
+    """Return the question of a shell command that does nothing but ask by a program, or None."""
+    lexer = shlex.shlex(command if isinstance(command, str) else "", posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        first, *words = list(lexer) or [""]
+    except ValueError:  # a quotation without an end
+        return None
+    is_alone = first == program and not any(set(word) <= set("();<>|&") for word in words)
+    return " ".join(words).strip() or None if is_alone else None
 
 
 class AskUserTool:

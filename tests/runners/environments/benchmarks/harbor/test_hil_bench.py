@@ -6,11 +6,11 @@ import anyio
 import pytest
 
 from lhaw_record.runners.agents.toolbox import TrialToolbox
-from lhaw_record.runners.base.conversation.actions import question_of_command
 from lhaw_record.runners.base.conversation.messages import ToolResult
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.benchmarks.harbor import open_harbor
 from lhaw_record.runners.experiment.tables import GraderSpec, UserSimulatorSpec
+from lhaw_record.runners.users.ask_user.recorded_user import question_of_command
 from lhaw_record.runners.users.simulated_user.llm import simulator_of
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 from tests.runners.environments.benchmarks.harbor.folders import CONFIG, write_task
