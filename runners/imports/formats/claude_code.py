@@ -256,7 +256,8 @@ def _exchanges(arguments: str, outcome: CallResult | None, told: Any) -> Iterato
     if "InputValidationError" in text:
         return  # nobody saw it
     given = msgspec.json.decode(arguments)
-    answers = told.get("answers") if isinstance(told, dict) and isinstance(told.get("answers"), dict) else {}
+    answers = told.get("answers") if isinstance(told, dict) else None
+    answers = answers if isinstance(answers, dict) else {}
     state = next((state for words, state in _STATES if words in text), "unavailable" if text else "timed_out")
     for each in given.get("questions") or () if isinstance(given, dict) else ():
         question = str(each.get("question") or "")
