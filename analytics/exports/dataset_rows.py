@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 
 from lhaw_record.analytics.errors import UnknownName
 from lhaw_record.analytics.exports.exported import ExportDocument, ExportFolder, card
@@ -29,6 +30,24 @@ FEATURES = {
     "expected_questions": [{"questions": ["string"], "segment_id": "string"}],
     "terminal_states": "string",
 }
+_REQUEST = (
+    "A user sends you this request. Reply with the one message that you would send before any work. If something that "
+    "you need is missing, ask for it.\n\n{prompt}"
+)
+_CRITERION = (
+    "A user left something out of a request. An assistant replied before any work.\n\n[Request]: {question}\n"
+    "[What the user had in mind]: {criterion}\n[Reply]: {answer}\n\nThe reply is correct if and only if it asks the "
+    "user for what the request lacks of what the user had in mind.\n\n{instructions}"
+)
+_HUB_TASK = {
+    "id": "clarification",
+    "config": "default",
+    "split": "test",
+    "field_spec": {"input": "underspecified_prompt", "target": "original_prompt"},
+    "solvers": [{"name": "prompt_template", "args": {"template": _REQUEST}}, {"name": "generate"}],
+    "scorers": [{"name": "model_graded_qa", "args": {"template": _CRITERION}}],
+}
+"""What runners of the hub do with the rows: a model's first reply must ask for what is missing, as a model judges."""
 UNCLASSIFIED = "unclassified"
 """In the place of a class, where no variant has one."""
 _CLASSES = "select variant_digest, ambiguity_class, classified_by from ambiguity_classes"
@@ -76,12 +95,20 @@ def dataset_rows(
 
 
 def dataset_folder(store: Path, experiment: str | None = None, *, selection: str | None = None) -> ExportFolder:
-    """Return the rows as ``test.json``, with a card. See :func:`dataset_rows` for the arguments and errors."""
+    """Return the rows as ``test.json``, with a card and the hub's ``eval.yaml``.
+
+    See :func:`dataset_rows` for the arguments and errors.
+    """
     found = dataset_rows(store, experiment, selection=selection)
     text = f"{found.count} rows in the format of the published dataset, written by `lhaw-record export hf`."
     readme = card("Underspecified tasks", text, FEATURES, {"test": "test.json"})
+    evaluation = {"name": "Underspecified tasks", "evaluation_framework": "inspect-ai", "tasks": [_HUB_TASK]}
     return ExportFolder(
-        files={"test.json": found.to_bytes(), "README.md": readme},
+        files={
+            "test.json": found.to_bytes(),
+            "README.md": readme,
+            "eval.yaml": yaml.safe_dump(evaluation, sort_keys=False).encode(),
+        },
         count=found.count,
         what=found.what,
         left_out=found.left_out,

@@ -40,6 +40,9 @@ _LEVELS = {
     "recall_macro": ("recall, mean of trials", 1),
     "recall_of_all": ("recall, silent trials too", 1),
     "met_of_requested": ("answered, of what was asked for", 0),
+    "ask_precision": ("Ask-precision", 1),
+    "ask_recall": ("Ask-recall", 1),
+    "ask_f1": ("Ask-F1", 1),
     "f1_micro": ("F1", 1),
     "f1_macro": ("F1, mean of trials", 1),
 }
@@ -83,6 +86,18 @@ _MEASURES: Mapping[str, Measure] = {
     "first_ask_median_pct": Measure("first question, median", "%"),
     "first_asks_25_to_50_pct": Measure("first question at 25 to 50 %", "%"),
     "options_with_truth_pct": Measure("options with the truth", "%"),
+    "answered_pct": Measure("questions answered", "%"),
+    "went_on_pct": Measure("questions after which it went on", "%"),
+    **{
+        f"questions_by_{medium}": Measure(f"questions, {words}")
+        for medium, words in {
+            "mcp": "by ask_user",
+            "built_in": "by its own tool",
+            "elicitation": "by elicitation",
+            "command": "by a command",
+            "prose": "in prose",
+        }.items()
+    },
     "recommended_wrong_pct": Measure("recommended option wrong", "%"),
     "success_pct": Measure("success", "%", better=1),
     "injection_gain": Measure("gain of the message", "pp", 100, 1),

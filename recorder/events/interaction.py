@@ -10,7 +10,7 @@ from lhaw_record.recorder.events.judging import ExchangeReading
 from lhaw_record.recorder.events.values import Event, Value
 
 ActionKind = Literal["tool", "text", "malformed"]
-Medium = Literal["mcp", "built_in", "elicitation", "prose"]
+Medium = Literal["mcp", "built_in", "elicitation", "command", "prose"]
 ResponseState = Literal["answered", "declined", "dismissed", "timed_out", "late", "unavailable"]
 SandboxLimit = Literal["command_seconds", "memory_mb", "processes", "file_mb"]
 
@@ -84,7 +84,8 @@ class QuestionAsked(Event, frozen=True, tag="question_asked"):
     """The agent asked its user. The question is recorded before it is answered.
 
     ``medium`` is how it asked: by calling our ``ask_user`` (``mcp``) or its own asking tool (``built_in``), through an
-    ``elicitation`` of a tool server, or by ending its turn with the question (``prose``).
+    ``elicitation`` of a tool server, by a shell ``command`` that asks, or by ending its turn with the question
+    (``prose``).
 
     ``context`` is all that the user sees beside the question, the header and the options too. ``recommended`` is the
     label of the option that the agent recommends. The questions of one call have the same ``batch_id``, the id of the

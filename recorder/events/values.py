@@ -9,6 +9,7 @@ from lhaw_record.recorder.events.canonical_json import digest
 
 Dimension = Literal["goal", "constraint", "input", "context"]
 Severity = Literal["delete", "vaguify", "genericize", "decoy", "environment"]
+SegmentKind = Literal["removed", "contradiction"]
 PromptState = Literal["full", "underspecified", "control", "faulty"]
 Fault = Literal["conflicting_instructions", "stale_information", "missing_authority", "underspecified_follow_up"]
 Channel = Literal["none", "ask_user", "inject_10", "inject_30", "inject_50", "inject_70", "inject_90"]
@@ -109,7 +110,8 @@ class Segment(Value, frozen=True):
     """An atomic, removable piece of a prompt. Scores are 0, 0.5 or 1, or None if unknown.
 
     ``decoy`` is the wrong value that replaces the segment, or None if the segment was only removed. ``revealed_after``
-    is the id of the segment that must be known before this one can be asked for.
+    is the id of the segment that must be known before this one can be asked for. Of a ``contradiction``, nothing is
+    removed: two sentences of the prompt disagree, and ``value`` settles it.
     """
 
     segment_id: str
@@ -125,6 +127,7 @@ class Segment(Value, frozen=True):
     synonyms: tuple[str, ...] = ()
     decoy: str | None = None
     revealed_after: str | None = None
+    kind: SegmentKind = "removed"
 
 
 class ExpectedQuestions(Value, frozen=True):

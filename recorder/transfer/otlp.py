@@ -123,10 +123,14 @@ class _Spans:
         if isinstance(event, QuestionAsked):
             said = {"lhaw.question": event.question, "lhaw.action_index": event.action_index}
             name, attributes = "lhaw.question_asked", {"lhaw.question_id": event.question_id, **said}
+            attributes |= {"lhaw.medium": event.medium, "lhaw.question_context": event.context or None}
+            attributes |= {"lhaw.options": tuple(each.label for each in event.options) or None}
+            attributes |= {"lhaw.batch_id": event.batch_id}
         elif isinstance(event, QuestionAnswered):
             name = "lhaw.question_answered"
             attributes = {"lhaw.question_id": event.question_id, "lhaw.answer": event.answer}
-            attributes |= {"lhaw.response_state": event.response_state}
+            attributes |= {"lhaw.response_state": event.response_state, "lhaw.simulator": event.simulator}
+            attributes |= {"lhaw.picked": event.picked or None}
         elif isinstance(event, ClarificationInjected):
             name = "lhaw.clarification_injected"
             attributes = {"lhaw.status": event.status, "lhaw.message": event.message}

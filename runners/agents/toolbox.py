@@ -9,7 +9,7 @@ from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.messages import ToolDefinition, ToolResult
 from lhaw_record.runners.base.errors import BoundaryError, GraderError, ToolBoundaryError
 from lhaw_record.runners.environments.benchmarks.protocol import Environment
-from lhaw_record.runners.users.ask_user.recorded_user import AskUserTool
+from lhaw_record.runners.users.ask_user.recorded_user import AskUserTool, question_of_command
 
 
 class TrialToolbox:
@@ -50,6 +50,9 @@ class TrialToolbox:
         if self._user is not None and name == self._user.tool.name:
             return await self._user.ask(arguments, call_id)
         self.call_id = call_id or None
+        program = self._environment.ask_command
+        if self._user is not None and program and (question := question_of_command(arguments.get("command"), program)):
+            return await self._user.ask({"question": question}, call_id, "command")
         try:
             with self._on_the_clock(name):
                 return await self._environment.call(name, arguments)

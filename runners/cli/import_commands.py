@@ -30,11 +30,14 @@ _HELP = {
     "atif": "trajectories in Harbor's interchange format",
     "openhands": "event lists of OpenHands",
     "mini-swe-agent": "trajectory files of mini-swe-agent",
+    "claude-code": "sessions of Claude Code, such as those in ~/.claude/projects",
+    "codex": "sessions of Codex, such as those in ~/.codex/sessions",
     "openai-messages": "conversations as chat messages",
     "installed": "a format that an installed package adds",
 }
 _SHOWN = {"installed": "installed my-format"}
-_BARE = ("atif", "openhands", "mini-swe-agent", "openai-messages", "installed")
+_SESSIONS = ("claude-code", "codex")
+_BARE = ("atif", "openhands", "mini-swe-agent", "openai-messages", *_SESSIONS, "installed")
 _WITH_CONDITION = ("results", "tac-evals", "mcp-atlas-scores", "inspect-eval", "harbor-job", *_BARE)
 _WITH_INDEX = ("swebench-pro-results", "mcp-atlas-references", *_WITH_CONDITION)
 
@@ -145,6 +148,8 @@ def _arguments(name: str) -> Iterator[Argument]:
         )
         yield argument("--variant", metavar="ID", help=variant)
         yield argument("--rewards", type=Path, metavar="FILE", help=rewards)
+    if name in _SESSIONS:
+        yield flag("--hide-paths", "write user for the names of home folders, wherever they stand")
     yield flag("--dry-run", "only read and compare; print what would be imported")
     yield FORMAT
 

@@ -47,6 +47,7 @@ class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
     """What a source says about one run of an agent. A value of None is unknown.
 
     ``stated`` is the usage of the whole run as the source states it, and ``started_at`` an ISO 8601 time, or seconds.
+    ``condition`` is that of a source whose runs all have one.
     """
 
     prompt: str
@@ -61,6 +62,7 @@ class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float | None = None
     started_at: str | float | None = None
     stated: Usage = UNSTATED_USAGE
+    condition: str = "full"
 
 
 def parsed_trajectory(
@@ -73,7 +75,7 @@ def parsed_trajectory(
     remarks: Sequence[str] = (),
 ) -> ParsedFile:
     """Return the one trial of a trajectory."""
-    condition = options.condition or "full"
+    condition = options.condition or found.condition
     variant = _variant(location, condition, options, known)
     benchmark = variant.benchmark if variant else options.benchmark or format_name
     if not (variant or options.task or found.task or found.prompt):

@@ -59,7 +59,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     ``instances`` holds the rows of a SWE-bench Pro instance file by id. ``benchmark`` to ``rewards`` are for
     trajectories without a task or a result: ``reward`` applies to every file, ``rewards`` to single files. ``columns``
-    and ``arms`` say what a file of results calls a column and a condition.
+    and ``arms`` say what a file of results calls a column and a condition. ``hide_paths`` replaces the names of people
+    in the paths of their home folders, and wherever else these names stand.
     """
 
     agent: str | None = None
@@ -73,6 +74,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     rewards: Mapping[str, float] | None = None
     columns: Mapping[str, str] | None = None
     arms: Mapping[str, str] | None = None
+    hide_paths: bool = False
 
 
 class KnownRecords(msgspec.Struct, frozen=True, kw_only=True):

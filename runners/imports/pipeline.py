@@ -43,7 +43,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     SourceFile,
 )
 from lhaw_record.runners.imports.formats import Format, looks_like
-from lhaw_record.runners.imports.source_files import check_used, read_sources, rewards_by_location
+from lhaw_record.runners.imports.source_files import check_used, read_sources, rewards_by_location, without_names
 from lhaw_record.runners.imports.streams import ImportedStream, ImportPlan, assemble, closing_event
 
 _TYPES = (TaskRegistered, VariantGenerated, OracleBudgetSet)
@@ -160,6 +160,8 @@ def run_import(
     """Import a file, or the files in a folder that match the format."""
     check_experiment_id(experiment_id)
     sources = read_sources(path, form.patterns)
+    if options.hide_paths:
+        sources = without_names(sources)
     has_one = has_store(root)
     if has_one:
         check_manifest(Store(root))
@@ -227,6 +229,7 @@ def _identity_of(options: Options) -> list[object]:
     given: list[object] = [options.agent, options.condition, options.trial_index, digest(options.instances)]
     names = ("benchmark", "task", "variant", "reward", "rewards", "columns", "arms")
     more = {name: value for name in names if (value := getattr(options, name)) is not None}
+    more |= {"hide_paths": True} if options.hide_paths else {}
     return [*given, more] if more else given
 
 

@@ -7,8 +7,10 @@ import hashlib
 import io
 import json
 import os
+import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,11 @@ from lhaw_record.runners.imports.foreign_trial import ImportFailed, ParsedFile, 
 
 _COMMON_FOLDERS = ("results", "result", "evaluation", "evaluations", "outputs", "output")
 """Folders whose name says nothing about what is in them; the one above has the agent's name."""
+
+_HOME = re.compile(rb"[/\\]{1,4}(?:home|Users)[/\\]{1,4}([\w.@-]{2,})")
+"""The home folder of a person, in which JSON may write each stroke of a path two or four times."""
+
+_DECODER = json.JSONDecoder()
 
 _VARIABLE = "LHAW_RECORD_MAX_UNPACKED_MB"
 
@@ -36,6 +43,16 @@ def read_sources(path: Path, patterns: Sequence[str]) -> list[SourceFile]:
                 raise ImportFailed(f"{each} is a symbolic link out of {path}; name the file that it points to instead")
         return [_read(each, str(each.relative_to(path))) for each in paths]
     return [_read(path)]
+
+
+def without_names(sources: Sequence[SourceFile]) -> list[SourceFile]:
+    """Return files in which the names of home folders are ``user``, also where a name stands by itself."""
+    names = {match[1] for source in sources for match in _HOME.finditer(source.content)} - {b"user"}
+    if not names:
+        return list(sources)
+    longest_first = sorted(map(re.escape, names), key=len, reverse=True)
+    name = re.compile(rb"(?<![A-Za-z0-9])(?:" + b"|".join(longest_first) + rb")(?![A-Za-z0-9])")
+    return [msgspec.structs.replace(each, content=name.sub(b"user", each.content)) for each in sources]
 
 
 def most_unpacked_bytes() -> int:
@@ -124,6 +141,34 @@ def decode_json_or_lines(source: SourceFile) -> list[Any]:
         return value if isinstance(value, list) else [value]
     lines = [(number, line) for number, line in enumerate(source.content.splitlines(), 1) if line.strip()]
     return [_line(source, number, line) for number, line in lines]
+
+
+def session_lines(source: SourceFile, remarks: Counter[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each object of a session's file with its line. Several may be on a line, and the last may be torn.
+
+    Raises:
+        ImportFailed: Another line is not JSON, or no object.
+    """
+    lines = source.content.splitlines()
+    for number, line in enumerate(lines, 1):
+        text = line.decode("utf-8", "replace").lstrip("\ufeff\0").strip()
+        try:
+            values = [json.loads(text)] if text else []
+        except ValueError:
+            values, rest = list[Any](), text
+            while rest:
+                try:
+                    value, end = _DECODER.raw_decode(rest)
+                except (ValueError, RecursionError) as error:
+                    if number < len(lines):
+                        raise ImportFailed(f"{source.label}, line {number} is not JSON: {error}") from error
+                    remarks[f"{source.label}, line {number}: the last line is torn, and left out"] += 1
+                    break
+                values, rest = [*values, value], rest[end:].lstrip()
+        for value in values:
+            if not isinstance(value, dict):
+                raise ImportFailed(f"{source.label}, line {number} is no object, so it is no line of a session")
+            yield number, with_valid_text(value) if "\\ud" in text.lower() else value
 
 
 def _line(source: SourceFile, number: int, line: bytes) -> Any:

@@ -6,7 +6,7 @@ A format describes a trajectory as turns of a conversation or, if there is no co
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any
 
 import msgspec
@@ -15,15 +15,21 @@ from lhaw_record.recorder.events import (
     ActionFinished,
     ActionStarted,
     AnyEvent,
+    ApprovalAnswered,
+    EndingJudged,
     ModelCalled,
     ModelResponded,
     QuestionAnswered,
     QuestionAsked,
+    QuestionOption,
     Reasoning,
     RepliedToolCall,
     Usage,
 )
 from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.interaction import Medium, ResponseState
+from lhaw_record.recorder.events.judging import EndingVerdict
+from lhaw_record.recorder.prose import PROSE_JUDGE, asked_in, asking_of
 from lhaw_record.runners.base.conversation.actions import actions_of, finished_text
 from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, new_messages_json
@@ -36,18 +42,40 @@ from lhaw_record.runners.models.gateway.wires.messages_requests import read as r
 from lhaw_record.runners.models.gateway.wires.responses_requests import assistant_message as response_message
 from lhaw_record.runners.models.gateway.wires.responses_requests import read as read_items
 from lhaw_record.runners.models.streams.responses import OWN_TOOLS
+from lhaw_record.runners.users.ask_user.recorded_user import question_of_command
 
 ASK_TOOL = "ask_user"
+ASK_COMMAND = "ask_human"
+"""HiL-Bench's shell command that asks."""
 MAIN_THREAD = "main"
+INTERRUPTED = "[Request interrupted"
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """A question to the user, and the response. ``answer`` is None unless the state is ``answered``."""
+
+    question: str
+    answer: str | None
+    context: str = ""
+    header: str = ""
+    options: tuple[QuestionOption, ...] = ()
+    state: ResponseState = "answered"
+    medium: Medium = "mcp"
+    picked: tuple[str, ...] = ()
+
+
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a tool call. ``is_error`` is None if the source does not say."""
+    """The result of a tool call, or what followed a text. ``is_error`` is None if the source does not say.
+
+    ``exchanges`` are the questions that the action put to the user. ``is_denied`` says that the user did not allow it.
+    """
 
     text: str
     is_error: bool | None = None
     duration_ms: float | None = None
+    exchanges: tuple[Exchange, ...] = ()
+    is_denied: bool = False
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,6 +233,7 @@ def events_of_turns(
     """Return the events of a conversation: model calls as deltas, actions with their results, and questions."""
     events: list[AnyEvent] = []
     threads: dict[str, tuple[History, str | None]] = {}
+    named: dict[str, tuple[tuple[Message, ...], list[Message]]] = {}
     results: dict[str, tuple[int, str]] = {}
     action_count = 0
     for number, turn in enumerate(turns, 1):
@@ -212,7 +241,11 @@ def events_of_turns(
         if call_id is not None:
             thread = _thread_of(turn)
             history, parent = threads.get(thread, (History(), None))
-            request = [_naming_its_action(message, results) for message in turn.request]
+            before, request = named.get(thread, ((), []))
+            if turn.request[: len(before)] != before:
+                before, request = (), []
+            request += [_naming_its_action(message, results) for message in turn.request[len(before) :]]
+            named[thread] = turn.request, request
             shared_count, request_history = history.followed_by(request)
             called = ModelCalled(
                 call_id=call_id,
@@ -239,6 +272,26 @@ def events_of_turns(
             started = action.started(action_count, call_id)
             events += _action_events(started, outcome, has_channel=has_channel, simulator=simulator)
     return tuple(events)
+
+
+def with_prose_questions(turns: Sequence[ForeignTurn]) -> list[ForeignTurn]:
+    """Return a session's turns, in which those that end by asking, by the rules, have what the user said to that.
+
+    What a program writes in the user's place is in angle brackets, or says that the user interrupted.
+    """
+    found = []
+    for turn, following in zip_longest(turns, turns[1:]):
+        if turn.reply.tool_calls or turn.sub_agent or asking_of(turn.reply.content) != "question":
+            found.append(turn)
+            continue
+        later = following.request[len(turn.request) + 1 :] if following and not following.sub_agent else ()
+        told = (each.content for each in later if each.role == "user")
+        answer = next((text for text in told if not text.lstrip().startswith(("<", INTERRUPTED))), None)
+        question, context = asked_in(turn.reply.content)
+        state: ResponseState = "answered" if answer else "timed_out"
+        exchange = Exchange(question=question, context=context, answer=answer, state=state, medium="prose")
+        found.append(msgspec.structs.replace(turn, outcomes=(CallResult(text="", exchanges=(exchange,)),)))
+    return found
 
 
 def trajectory_events(turns: Sequence[ForeignTurn], *, model: str, condition: str) -> tuple[AnyEvent, ...]:
@@ -405,31 +458,56 @@ def _action_events(
     started: ActionStarted, outcome: CallResult | None, *, has_channel: bool, simulator: str
 ) -> list[AnyEvent]:
     """Return the events of an action, which counts as ended even if its result is unknown."""
-    if started.kind == "text":
-        return [started, finished_text(started.action_index)]
+    exchanges, index = outcome.exchanges if outcome else (), started.action_index
     finished = ActionFinished(
-        action_index=started.action_index,
+        action_index=index,
         is_error=outcome.is_error if outcome else None,
         result=outcome.text if outcome else None,
         duration_ms=outcome.duration_ms if outcome else None,
     )
-    is_question = has_channel and started.kind == "tool" and is_ask_tool(started.name)
-    if not is_question:
-        return [started, finished]
-    given = msgspec.json.decode(started.arguments_json)
-    question_id = f"q{started.action_index}"
-    asked = QuestionAsked(
-        question_id=question_id,
-        question=str(given.get("question", "")),
-        context=str(given.get("context", "")),
-        call_id=started.call_id,
-        action_index=started.action_index,
-    )
-    answered = QuestionAnswered(
-        question_id=question_id,
-        answer=finished.result,
-        simulator=simulator,
-        latency_ms=finished.duration_ms,
-        revealed=None,
-    )
-    return [started, asked, answered, finished]
+    if started.kind == "text":
+        finished = finished_text(index)
+    elif has_channel and started.kind == "tool" and not exchanges:
+        exchanges = tuple(_asked_by(started, outcome))
+    ids = [f"q{index}" if len(exchanges) == 1 else f"q{index}.{number}" for number in range(1, len(exchanges) + 1)]
+    asked: list[AnyEvent] = [
+        QuestionAsked(
+            question_id=question_id,
+            question=each.question,
+            context=each.context,
+            call_id=started.call_id,
+            action_index=index,
+            medium=each.medium,
+            header=each.header,
+            options=each.options,
+            batch_id=ids[0] if len(ids) > 1 else None,
+        )
+        for question_id, each in zip(ids, exchanges, strict=True)
+    ]
+    answered = [
+        QuestionAnswered(
+            question_id=question_id,
+            answer=each.answer,
+            simulator=simulator,
+            latency_ms=finished.duration_ms,
+            revealed=None,
+            response_state=each.state,
+            picked=each.picked,
+        )
+        for question_id, each in zip(ids, exchanges, strict=True)
+    ]
+    if any(each.medium == "prose" for each in exchanges):
+        verdict = EndingVerdict(judge=PROSE_JUDGE, asks="question")
+        asked.insert(0, EndingJudged(action_index=index, asks="question", verdicts=(verdict,)))
+    is_denied = outcome is not None and outcome.is_denied
+    denied = ApprovalAnswered(title=started.name, options=(), answer="reject", call_id=started.call_id)
+    return [started, *([denied] if is_denied else []), *asked, *answered, finished]
+
+
+def _asked_by(started: ActionStarted, outcome: CallResult | None) -> Iterator[Exchange]:
+    """Yield the question of a call of ``ask_user``, or of a shell command that asks."""
+    given, answer = msgspec.json.decode(started.arguments_json), outcome.text if outcome else None
+    if is_ask_tool(started.name):
+        yield Exchange(question=str(given.get("question", "")), context=str(given.get("context", "")), answer=answer)
+    elif question := question_of_command(given.get("command"), ASK_COMMAND):
+        yield Exchange(question=question, answer=answer, medium="command")

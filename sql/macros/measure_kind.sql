@@ -39,6 +39,9 @@ create or replace macro measure_kind(measure) as case
             'recall_macro',
             'recall_of_all',
             'met_of_requested',
+            'ask_precision',
+            'ask_recall',
+            'ask_f1',
             'f1_macro'
         )
         then 'level'

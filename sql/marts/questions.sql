@@ -19,7 +19,7 @@
 --   withheld_segment_ids varchar[]: asked for and not given; null if unknown
 --   rejected_problems varchar[]: why replies were not given: empty, cut, echo,
 --       unstructured, withheld, volunteered or leaked
---   medium varchar: mcp, built_in, elicitation or prose
+--   medium varchar: mcp, built_in, elicitation, command or prose
 --   header varchar: its header; empty without one
 --   options struct[]: label, description, and ids of the removed segments whose values
 --       it says (holds); empty without options

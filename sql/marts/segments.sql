@@ -17,6 +17,7 @@
 --   is_used_in_trajectory boolean: full trials use it; null if unknown
 --   first_use_pct double: share of the actions before that, 0 to 1; null if unknown
 --   checkpoint_refs varchar[]: ids of the checkpoints that need it
+--   kind varchar: removed, or contradiction: two sentences of the prompt disagree
 --   revealed_after varchar: segment that must be known first; null if none
 --   expected_questions varchar[]: questions that a good agent might ask about it
 -- equation: priority = criticality * (1 - guessability)
@@ -65,6 +66,7 @@ select
     segment.is_used_in_trajectory,
     segment.first_use_pct,
     segment.checkpoint_refs,
+    segment.kind,
     segment.revealed_after,
     flatten(
         list_transform(

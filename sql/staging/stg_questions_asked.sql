@@ -8,7 +8,7 @@
 --   context varchar: context given with the question
 --   call_id varchar: id of the call in its stream
 --   action_index
---   medium varchar: mcp, built_in, elicitation or prose
+--   medium varchar: mcp, built_in, elicitation, command or prose
 --   header varchar: its header; empty without one
 --   options struct[]: label, description, and ids of the removed segments whose values
 --       it says (holds); empty without options

@@ -1,6 +1,7 @@
 -- view: natural_ask
 -- grain: benchmark, agent, task_id, measure
--- inputs: int_agent_arms, int_trials_evaluated, pass_at_k, questions
+-- inputs: int_agent_arms, int_attempts, int_trials_evaluated, pass_at_k, questions,
+--     stg_actions_started, stg_trials_failed
 -- outputs:
 --   benchmark, agent
 --   medium varchar: how the agent asks: mcp, built_in, prose, none or unknown
@@ -12,13 +13,19 @@
 --     and the share of them from 25 to 50 % (both ends included);
 --     options_with_truth_pct = 100 * questions with options of which one says a value
 --     that is asked for / those with options that ask for one; recommended_wrong_pct =
---     100 * those whose recommended option says none / those that recommend one
+--     100 * those whose recommended option says none / those that recommend one; of
+--     sessions also answered_pct = 100 * answered questions / questions; went_on_pct
+--     = 100 * questions after which the agent acted again / questions; and the
+--     questions by each medium
 -- source: docs/metrics.md 1, 4 and 6, natural asking [Ask Early table 5, figure 10]
 -- notes: valid trials of ask_user; one trial is one session. task_id all is the whole
 --     set; the other rows are the ask rates per task. Counts have no interval (reason
 --     count). If nobody asked, the first-ask rows are null. A first question whose
 --     action is unknown is dropped, as is a trial for which it is unknown whether it
---     asked. The measures of options have rows where agents gave any.
+--     asked. The measures of options have rows where agents gave any. Sessions of
+--     people are imported trials with a user and no result: valid for what was asked,
+--     missing for every other table. They are set apart by their benchmark, and all
+--     versions of an agent are together.
 with cells as (
     select
         benchmark,
@@ -261,7 +268,181 @@ offered as (
     group by offers.benchmark, offers.agent, offers.offer.measure
 ),
 
+sessions as (
+    select
+        attempts.stream_id,
+        attempts.benchmark,
+        attempts.task_id,
+        attempts.agent_name as agent
+    from int_attempts as attempts
+    inner join stg_trials_failed as failed
+        on attempts.stream_id = failed.stream_id
+    where
+        failed.error_kind = 'no_reward'
+        and attempts.channel = 'ask_user'
+        and attempts.is_imported
+        and attempts.benchmark not in (select cells.benchmark from cells)
+),
+
+session_actions as (
+    select
+        stream_id,
+        max(action_index) as last_action
+    from stg_actions_started
+    group by stream_id
+),
+
+session_questions as (
+    select
+        sessions.stream_id,
+        sessions.benchmark,
+        sessions.agent,
+        sessions.task_id,
+        questions.medium,
+        questions.timing_pct,
+        questions.response_state = 'answered' as is_answered,
+        questions.action_index < session_actions.last_action as is_followed
+    from sessions
+    inner join questions on sessions.stream_id = questions.stream_id
+    left join session_actions
+        on sessions.stream_id = session_actions.stream_id
+),
+
+session_asks as (
+    select
+        sessions.stream_id,
+        sessions.benchmark,
+        sessions.agent,
+        sessions.task_id,
+        count(asked.medium) as question_count,
+        min(asked.timing_pct) as first_ask_pct
+    from sessions
+    left join session_questions as asked
+        on sessions.stream_id = asked.stream_id and sessions.agent = asked.agent
+    group by
+        sessions.stream_id, sessions.benchmark, sessions.agent, sessions.task_id
+),
+
+asked_shares as (
+    select
+        benchmark,
+        agent,
+        percent_estimate(is_answered::integer, 1, 'nobody_asked', task_id)
+            as answered,
+        percent_estimate(is_followed::integer, 1, 'nobody_asked', task_id)
+            as followed
+    from session_questions
+    group by benchmark, agent
+),
+
+session_shares as (
+    select
+        asks.benchmark,
+        asks.agent,
+        count(*) as n_trials,
+        sum(asks.question_count)::bigint as n_questions,
+        max(asks.question_count)::bigint as most_questions,
+        count(distinct asks.task_id) as n_units,
+        percent_estimate(
+            (asks.question_count > 0)::integer, 1, 'no_valid_trials', asks.task_id
+        ) as ask,
+        percent_estimate(
+            asks.first_ask_pct / 100, 1, 'nobody_asked', asks.task_id
+        ) as first_mean,
+        median_estimate(asks.first_ask_pct, 'nobody_asked', asks.task_id)
+            as first_median,
+        any_value(asked_shares.answered) as answered,
+        any_value(asked_shares.followed) as followed
+    from session_asks as asks
+    left join asked_shares
+        on
+            asks.benchmark = asked_shares.benchmark
+            and asks.agent = asked_shares.agent
+    group by asks.benchmark, asks.agent
+),
+
+session_measures as (
+    select
+        benchmark,
+        agent,
+        n_trials,
+        unnest(
+            [
+                { 'measure': 'ask_pct', 'estimate': ask },
+                { 'measure': 'first_ask_mean_pct', 'estimate': first_mean },
+                { 'measure': 'first_ask_median_pct', 'estimate': first_median },
+                { 'measure': 'answered_pct', 'estimate': answered },
+                { 'measure': 'went_on_pct', 'estimate': followed }
+            ]
+        ) as measured
+    from session_shares
+),
+
+session_counts as (
+    select
+        benchmark,
+        agent,
+        n_units,
+        n_trials,
+        unnest(
+            [
+                { 'measure': 'questions', 'n': n_questions },
+                { 'measure': 'most_questions_per_trial', 'n': most_questions }
+            ]
+        ) as counted
+    from session_shares
+    union all
+    select
+        asked.benchmark,
+        asked.agent,
+        any_value(shares.n_units) as n_units,
+        any_value(shares.n_trials) as n_trials,
+        { 'measure': 'questions_by_' || asked.medium, 'n': count(*) } as counted
+    from session_questions as asked
+    inner join session_shares as shares
+        on asked.benchmark = shares.benchmark and asked.agent = shares.agent
+    group by asked.benchmark, asked.agent, asked.medium
+),
+
 united as (
+    select
+        benchmark,
+        agent,
+        'all' as task_id,
+        measured.measure,
+        measured.estimate.value,
+        measured.estimate.low,
+        measured.estimate.high,
+        coalesce(measured.estimate.n_units, 0) as n_units,
+        coalesce(measured.estimate.n_dropped, 0) as n_dropped,
+        coalesce(measured.estimate.n_clusters, 0) as n_clusters,
+        n_trials,
+        0::bigint as n_missing,
+        measured.estimate.method,
+        case
+            when measured.estimate is null then 'nobody_asked'
+            else measured.estimate.reason
+        end
+            as reason
+    from session_measures
+    union all
+    select
+        benchmark,
+        agent,
+        'all' as task_id,
+        counted.measure,
+        counted.n::double,
+        null as low,
+        null as high,
+        n_units,
+        0 as n_dropped,
+        n_units as n_clusters,
+        n_trials,
+        0::bigint as n_missing,
+        null as method,
+        'count' as reason
+    from session_counts
+    union all
     select
         benchmark,
         agent,

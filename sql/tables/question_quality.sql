@@ -11,11 +11,15 @@
 --     = 2 * precision_micro * recall_micro / (precision_micro + recall_micro); *_macro
 --     = mean over variants of the mean over trials; recall_of_all = recall_micro over
 --     all trials, also those without a question; met_of_requested = removed segments
---     given on request / removed segments asked for
--- source: docs/metrics.md 3 and 6, question quality (ours)
+--     given on request / removed segments asked for; over all trials, as HiL-Bench:
+--     ask_precision = segments given on request / questions (one that gets k segments
+--     counts k times), ask_recall = segments given on request / removed segments,
+--     ask_f1 = 2 * ask_precision * ask_recall / (ask_precision + ask_recall)
+--     = 2 * segments given on request / (questions + removed segments)
+-- source: docs/metrics.md 3 and 6, question quality (ours); Ask-F1: arXiv 2604.09408
 -- notes: a question targets a removed segment if it asks for it by the chosen judge,
 --     whatever it got. Measured trials of ask_user; units are variants. Only trials
---     with questions count, except for recall_of_all. Under the simulator dump every
+--     with questions count, except for recall_of_all and ask_*. Under dump every
 --     value is null (simulator_answers_everything). A variant is dropped if in one of
 --     its trials it is unknown what was revealed, asked or removed (unknown_revealed,
 --     unknown_actions, unknown_segments). The bootstrap of f1_micro resamples both of
@@ -65,6 +69,7 @@ summed as (
         sum(targeting_count) as n_targeting,
         sum(requested_count) as n_requested,
         sum(met_count) as n_met,
+        sum(greatest(question_count, met_count)) as n_sought,
         sum(removed_count) filter (where has_questions) as n_removed_if_asked,
         sum(removed_count) as n_removed,
         list_avg(
@@ -144,6 +149,30 @@ units as (
                     'has_value': summed.n_requested > 0,
                     'unknown': summed.recall_reason,
                     'n_trials': summed.n_asking_trials
+                },
+                {
+                    'measure': 'ask_precision',
+                    'above': summed.n_met::double,
+                    'below': summed.n_sought::double,
+                    'has_value': summed.n_asking_trials > 0,
+                    'unknown': summed.asks_reason,
+                    'n_trials': summed.n_trials
+                },
+                {
+                    'measure': 'ask_recall',
+                    'above': summed.n_met::double,
+                    'below': summed.n_removed::double,
+                    'has_value': true,
+                    'unknown': summed.recall_reason,
+                    'n_trials': summed.n_trials
+                },
+                {
+                    'measure': 'ask_f1',
+                    'above': 2.0 * summed.n_met,
+                    'below': (summed.n_sought + summed.n_removed)::double,
+                    'has_value': true,
+                    'unknown': summed.recall_reason,
+                    'n_trials': summed.n_trials
                 }
             ]
         ) as part

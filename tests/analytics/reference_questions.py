@@ -183,7 +183,7 @@ def quality_of(trials, variants):
         for name in ("precision", "recall", "f1"):
             for kind in ("micro", "macro"):
                 found[agent, simulator, f"{name}_{kind}"] = measures.get(f"{name}_{kind}")
-        for name in ("recall_of_all", "met_of_requested"):
+        for name in ("recall_of_all", "met_of_requested", "ask_precision", "ask_recall", "ask_f1"):
             found[agent, simulator, name] = measures.get(name)
     return found
 
@@ -200,6 +200,10 @@ def _measures(members):
         found[name] = reference.mean([reference.mean(values) for values in by_variant.values()])
     found["recall_of_all"] = _ratio(sum(row[3] for _, row in members), sum(row[2] for _, row in members))
     found["met_of_requested"] = _ratio(sum(row[8] for _, row in members), sum(row[3] for _, row in members))
+    given, removed = (sum(row[place] for _, row in members) for place in (8, 2))
+    sought = sum(max(row[0], row[8]) for _, row in members)
+    found |= {"ask_precision": _ratio(given, sought), "ask_recall": _ratio(given, removed)}
+    found["ask_f1"] = _harmonic(found["ask_precision"], found["ask_recall"]) if sought else _ratio(0, removed)
     return found
 
 

@@ -92,6 +92,9 @@ class Environment(ABC):
     program_tools: tuple[ToolDefinition, ...] = ()
     """The subset of ``tools`` that a program gets over MCP in addition to its own tools, if ``sandbox`` is set."""
 
+    ask_command: str | None = None
+    """A shell command by which agents may ask the user too, in arms where somebody answers."""
+
     facts: tuple[Artifact, ...] = ()
     """Artifacts that describe the environment. They are recorded before the agent begins."""
 

@@ -82,6 +82,8 @@ FORMATS: dict[str, Format] = {
         Format(name="atif", module="atif", patterns=("*trajectory*.json",), is_joint=True),
         Format(name="openhands", module="openhands", patterns=("*.json", "*.jsonl"), is_joint=True),
         Format(name="mini-swe-agent", module="mini_swe_agent", patterns=("*.traj.json", "*trajectory.json", "*.traj")),
+        Format(name="claude-code", module="claude_code", patterns=("*.jsonl",), is_joint=True),
+        Format(name="codex", module="codex", patterns=("*.jsonl",)),
         Format(name="openai-messages", module="openai_messages", patterns=("*.json", "*.jsonl")),
     )
 }

@@ -1,5 +1,6 @@
 """Records one trial's simulated user: each question before its answer, each answer before the agent sees it."""
 
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -310,7 +311,8 @@ class RecordedUser:
 
     def _reveal(self, answer: UserAnswer) -> None:
         revealed = self._knowledge.revealed.union(each.segment_id for each in answer.revealed)
-        self._knowledge = msgspec.structs.replace(self._knowledge, revealed=revealed)
+        count = self._knowledge.answer_count + bool(answer.revealed)
+        self._knowledge = msgspec.structs.replace(self._knowledge, revealed=revealed, answer_count=count)
 
     def _knowledge_of(self, asked: _Open) -> UserKnowledge:
         return msgspec.structs.replace(self._knowledge, offered=offered(asked.event.options))
@@ -319,6 +321,18 @@ class RecordedUser:
 async def _request(question: str, context: str, knowledge: UserKnowledge) -> ExchangeReading:
     """Return what a question without an answer asks for."""
     return await beside_loop(len(question) + len(context), unanswered, question, context, knowledge)
+
+
+def question_of_command(command: Any, program: str) -> str | None:
+    """Return the question of a shell command that does nothing but ask by a program, or None."""
+    lexer = shlex.shlex(command if isinstance(command, str) else "", posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        first, *words = list(lexer) or [""]
+    except ValueError:  # a quotation without an end
+        return None
+    is_alone = first == program and not any(set(word) <= set("();<>|&") for word in words)
+    return " ".join(words).strip() or None if is_alone else None
 
 
 class AskUserTool:
@@ -334,7 +348,7 @@ class AskUserTool:
         self.tool = ask_user_tool(TOOL_NAME)
         self._current_action = current_action
 
-    async def ask(self, arguments: dict[str, Any], call_id: str | None) -> ToolResult:
+    async def ask(self, arguments: dict[str, Any], call_id: str | None, medium: Medium = "mcp") -> ToolResult:
         """Ask with the arguments from the model. Invalid arguments give an error result.
 
         Raises:
@@ -344,5 +358,5 @@ class AskUserTool:
         if problem is not None:
             return ToolResult(text=problem, is_error=True, server=SERVER_NAME)
         context = arguments.get("context") or ""
-        answer = await self.user(arguments["question"], context, call_id or None, self._current_action())
+        answer = await self.user(arguments["question"], context, call_id or None, self._current_action(), medium)
         return ToolResult(text=answer, server=SERVER_NAME)

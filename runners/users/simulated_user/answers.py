@@ -1,6 +1,6 @@
-"""Chooses the simulated user's answer: ``exact`` gives what was asked for, ``dump`` gives everything.
+"""Chooses the simulated user's answer: ``exact`` and ``hil_bench`` give what was asked for, ``dump`` gives everything.
 
-Both are deterministic and need no model. ``matcher.py`` says what a question asks for.
+They are deterministic and need no model. ``matcher.py`` says what a question asks for.
 
 The sentences are in ``data/user/answers.toml``: one per kind of segment, and the deferrals, of which one is chosen for
 questions that are about none of the removed segments. The ``llm`` simulator is in ``llm.py``.
@@ -85,6 +85,37 @@ class DumpSimulator:
         asked = asked_segments(question, context, knowledge, self._encoder)
         reading = _reading_of(knowledge.removed, asked, question, knowledge, self._encoder)
         return UserAnswer(text=answer_with(knowledge.removed, self._deferral), readings=(reading,))
+
+
+class HilBenchSimulator:
+    """The user of HiL-Bench: one segment's value word for word, or that the question is irrelevant.
+
+    A question must be about one segment, and after three answers every further question is irrelevant. HiL-Bench asks a
+    model what a question is about; here the rules say it. Source: arXiv 2604.09408 and its published server.
+    """
+
+    name = "hil_bench"
+    irrelevant = "irrelevant question"
+    most_answers = 3
+
+    def __init__(self, deferral: Deferral = DEFERRAL, encoder: Encoder | None = None) -> None:
+        del deferral  # this user has its own words
+        self._encoder = encoder
+
+    async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
+        """Return the value of the only segment that the question is about, or that it is irrelevant."""
+        return await beside_loop(len(question) + len(context), self._decide, question, context, knowledge)
+
+    def _decide(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
+        asked = asked_segments(question, context, knowledge, self._encoder)
+        is_answered = len(asked) == 1 and knowledge.answer_count < self.most_answers
+        given = [segment for segment in knowledge.removed if is_answered and segment.segment_id in asked]
+        reading = _reading_of(given, asked, question, knowledge, self._encoder)
+        return UserAnswer(text=given[0].value if given else self.irrelevant, readings=(reading,))
+
+
+RULE_BASED = {each.name: each for each in (ExactSimulator, DumpSimulator, HilBenchSimulator)}
+"""The simulators that need no model, by the kind that an experiment names."""
 
 
 def unanswered(question: str, context: str, knowledge: UserKnowledge) -> ExchangeReading:

@@ -25,8 +25,7 @@ from lhaw_record.runners.experiment.tables import DEFERRAL, Deferral, Experiment
 from lhaw_record.runners.models.llm_jobs.json_replies import repaired_object
 from lhaw_record.runners.models.reply_forms import ReplyForm, object_schema
 from lhaw_record.runners.users.simulated_user.answers import (
-    DumpSimulator,
-    ExactSimulator,
+    RULE_BASED,
     deferral_request,
     is_about_authority,
     reveals,
@@ -378,7 +377,7 @@ def simulator_of(spec: UserSimulatorSpec, ask_model: AskModel | None, template_p
     if ask_model is not None and spec.llm is not None:
         return LlmSimulator(ask_model, spec.llm.model, template_path, spec.deferral)
     encoder = installed_encoder() if spec.matcher == "encoder" else None
-    return (ExactSimulator if spec.kind == "exact" else DumpSimulator)(spec.deferral, encoder)
+    return RULE_BASED[spec.kind](spec.deferral, encoder)
 
 
 def simulator_identity(experiment: Experiment, prompts: Prompts) -> str:

@@ -29,7 +29,8 @@ class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
 
     ``expected`` holds the questions that the variant's author wrote for its segments. ``revealed`` holds the ids of the
     segments that earlier answers revealed, ``offered`` those that the current question asks for by offering their
-    values. ``after_follow_up`` is the user's knowledge after their second request.
+    values. ``answer_count`` is the number of answers so far that revealed any. ``after_follow_up`` is the user's
+    knowledge after their second request.
     """
 
     full_prompt: str
@@ -38,6 +39,7 @@ class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
     expected: tuple[ExpectedQuestions, ...] = ()
     revealed: frozenset[str] = frozenset()
     offered: frozenset[str] = frozenset()
+    answer_count: int = 0
     after_follow_up: "UserKnowledge | None" = None
 
     @classmethod

@@ -196,6 +196,10 @@ def test_rows_are_a_folder_with_a_card(dataset_store, tmp_path):
     (split,) = head["configs"][0]["data_files"]
     assert json.loads((tmp_path / "hf" / split["path"]).read_bytes()) == ROWS
     assert {each["name"] for each in head["dataset_info"]["features"]} == set(ROWS[0])
+    (task,) = yaml.safe_load((tmp_path / "hf" / "eval.yaml").read_text())["tasks"]
+    assert set(task) == {"id", "config", "split", "field_spec", "solvers", "scorers"}
+    assert set(task["field_spec"].values()) < set(ROWS[0])
+    assert (task["config"], task["split"]) == (head["configs"][0]["config_name"], split["split"])
     imported("lhaw-dataset", tmp_path / "hf", tmp_path / "s")
     assert dataset_rows(tmp_path / "s").document == ROWS
 

@@ -24,6 +24,7 @@ from lhaw_record.runners.environments.benchmarks.harbor.environment import (
     room_of,
     tests_memory_mb,
 )
+from lhaw_record.runners.environments.benchmarks.harbor.hil_bench import Group, remarks_on, task_units
 from lhaw_record.runners.environments.benchmarks.harbor.host import host_of, refusal_of_host, system_name
 from lhaw_record.runners.environments.benchmarks.harbor.images import ensure_images
 from lhaw_record.runners.environments.benchmarks.harbor.mcp_servers import SERVER_MB, open_servers
@@ -128,18 +129,18 @@ class HarborBenchmark(Benchmark):
         self._folders: dict[str, HarborTask] = {}
         self._broken: dict[str, str] = {}
         self._tasks: list[Task] = []
-        for each in task_folders(folder):
+        for each in task_units(task_folders(folder)):
             try:
-                task = read_task(each, folder)
+                task = each.read(folder) if isinstance(each, Group) else read_task(each, folder)
                 known = [] if self._refusal(task) else [task_of(task, self._network(), options.without_services)]
             except (PublishedError, OSError) as error:
-                self._broken[place_of(each, folder)] = str(error)
+                self._broken[place_of(each.place if isinstance(each, Group) else each, folder)] = str(error)
                 continue
             self._tasks += known
             if (same := self._folders.setdefault(task.task_id, task)) is not task:
                 raise ExperimentError(
-                    f"key 'benchmark.folder': {same.folder} and {each} are both the task {task.task_id}; give one of "
-                    f"them another name under [task] in its {CONFIG}"
+                    f"key 'benchmark.folder': {same.folder} and {task.folder} are both the task {task.task_id}; give "
+                    f"one of them another name under [task] in its {CONFIG}"
                 )
         if any(self.has_mcp_tools(each.task_id) for each in self._tasks):
             self.tools_over_mcp = "some"
@@ -178,7 +179,12 @@ class HarborBenchmark(Benchmark):
 
     def remarks(self) -> Sequence[str]:
         """Return the expected questions that the rule-based user finds only as they are written."""
-        return [remark for variant in self.variants() for remark in answer_remarks(variant)]
+        pairs = [(self._folders[each.task_id], each) for each in self.variants()]
+        return [
+            remark
+            for task, variant in pairs
+            for remark in (remarks_on(task, variant) if variant is task.paired else answer_remarks(variant))
+        ]
 
     def system_prompt(self) -> str:
         """Return what the agent is told about its container and tools."""

@@ -234,6 +234,7 @@ class HarborEnvironment(Environment):
     def __post_init__(self) -> None:
         self.program_tools = self.servers.tools if self.servers else ()
         self.tools = (*TOOLS, *self.program_tools)
+        self.ask_command = self.setup.task.ask_command
         self._steps = Steps(self.setup, self.container, self.closing)
         self._failed: Grade | None = None
 

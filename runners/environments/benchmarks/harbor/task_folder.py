@@ -213,7 +213,8 @@ class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
     """One task folder, or one step of it.
 
     Its id is ``[task] name``, or the folder's path in the dataset. ``prompt`` is the instruction of the task or its
-    first step; ``later`` has the other steps' instructions.
+    first step; ``later`` has the other steps' instructions. ``paired`` is a variant from another folder, and
+    ``ask_command`` a command of the image that asks the user.
     """
 
     folder: Path
@@ -224,6 +225,8 @@ class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
     variants: tuple[VariantEntry, ...] = ()
     later: tuple[str, ...] = ()
     step: StepTable | None = None
+    paired: Variant | None = None
+    ask_command: str | None = None
 
     @property
     def steps(self) -> tuple["HarborTask", ...]:
@@ -234,8 +237,9 @@ class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(_step(self, table, prompt) for table, prompt in zip(self.config.steps, prompts, strict=True))
 
     def hand_written(self, task: Task) -> tuple[Variant, ...]:
-        """Return the variants of the folder's ``variants.toml``, which was checked when it was read."""
-        return tuple(variant_of(each, task.benchmark, task.task_id, task.prompt) for each in self.variants)
+        """Return the variants of the folder's ``variants.toml``, which was checked when it was read, and the paired."""
+        written = (variant_of(each, task.benchmark, task.task_id, task.prompt) for each in self.variants)
+        return (*written, *((self.paired,) if self.paired else ()))
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
