@@ -5,8 +5,9 @@ and back loses nothing.
 """
 
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -28,6 +29,7 @@ ENVELOPE_FIELDS = (
     pa.field("trial_id", pa.string()),
     pa.field("attempt", pa.int32()),
 )
+_CONTEXT = tuple(field for field in ENVELOPE_FIELDS if field.name != "type")
 
 
 def _arrow_type(hint: Any) -> pa.DataType:
@@ -60,28 +62,34 @@ def event_schema() -> pa.Schema:
 
 
 def to_table(envelopes: list[Envelope], *, only_present: bool = False) -> pa.Table:
-    """Convert records to an Arrow table, keeping their order."""
-    rows: dict[str, list[Any]] = {field.name: [] for field in ENVELOPE_FIELDS}
-    structs: dict[str, list[Any]] = {type_name(cls): [None] * len(envelopes) for cls in EVENT_TYPES}
-    for index, envelope in enumerate(envelopes):
-        name = type_name(type(envelope.event))
-        for field in ENVELOPE_FIELDS:
-            rows[field.name].append(name if field.name == "type" else getattr(envelope, field.name))
-        structs[name][index] = _plain(envelope.event)
-    present = set(rows["type"])
-    fields = list(ENVELOPE_FIELDS)
-    arrays = [pa.array(rows[field.name], field.type) for field in ENVELOPE_FIELDS]
+    """Convert records to an Arrow table, keeping their order, and column by column, which needs no row of each."""
+    names = [type_name(type(envelope.event)) for envelope in envelopes]
+    places: dict[str, dict[int, int]] = {}
+    for place, name in enumerate(names):
+        rows = places.setdefault(name, {})
+        rows[place] = len(rows)
+    columns = {field.name: pa.array(map(attrgetter(field.name), envelopes), field.type) for field in _CONTEXT}
+    columns["type"] = pa.array(names)
     for cls in EVENT_TYPES:
-        name = type_name(cls)
-        if name in present or not only_present:
-            fields.append(pa.field(name, _struct_type(cls)))
-            arrays.append(pa.array(structs[name], _struct_type(cls)))
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+        if (name := type_name(cls)) in places or not only_present:
+            columns[name] = _struct_array(_struct_type(cls), envelopes, places.get(name, {}))
+    schema = pa.schema([field for field in event_schema() if field.name in columns])
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _struct_array(struct: pa.StructType, envelopes: Sequence[Envelope], rows: Mapping[int, int]) -> pa.Array:
+    """Return the events of one type, numbered by their places, and nulls everywhere else."""
+    if not rows:
+        return pa.nulls(len(envelopes), struct)
+    events = [envelopes[place].event for place in rows]
+    columns = [pa.array([_plain(getattr(event, field.name)) for event in events], field.type) for field in struct]
+    found = pa.StructArray.from_arrays(columns, fields=list(struct))
+    return found.take(pa.array(map(rows.get, range(len(envelopes))), pa.int32()))
 
 
 def from_row(row: Mapping[str, Any]) -> Envelope:
     """Convert a row to a record."""
-    envelope = {field.name: row[field.name] for field in ENVELOPE_FIELDS if field.name != "type"}
+    envelope = {field.name: row[field.name] for field in _CONTEXT}
     event = _known(row[row["type"]], _shapes().get(row["type"], _Shape(frozenset(), {})))
     return msgspec.convert({**envelope, "event": {"type": row["type"], **event}}, Envelope)
 

@@ -137,9 +137,8 @@ class LoopWatch:
         finally:
             self._clocks.remove(clock)
 
-    def look(self) -> None:
+    def look(self, now_s: float) -> None:
         """Report a delay so far to the clocks, for readers that look before the loop has caught up."""
-        now_s = self._loop.time()
         late_s = now_s - self._due_s
         if late_s > _LATE_S:
             self._due_s = now_s
@@ -152,7 +151,7 @@ class LoopWatch:
         self._tick = self._loop.call_at(self._due_s, self._ticked) if self._clocks else None
 
     def _ticked(self) -> None:
-        self.look()
+        self.look(self._loop.time())
         self._go_on()
 
 
@@ -223,7 +222,7 @@ class TrialClock:
         watched = self._watch.telling(self) if self._watch is not None else nullcontext()
         try:
             with watched, self.current(), anyio.CancelScope() as self._scope:
-                self._reset_deadline()
+                self._reset_deadline(self.now_s())
                 return await work()
             self._check_patience()
             return None
@@ -239,7 +238,7 @@ class TrialClock:
         for cover in (self._waited, self._exempt):
             cover.add(began_s, now_s)
         self.late_s += now_s - began_s
-        self._reset_deadline()
+        self._reset_deadline(now_s)
 
     async def meter(self, cpu_s: Callable[[], Awaitable[float | None]]) -> None:
         """Charge the agent for CPU time that its processes use while its clock is stopped, until cancelled.
@@ -315,7 +314,7 @@ class TrialClock:
     def began(self, interval: Interval) -> Interval:
         """Count time from now on as an interval's, until :meth:`ended`."""
         self._open.append(interval)
-        self._reset_deadline()
+        self._reset_deadline(interval.began_s)
         return interval
 
     def _end_of_backing_off(self) -> None:
@@ -336,7 +335,7 @@ class TrialClock:
             self._waited.add(interval.began_s, now_s)
         if self._metered_s is None:
             self._settle()
-        self._reset_deadline()
+        self._reset_deadline(now_s)
 
     def _settle(self) -> None:
         if not self._open:
@@ -347,9 +346,10 @@ class TrialClock:
         """Return the current time, or the time at which the agent's part ended if it has ended."""
         if self._ended_s is not None:
             return self._ended_s
+        now_s = self._read_s()
         if self._watch is not None:
-            self._watch.look()
-        return self._read_s()
+            self._watch.look(now_s)
+        return now_s
 
     def _elapsed_s(self) -> float:
         return 0.0 if self._began_s is None else self.now_s() - self._began_s
@@ -362,13 +362,13 @@ class TrialClock:
         now_s = self.now_s()
         return [(interval.began_s, now_s) for interval in intervals]
 
-    def _reset_deadline(self) -> None:
+    def _reset_deadline(self, now_s: float) -> None:
         """Set the scope's deadline to the moment when the running clock will reach its limit.
 
         There is none while both limits are far: a timer looks again at the earliest moment at which one could be
         reached, so that hardly any of a trial's thousands of changes moves a deadline.
         """
-        if self._scope is None or (now_s := self.now_s()) < self._safe_until_s:
+        if self._scope is None or now_s < self._safe_until_s:
             return
         own_left_s = self._max_seconds - (self._elapsed_s() - self._covered_s(()))  # if all that is open were its own
         unended_s = self._covered_s(self._open) - self.waited_s  # if all requests under way failed
@@ -391,7 +391,7 @@ class TrialClock:
         self._safe_until_s = -_FOREVER
         if self._timer is not None:
             self._timer.cancel()
-        self._reset_deadline()
+        self._reset_deadline(self.now_s())
 
     def _check_patience(self) -> None:
         """Raise the boundary's error if the trial ended because it waited too long."""

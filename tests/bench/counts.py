@@ -57,7 +57,10 @@ class Tally:
 
 
 def counted_run(directory: Path) -> dict[str, float]:
-    """Run scripted trials into a store, and count."""
+    """Run scripted trials into a store, without pandas as the program does, and count."""
+    from lhaw_record.recorder.processes import refuse_pandas
+
+    refuse_pandas()
     from lhaw_record.recorder.reading.reader import read_envelopes
     from lhaw_record.recorder.storage.store import Store
 

@@ -8,6 +8,8 @@ import pytest
 from tests.bench.check import BUDGETS, counted, judged
 
 PRICES = """
+from lhaw_record.recorder.processes import refuse_pandas
+refuse_pandas()
 from lhaw_record.runners.runs import scheduler
 unchanged = scheduler.Scheduler.__init__
 def changed(self, *, experiment, plan, index, **others):

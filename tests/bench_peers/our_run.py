@@ -7,25 +7,34 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.writing.store_recorder import StoreRecorder
+from lhaw_record.recorder.processes import refuse_pandas
 from tests.bench.timed import Passage
-from tests.support.toy_benchmark import ToyExperiment, Workload
+
+if TYPE_CHECKING:
+    from tests.support.toy_benchmark import Workload
 
 
 def main(trials: str, store: str) -> None:
-    """Run the trials and print what it took, sealing and its child process included."""
+    """Run the trials, without pandas as the program does, and print what it took, sealing in a child included."""
+    refuse_pandas()
+    from tests.support.toy_benchmark import Workload
+
     workload = msgspec.convert(json.loads(Path(trials).read_text())["workload"], Workload)
     passage = Passage()
     outcome = asyncio.run(run(workload, Path(store)))
     json.dump({**passage.end(), "is_whole": outcome == "completed"}, sys.stdout)
 
 
-async def run(workload: Workload, root: Path) -> str:
+async def run(workload: "Workload", root: Path) -> str:
     """Run the trials into a store and return how it ended."""
+    from lhaw_record.recorder.storage.creation import create_store
+    from lhaw_record.recorder.writing.store_recorder import StoreRecorder
+    from tests.support.toy_benchmark import ToyExperiment
+
     async with StoreRecorder(create_store(root), "toy") as recorder:
         summary = await ToyExperiment(workload).run(recorder)
     return summary.outcome
