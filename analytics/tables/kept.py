@@ -102,8 +102,8 @@ def _state(store: Store) -> str:
 @cache
 def _program() -> list[object]:
     """Return what tells this program from others: its files, and the versions of what it computes with."""
-    files = [(str(path), *_stamp(path)) for path in _files(_CODE, _CODE.parent / "recorder", sql_root())]
-    return [sys.version, *map(version, _LIBRARIES), *(each for each in files if not each[0].endswith(".pyc"))]
+    files = [path for path in _files(_CODE, _CODE.parent / "recorder", sql_root()) if path.suffix != ".pyc"]
+    return [sys.version, *map(version, _LIBRARIES), *((str(path), *_stamp(path)) for path in files)]
 
 
 def _files(*places: Path) -> list[Path]:
