@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from lhaw_record.analytics.tables.tables import TABLES, Table, comparable, table
     from lhaw_record.analytics.views.parameters import PARAMETERS, AnalysisParameter, Setting
-    from lhaw_record.analytics.views.store import BrokenClaim, checks
+    from lhaw_record.analytics.views.rows import BrokenClaim
+    from lhaw_record.analytics.views.store import checks
 
 __all__ = [
     "PARAMETERS",
@@ -31,7 +32,8 @@ __all__ = [
 
 _MODULES = {
     "tables.tables": ("TABLES", "Table", "comparable", "table"),
-    "views.store": ("BrokenClaim", "checks"),
+    "views.rows": ("BrokenClaim",),
+    "views.store": ("checks",),
     "views.parameters": ("PARAMETERS", "AnalysisParameter"),
 }
 """Public names that are imported on first use, because every command imports this package."""

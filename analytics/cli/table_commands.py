@@ -14,6 +14,7 @@ from lhaw_record.recorder.cli.arguments import FORMAT, STORE
 from lhaw_record.recorder.cli.command import Command, ExclusiveArguments, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
 
+FRESH = flag("--fresh", "compute again what is kept of an unchanged store (analysis.msgpack in its folder)")
 FINDING_KEYS = ("agent", "condition", "benchmark")
 """The keys that findings are filtered by. All findings share one measure."""
 
@@ -45,6 +46,7 @@ def tables_command(options: argparse.Namespace) -> int:
         is_compared=options.compare,
         printed_as=options.printed_as,
         wanted=wanted(options),
+        is_fresh=options.fresh,
     )
     if is_short and not options.main:
         print_other_tables(MAIN_TABLES, sys.stdout)
@@ -63,6 +65,7 @@ def findings_command(options: argparse.Namespace) -> int:
         out=sys.stdout,
         wanted=wanted(options, FINDING_KEYS),
         is_headline=options.headline,
+        is_fresh=options.fresh,
     )
 
 
@@ -173,6 +176,7 @@ COMMANDS = (
             repeatable(
                 "--printed-as", "AGENT=MODEL", "with --compare: which model of the papers to compare an agent with"
             ),
+            FRESH,
             filters(),
         ),
         function=tables_command,
@@ -195,6 +199,7 @@ COMMANDS = (
             flag("--headline", "only the levels by condition, what missing information cost and what asking gained"),
             settings_option(),
             FORMAT,
+            FRESH,
             filters(FINDING_KEYS),
         ),
         function=findings_command,

@@ -7,28 +7,27 @@ from importlib import import_module
 from pathlib import Path
 from textwrap import wrap
 from threading import Thread
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-import duckdb
 import msgspec
 
-from lhaw_record.analytics.comparison.published import comparison
 from lhaw_record.analytics.errors import AnalyticsError, BadParameter, UnknownName
 from lhaw_record.analytics.findings.findings import NEEDED, Finding, by_question, findings
 from lhaw_record.analytics.tables.catalogue import GROUPS, SPECS
 from lhaw_record.analytics.tables.filters import known_filter
+from lhaw_record.analytics.tables.kept import Analysis, kept_or_computed
 from lhaw_record.analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_terminal, to_text
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, Table, tables
 from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of, named_in
 from lhaw_record.analytics.views.headers import headers, print_views
 from lhaw_record.analytics.views.parameters import PARAMETERS, READINGS, Setting, parse_settings, values_of
 from lhaw_record.analytics.views.rows import distinct
-from lhaw_record.analytics.views.store import BrokenClaim, checks, claims
-from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
 from lhaw_record.recorder.cli.terminal import BOLD, painted, terminal_width
-from lhaw_record.recorder.transfer.export import export_file
 from lhaw_record.recorder.wording import did_you_mean
+
+if TYPE_CHECKING:
+    import duckdb
 
 MAIN_TABLES = ("overall", "by_class", "voi")
 _MOST_ROWS = 100
@@ -55,16 +54,19 @@ def print_tables(
     is_compared: bool = False,
     printed_as: Sequence[str] = (),
     wanted: Mapping[str, Sequence[str]] | None = None,
+    is_fresh: bool = False,
 ) -> int:
     """Print tables or write them to files. Return 1 if a claim about the store does not hold, else 0."""
     chosen = known_tables(names)
     if form == "csv" and len(chosen) > 1 and not is_compared and folder is None:
         raise BadParameter("csv holds one table; name one, take --format json, or --output DIR for a file each")
-    computed, broken = compute(store, chosen, parse_settings(settings))
+    computed, broken = compute(store, chosen, parse_settings(settings), is_fresh=is_fresh)
     if wanted:
         shown = known_filter(wanted, [row for each in computed for row in each.rows])
         computed = [shown.table(each) for each in computed]
     if is_compared:
+        from lhaw_record.analytics.comparison.published import comparison  # only this option needs it
+
         computed = [comparison(computed, printed_as)]
     if folder is not None:
         _write(computed, folder, out)
@@ -95,14 +97,20 @@ def known_tables(names: Sequence[str]) -> list[str]:
 
 
 def compute(
-    store: Path, names: Sequence[str], parameters: Mapping[str, Setting]
-) -> tuple[list[Table], tuple[BrokenClaim, ...]]:
-    """Compute tables of a store and check its claims. Return the tables and the claims that do not hold."""
-    Thread(target=import_module, args=("scipy.special",)).start()  # the import takes 0.2 s, and no view needs it
-    are_all_queries = not set(names) & set(COMPUTED_TABLES)
-    only = {*inputs_of([*names, *claims()]), READ_BY_NOTES} if are_all_queries else None
-    with open_store(store, parameters=parameters, only=only) as connection:
-        return tables(connection, names), checks(connection)
+    store: Path, names: Sequence[str], parameters: Mapping[str, Setting], *, is_fresh: bool = False
+) -> Analysis:
+    """Return tables of a store and the claims that do not hold. What is kept of the unchanged store is not computed."""
+
+    def computed(missing: list[str]) -> Analysis:
+        from lhaw_record.analytics.views import store as stores  # DuckDB is loaded when it is needed
+
+        Thread(target=import_module, args=("scipy.special",)).start()  # the import takes 0.2 s, and no view needs it
+        are_all_queries = not set(missing) & set(COMPUTED_TABLES)
+        only = {*inputs_of([*missing, *stores.claims()]), READ_BY_NOTES} if are_all_queries else None
+        with stores.open(store, parameters=parameters, only=only) as connection:
+            return tables(connection, missing), stores.checks(connection)
+
+    return kept_or_computed(store, names, parameters, computed, is_fresh=is_fresh)
 
 
 def print_list(form: str, out: TextIO) -> None:
@@ -142,6 +150,8 @@ def print_other_tables(shown: Sequence[str], out: TextIO) -> None:
 
 def _write(tables: Sequence[Table], folder: Path, out: TextIO) -> None:
     """Write every table in every file format, each file atomically."""
+    from lhaw_record.recorder.transfer.export import export_file  # loads Arrow
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -170,13 +180,15 @@ def print_findings(
     out: TextIO,
     wanted: Mapping[str, Sequence[str]] | None = None,
     is_headline: bool = False,
+    is_fresh: bool = False,
 ) -> int:
     """Print the findings of a store, or the headline. Return 1 if a claim about the store does not hold, else 0."""
     chosen = parse_settings(settings)
     values = values_of(chosen)
     if "timing_measure" not in {*chosen, *READINGS[str(values["reading"])]}:
         values["timing_measure"] = measure
-    tables, broken = compute(store, NEEDED, {**chosen, "timing_measure": values["timing_measure"]})
+    settled = {**chosen, "timing_measure": values["timing_measure"]}
+    tables, broken = compute(store, NEEDED, settled, is_fresh=is_fresh)
     by_name = {each.name: each for each in tables}
     found = findings(by_name, measure, str(values["timing_measure"]), float(str(values["confidence"])))
     if wanted:
@@ -241,9 +253,13 @@ def run_queries(store: Path, text: str, form: str, out: TextIO) -> None:
 
     On a terminal, a table shows only the first rows.
     """
+    import duckdb
+
+    from lhaw_record.analytics.views import store as stores
+
     word, _, rest = text.strip().partition(" ")
     most = _MOST_ROWS if form == "table" and out.isatty() else None
-    with open_store(store, only=named_in(text) if word != ".views" else set()) as connection:
+    with stores.open(store, only=named_in(text) if word != ".views" else set()) as connection:
         if word == ".views":
             print_views(connection, rest.strip(), form, out)
             return
@@ -255,7 +271,7 @@ def run_queries(store: Path, text: str, form: str, out: TextIO) -> None:
 
 
 def _print_rows(
-    connection: duckdb.DuckDBPyConnection, query: str, form: str, out: TextIO, most_rows: int | None
+    connection: "duckdb.DuckDBPyConnection", query: str, form: str, out: TextIO, most_rows: int | None
 ) -> None:
     """Run a statement and print its rows, or only the first ones. A statement without a result prints nothing."""
     result = connection.execute(query)

@@ -20,7 +20,8 @@ from lhaw_record.analytics.tables.render import markdown_text, tex_text
 from lhaw_record.analytics.tables.tables import TABLES, tables
 from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
 from lhaw_record.analytics.views.parameters import Setting, values_of
-from lhaw_record.analytics.views.store import BrokenClaim, checks, claims
+from lhaw_record.analytics.views.rows import BrokenClaim
+from lhaw_record.analytics.views.store import checks, claims
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.transfer.export import export_file
 from lhaw_record.recorder.wording import did_you_mean

@@ -8,7 +8,7 @@ import msgspec
 from lhaw_record.analytics.tables.labels import label
 from lhaw_record.analytics.tables.notes import ARM_KINDS, COUNTED, lines_of_arms
 from lhaw_record.analytics.tables.tables import Table
-from lhaw_record.analytics.views.store import BrokenClaim
+from lhaw_record.analytics.views.rows import BrokenClaim
 
 if TYPE_CHECKING:
     import duckdb

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import groupby
 from textwrap import wrap
@@ -191,7 +191,8 @@ def _by_agent(rows: list[Row], keys: list[str]) -> Lines:
     groups: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
         groups.setdefault(tuple(_key(row[key]) for key in keys), {})[str(row["agent"])] = row
-    order = sorted(groups, key=lambda group: _first_seen(rows, keys, group))
+    seen = [_first_places(_key(row[key]) for row in rows) for key in keys]  # merges the rows of all agents
+    order = sorted(groups, key=lambda group: [places[part] for places, part in zip(seen, group, strict=True)])
     lines = [[*keys, *agents, *(name for name, _ in _COUNTS)]]
     for group in order:
         by_agent = groups[group]
@@ -200,13 +201,9 @@ def _by_agent(rows: list[Row], keys: list[str]) -> Lines:
     return _without_repeats(lines, len(keys))
 
 
-def _first_seen(rows: list[Row], keys: list[str], group: tuple[str, ...]) -> tuple[int, ...]:
-    """Return a sort key for a combination of keys: the first position of each value in the rows.
-
-    It merges the rows of all agents into one order.
-    """
-    seen = [list(dict.fromkeys(_key(row[key]) for row in rows)) for key in keys]
-    return tuple(values.index(part) for values, part in zip(seen, group, strict=True))
+def _first_places(values: Iterable[str]) -> dict[str, int]:
+    """Return the position of each different value, in the order of first occurrence."""
+    return {value: place for place, value in enumerate(dict.fromkeys(values))}
 
 
 def _joined(by_agent: dict[str, Row], agents: list[str], column: str) -> str:

@@ -78,6 +78,8 @@ def _connections(connection: "duckdb.DuckDBPyConnection", n_jobs: int) -> "Itera
 
 def _copy_variables(connection: "duckdb.DuckDBPyConnection", other: "duckdb.DuckDBPyConnection") -> None:
     """Copy the variables of a connection to another one."""
-    for name, kind in connection.execute("select name, type from duckdb_variables()").fetchall():
-        ((value,),) = connection.execute(f"select getvariable('{name}')").fetchall()
+    kinds = dict(connection.execute("select name, type from duckdb_variables()").fetchall())
+    columns = ", ".join(["null", *(f"getvariable('{name}')" for name in kinds)])
+    (values,) = connection.execute(f"select {columns}").fetchall()
+    for (name, kind), value in zip(kinds.items(), values[1:], strict=True):
         other.execute(f"set variable {name} = ?::{kind}", [value]).fetchall()

@@ -1,11 +1,21 @@
-"""Run queries and return their rows as dictionaries."""
+"""Run queries and return their rows as dictionaries. The rows that break a claim have a type of their own."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 if TYPE_CHECKING:
     import duckdb
+
+
+class BrokenClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim that does not hold, with the rows that break it."""
+
+    claim: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
 
 
 def rows_of(connection: "duckdb.DuckDBPyConnection", query: str, parameters: object = None) -> list[dict[str, Any]]:

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
-import msgspec
 
 from lhaw_record.analytics.views.at_once import at_once
 from lhaw_record.analytics.views.build_order import all_views, query_of
 from lhaw_record.analytics.views.database import database_of
 from lhaw_record.analytics.views.functions import register
 from lhaw_record.analytics.views.parameters import Setting, set_parameters
+from lhaw_record.analytics.views.rows import BrokenClaim
 from lhaw_record.recorder.errors import DamagedStore
 from lhaw_record.recorder.files.layout import MARKER
 from lhaw_record.recorder.reading.reader import Snapshot, read_snapshot
@@ -73,14 +73,6 @@ def _refuse_repeats(connection: duckdb.DuckDBPyConnection, store: Path) -> None:
             "'lhaw-record log verify' names the files, and 'lhaw-record log repair --accept-loss' moves the later ones "
             "out of the way"
         )
-
-
-class BrokenClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim that does not hold, with the rows that break it."""
-
-    claim: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[object, ...], ...]
 
 
 def claims() -> tuple[str, ...]:

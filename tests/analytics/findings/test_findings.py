@@ -270,7 +270,7 @@ def test_a_command_asks_about_one_success(monkeypatch, tmp_path):
     """``--measure`` chooses the success of the point of no return, too, unless a setting does; keys in CSV are JSON."""
     snapshot = busy_store().snapshot()
 
-    def computed(_, names, parameters):
+    def computed(_, names, parameters, **_options):
         connection = connect(snapshot, parameters=parameters, only={*inputs_of(names), READ_BY_NOTES})
         try:
             return tables(connection, names), ()
