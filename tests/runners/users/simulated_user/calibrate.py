@@ -191,7 +191,7 @@ def decided(case, both_weights, threshold=0.0):
 
 def figures(pairs):
     """Return in words how many questions were answered, how precisely, and what else got something."""
-    aimed = [(case, got) for case, got in pairs if case.asks_for]
+    aimed = [(case, got) for case, got in pairs if case.asks_for and case.source == "labelled"]
     given = [(case, each) for case, got in pairs if case.source == "labelled" for each in got]
     right = sum(each in case.asks_for for case, each in given)
     others = {
