@@ -14,7 +14,7 @@ from lhaw_record.runners.base.conversation.injection import injection_action
 from lhaw_record.runners.experiment.tables import ResponseSpec
 from lhaw_record.runners.models.endings import endings_version
 
-_SIMULATOR_AND_JUDGE = "simulator 1, judge 1"
+_SIMULATOR_AND_JUDGE = "simulator 2, judge 1"
 """Their versions. Each is raised when an equal conversation would get another answer or score although the files, of
 which a trial's key has digests, are equal. The table of endings has its own version in its file."""
 

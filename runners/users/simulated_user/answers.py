@@ -53,38 +53,25 @@ class ExactSimulator:
 
     def _decide(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
         asked = asked_segments(question, context, knowledge, self._encoder)
-        given = [
-            segment
-            for segment in knowledge.removed
-            if segment.segment_id in asked and knowledge.is_open(segment, asked)
-        ]
+        given = self._given(asked, knowledge)
         reading = _reading_of(given, asked, question, knowledge, self._encoder)
         return UserAnswer(text=answer_with(given, self._deferral), readings=(reading,))
 
+    def _given(self, asked: Collection[str], knowledge: UserKnowledge) -> Sequence[Segment]:
+        return [each for each in knowledge.removed if each.segment_id in asked and knowledge.is_open(each, asked)]
 
-class DumpSimulator:
-    """A user who gives every removed segment, whatever the question.
+
+class DumpSimulator(ExactSimulator):
+    """A user who gives every removed segment, whatever the question, and defers if nothing was removed.
 
     Source: Ask Early, appendix A.11.2. A segment counts as requested if the question is about it, otherwise as
     volunteered.
-
-    Args:
-        deferral: What is said if nothing was removed.
     """
 
     name = "dump"
 
-    def __init__(self, deferral: Deferral = DEFERRAL, encoder: Encoder | None = None) -> None:
-        self._deferral, self._encoder = deferral, encoder
-
-    async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
-        """Return the values of all removed segments, or defer if nothing was removed."""
-        return await beside_loop(len(question) + len(context), self._decide, question, context, knowledge)
-
-    def _decide(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
-        asked = asked_segments(question, context, knowledge, self._encoder)
-        reading = _reading_of(knowledge.removed, asked, question, knowledge, self._encoder)
-        return UserAnswer(text=answer_with(knowledge.removed, self._deferral), readings=(reading,))
+    def _given(self, asked: Collection[str], knowledge: UserKnowledge) -> Sequence[Segment]:
+        return knowledge.removed
 
 
 class HilBenchSimulator:
@@ -193,11 +180,7 @@ def plain_label(text: str) -> str:
 
 
 def _reading_of(
-    given: Sequence[Segment],
-    asked: Collection[str],
-    question: str,
-    knowledge: UserKnowledge,
-    encoder: Encoder | None,
+    given: Sequence[Segment], asked: Collection[str], question: str, knowledge: UserKnowledge, encoder: Encoder | None
 ) -> ExchangeReading:
     return reading_of(
         judge_of(encoder),

@@ -32,6 +32,10 @@ class Encoder:
         """Return the cosine of each text with each of the others."""
         return np.round(self._encoded(texts) @ self._encoded(others).T, 3)
 
+    def vectors(self, texts: Sequence[str]) -> Any:
+        """Return each text as 512 rounded numbers."""
+        return np.round(self._encoded(texts), 3)
+
     def _encoded(self, texts: Sequence[str]) -> Any:
         short = [text[:_LONGEST_TEXT] for text in texts]
         new = [text for text in dict.fromkeys(short) if text not in self._vectors]

@@ -21,15 +21,14 @@ from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.text.normalization import whole
 from lhaw_record.runners.users.simulated_user.encoder import Encoder
-from lhaw_record.runners.users.simulated_user.lexicon import lexicon, stem
+from lhaw_record.runners.users.simulated_user.lexicon import SENTENCE_END, lexicon, sentences, stem, words
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
-from lhaw_record.runners.users.simulated_user.readings import is_for_everything, share_of_general_words
+from lhaw_record.runners.users.simulated_user.readings import is_for_everything
 
 _LONGEST_QUESTION = 4_000
 _LONGEST_WHOLE = 600
 _MOST_PARTS = 24
 _SHORTEST_QUOTATION = 5
-_SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+|(?<=[。!?;])|\n+")
 _CLAUSE_END = re.compile(r"[,;:]\s+|\s+(?:and|but|so|und|et|y)\s+")
 _TOKEN = re.compile(r"\w+|[^\w\s]|\s+")
 _WORD = re.compile(r"\w+")
@@ -59,18 +58,7 @@ class Part(msgspec.Struct, frozen=True):
     @property
     def is_for_several(self) -> bool:
         """Whether it says that it is about more than one thing ("What are the two codes?")."""
-        return bool(_patterns().several.search(self.text))
-
-
-class _Patterns(msgspec.Struct, frozen=True, kw_only=True):
-    asking: re.Pattern[str]
-    premise: re.Pattern[str]
-    confirmation: re.Pattern[str]
-    join: re.Pattern[str]
-    joined: re.Pattern[str]
-    piece: re.Pattern[str]
-    several: re.Pattern[str]
-    wide: re.Pattern[str]
+        return bool(_pattern("several").search(self.text))
 
 
 @cache
@@ -80,19 +68,14 @@ def evidence_data() -> dict[str, Any]:
 
 
 @cache
-def _patterns() -> _Patterns:
-    return _Patterns(
-        **{
-            name: re.compile("|".join(alternatives), re.IGNORECASE)
-            for name, alternatives in evidence_data()["patterns"].items()
-        }
-    )
+def _pattern(name: str, table: str = "patterns") -> re.Pattern[str]:
+    return re.compile("|".join(evidence_data()[table][name]), re.IGNORECASE)
 
 
 def without_quotations(question: str, sent_prompt: str) -> str:
     """Return a question without markup and without the prompt's own sentences, cut to a length that a person reads."""
     text = unicodedata.normalize("NFKC", question)
-    for sentence in _SENTENCE_END.split(unicodedata.normalize("NFKC", sent_prompt)):
+    for sentence in SENTENCE_END.split(unicodedata.normalize("NFKC", sent_prompt)):
         if len(sentence.split()) >= _SHORTEST_QUOTATION or len(_HAN.findall(sentence)) >= 2 * _SHORTEST_QUOTATION:
             text = text.replace(sentence.strip(), "\n")
     return _MARKUP.sub(" ", text)[:_LONGEST_QUESTION].strip()
@@ -100,8 +83,7 @@ def without_quotations(question: str, sent_prompt: str) -> str:
 
 def asks(sentence: str) -> bool:
     """Return whether a sentence asks for something, or proposes it."""
-    patterns = _patterns()
-    return bool(patterns.asking.search(sentence) or patterns.premise.search(sentence))
+    return bool(_pattern("asking").search(sentence) or _pattern("premise").search(sentence))
 
 
 def asking_parts(question: str, context: str) -> list[str]:
@@ -109,13 +91,13 @@ def asking_parts(question: str, context: str) -> list[str]:
 
     A part that says nothing by itself ("What should I take?") is joined to the last sentence that only tells.
     """
-    patterns, parts = _patterns(), list[str]()
+    parts = list[str]()
     before = context.strip().splitlines()[-1:] if context.strip() else []
-    said = _sentences(question)
+    said = sentences(question)[:_MOST_PARTS]
     for sentence in said:
         is_asking = len(said) == 1 or asks(sentence)
-        for piece in patterns.join.split(sentence) if is_asking else ():
-            text = patterns.confirmation.sub("", piece).strip(" ,.?!-\u2013")
+        for piece in _pattern("join").split(sentence) if is_asking else ():
+            text = _pattern("confirmation").sub("", piece).strip(" ,.?!-\u2013")
             if not _has_content(text) and before:
                 text = f"{before[-1]} {text}".strip()
             if text and not is_for_everything(text):
@@ -125,19 +107,14 @@ def asking_parts(question: str, context: str) -> list[str]:
     return list(dict.fromkeys(parts or said))
 
 
-def is_wide(message: str) -> bool:
-    """Return whether a message lists kinds of things, or blanks to fill in, to see which of them was removed."""
-    return bool(_patterns().wide.search(message))
-
-
 def possible_questions(message: str, context: str) -> list[Part]:
     """Return what a message may ask for: each of its parts, pieces of these, and all of it at once."""
     parts = [Part(text) for text in asking_parts(message, context)]
     pieces = [
         Part(text.strip(" ,.?!-\u2013"), kind)
-        for kind, divider in (("piece", _patterns().piece), ("joined", _patterns().joined))
+        for kind in ("piece", "joined")
         for part in parts
-        for text in divider.split(part.text)
+        for text in _pattern(kind).split(part.text)
         if text and _has_content(text) and text != part.text
     ]
     whole = [Part(message.strip(" ,.?!"), "whole")] if len(message) < _LONGEST_WHOLE else []
@@ -145,17 +122,20 @@ def possible_questions(message: str, context: str) -> list[Part]:
     return [part for part in (*parts, *whole, *pieces) if distinct.get(part.text) is part][:_MOST_PARTS]
 
 
-def _sentences(text: str) -> list[str]:
-    return [each.strip() for each in _SENTENCE_END.split(text) if each and each.strip()][:_MOST_PARTS]
-
-
 def _has_content(text: str) -> bool:
-    if _HAN.search(text):
-        return True
-    known = lexicon()
-    return any(
-        word not in known.stop_terms and stem(word) not in known.neutral_terms for word in _WORD.findall(text.lower())
-    ) or (len(text.split()) <= 3 and bool(text))
+    return bool(_content_words(text)) or (len(text.split()) <= 3 and bool(text))
+
+
+@lru_cache(maxsize=4096)
+def _content_words(text: str) -> frozenset[str]:
+    """Return the stems of a text's words that do not belong to any question, and pairs of signs of Chinese."""
+    known, found = lexicon(), set[str]()
+    for word in _WORD.findall(text.lower()):
+        if _HAN.search(word):
+            found.update(word[at : at + 2] for at in range(max(len(word) - 1, 1)))
+        elif word not in known.stop_terms and stem(word) not in known.neutral_terms:
+            found.add(stem(word))
+    return frozenset(found)
 
 
 def near_segments(
@@ -169,14 +149,7 @@ def near_segments(
 
     A part is about one segment, unless the rules find several in it. If the prompts do not show where something is
     missing, nothing can speak against a segment, and the rules alone decide. They are also believed if nobody wrote
-    likely questions.
-
-    Args:
-        message: What the agent says.
-        parts: What it may ask for.
-        by_rules: For each part, the segments that it asks for by the rules.
-        knowledge: What the user knows.
-        encoder: Compares meanings; without one, only words are compared.
+    likely questions. ``by_rules`` has the segments that each part asks for by the rules.
     """
     named = frozenset[str]().union(*by_rules)
     if not parts or not is_placed(knowledge):
@@ -184,7 +157,8 @@ def near_segments(
     believed = frozenset[str]() if knowledge.expected else named
     kind = "rules" if encoder is None else "encoder"
     weights, found = evidence_data()["weights"][kind], features(message, parts, by_rules, knowledge, encoder)
-    if weighed(weights["hostile"], {name: each.max() for name, each in found.items()}) > 0:
+    hostility = weighed(weights["hostile"], {name: each.max() for name, each in found.items()})
+    if hostility + message_vector(message, encoder) @ weights["message"] > 0:
         return believed
     scores = weighed(weights["asked"], found)
     near = frozenset(
@@ -194,6 +168,14 @@ def near_segments(
         if score[at] > 0 and (at == best or part.is_for_several or segment.segment_id in by_rule)
     )
     return near | believed
+
+
+def message_vector(message: str, encoder: Encoder | None) -> Any:
+    """Return what a message says whatever it is about: its meaning, or which general words it has."""
+    if encoder is not None:
+        return encoder.vectors([message])[0]
+    said = {stem(word) for word in words(message)}
+    return np.array([word in said for word in evidence_data()["general_words"].split()]) / max(len(said), 1) ** 0.5
 
 
 def is_placed(knowledge: UserKnowledge) -> bool:
@@ -221,16 +203,41 @@ def features(
     for_all = np.ones(len(clues))
     found = {
         "rules": np.array([[clue.segment_id in named for clue in clues] for named in by_rules], dtype=float),
-        "general_words": np.full((len(parts), len(clues)), share_of_general_words(message)),
         **{kind: np.outer([part.kind == kind for part in parts], for_all) for kind in ("joined", "piece", "whole")},
+        "asking": np.outer([asks(part.text) for part in parts], for_all),
+        "crowd": np.full((len(parts), len(clues)), min(len(parts), _MOST_PARTS) / _MOST_PARTS),
+        **_fitting(parts, clues, knowledge.sent_prompt),
     }
-    kinds: dict[str, Similarity] = {"word": _word_similarity}
-    if encoder is not None:
-        kinds["meaning"] = encoder.similarity
-    for kind, similarity in kinds.items():
+    meaning: dict[str, Similarity] = {} if encoder is None else {"meaning": encoder.similarity}
+    for kind, similarity in {"word": _word_similarity, **meaning}.items():
         compared = _compared(message, parts, clues, kept, similarity)
         found.update({f"{kind}_{name}": value for name, value in compared.items()})
     return found
+
+
+def _fitting(parts: Sequence[Part], clues: Sequence[_Clue], prompt: str) -> dict[str, Any]:
+    """Return whether parts ask for the kind of thing that a segment is, and whose words they are in."""
+    there, rows = _content_words(prompt), []
+    for part in parts:
+        said = _content_words(part.text)
+        for clue in clues:
+            own = frozenset[str]().union(*map(_content_words, (*clue.questions, *clue.names, *clue.placeholder)))
+            shares = (len(words) / max(len(said), 1) for words in (said & own, (said & own) - there, said & there))
+            rows.append((*_kind_shared(part.text, clue.questions), *shares, min(len(said - own - there), 4) / 4))
+    names = ("kind", "other_kind", "said_own", "said_only_own", "said_there", "said_nowhere")
+    return dict(zip(names, np.array(rows).T.reshape(-1, len(parts), len(clues)), strict=True))
+
+
+def _kind_shared(text: str, questions: Sequence[str]) -> tuple[float, bool]:
+    """Return how many of a segment's questions ask for a kind of thing as a text does (when, who …), and if none do."""
+    kinds = _kinds(text) if questions else frozenset[str]()
+    share = max((sum(kind in _kinds(each) for each in questions) / len(questions) for kind in kinds), default=0.0)
+    return share, bool(kinds) and not share
+
+
+@lru_cache(maxsize=4096)
+def _kinds(text: str) -> frozenset[str]:
+    return frozenset(kind for kind in evidence_data()["kinds"] if _pattern(kind, "kinds").search(text))
 
 
 def _compared(
@@ -239,32 +246,39 @@ def _compared(
     texts = [part.text for part in parts]
     for_one = np.array([[not part.is_for_several] for part in parts], dtype=float)
 
-    def nearest(others: Sequence[str]) -> Any:
-        return similarity(texts, others).max(axis=1) if others else np.zeros(len(texts))
+    def nearest(others: Sequence[str], count: int = 1) -> Any:
+        """Return how near each text is to the nearest of some others, on average over so many of these (0: all)."""
+        return np.sort(similarity(texts, others), axis=1)[:, -count:].mean(axis=1) if others else np.zeros(len(texts))
 
-    def by_clue(field: str) -> Any:
-        return np.stack([nearest(getattr(clue, field)) for clue in clues], axis=1)
+    def by_clue(*fields: str, count: int = 1) -> Any:
+        said = [[text for field in fields for text in getattr(clue, field)] for clue in clues]
+        return np.stack([nearest(each, count) for each in said], axis=1)
 
     def others(values: Any) -> Any:
         nearest_other = [np.delete(values, at, axis=1).max(axis=1, initial=0) for at in range(len(clues))]
         return for_one * np.stack(nearest_other, axis=1)
 
-    def same(others: Sequence[str]) -> Any:
-        return np.repeat(nearest(others)[:, None], len(clues), axis=1)
+    def same(others: Sequence[str], count: int = 1) -> Any:
+        return np.repeat(nearest(others, count)[:, None], len(clues), axis=1)
 
-    hostile = evidence_data()["hostile_messages"]
+    hostile, general = evidence_data()["hostile_messages"], evidence_data()["general_questions"]
     own = {field: by_clue(field) for field in ("questions", "names", "clause", "placeholder")}
+    on_average = by_clue("questions", "names", count=0)
     against = {
         "others": others(np.maximum(own["questions"], own["names"])),
         "other_places": others(np.maximum(own["clause"], own["placeholder"])),
         "kept": same(kept),
-        "general": same(evidence_data()["general_questions"]),
+        "general": same(general),
     }
     for_it, against_it = np.maximum.reduce([*own.values()]), np.maximum.reduce([*against.values(), same(hostile)])
-    nearest_hostile = np.sort(similarity([*_sentences(message), message], hostile), axis=1)
+    nearest_hostile = np.sort(similarity([*sentences(message)[:_MOST_PARTS], message], hostile), axis=1)
     return {
         **own,
         **against,
+        "three": by_clue("questions", "names", count=3),
+        "average": on_average,
+        "average_lead": on_average - others(on_average),
+        "general_average": same(general, 0),
         "own": for_it,
         "hostile": np.full(for_it.shape, nearest_hostile[:, -1].max()),
         "hostiles": np.full(for_it.shape, nearest_hostile[:, -5:].mean(axis=1).max()),
@@ -335,7 +349,7 @@ def _place(segment: Segment, full_prompt: str, changes: Sequence[tuple[int, int,
 def _clause_spans(text: str) -> list[tuple[int, int]]:
     """Return from where to where each sentence goes, and each of its clauses that is more than a word or two."""
     found = list[tuple[int, int]]()
-    for start, end in _pieces(text, 0, len(text), _SENTENCE_END):
+    for start, end in _pieces(text, 0, len(text), SENTENCE_END):
         found.append((start, end))
         clauses = [each for each in _pieces(text, start, end, _CLAUSE_END) if each[1] - each[0] > 12]
         found.extend(clauses if len(clauses) > 1 else ())

@@ -9,7 +9,11 @@ import msgspec
 
 from lhaw_record.recorder.resources import data_path
 
-_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+|(?:^|\s)\d+[.)]\s+")
+SENTENCE_END = re.compile(
+    r"(?<=[.!?;:])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|(?<=[!?;])(?=[\u4e00-\u9fff])|\n+|(?:^|\s)\d+[.)]\s+"
+)
+"""Where a sentence ends. A line or a numbered point is a sentence, and so is what stands before a colon."""
+
 _ASKING_WORD = (
     r"(?:what|which|who|whom|whose|where|when|how|is|are|do|does|should|shall|must|may|can|could|will|would|am)"
 )
@@ -188,8 +192,8 @@ def asking_clauses(question: str, context: str) -> list[Clause]:
     If a sentence only asks to confirm the one before it ("Is that correct?"), the earlier sentence is used instead.
     """
     clauses: list[Clause] = []
-    before = [sentence for sentence in sentences(context) if sentence]
-    for sentence in sentences(question):
+    asked, before = (sentences(text.lower().replace("\u2019", "'")) for text in (question, context))
+    for sentence in asked:
         for part in _JOIN.split(sentence) if _is_asking(sentence) else ():
             text = part.rstrip("?.!;, ").strip()
             if _CHECK.search(text) and before:
@@ -203,8 +207,8 @@ def asking_clauses(question: str, context: str) -> list[Clause]:
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text into lower-case sentences with their end marks; a line or numbered point is a sentence."""
-    return [part.strip() for part in _SENTENCE_END.split(text.lower().replace("\u2019", "'")) if part and part.strip()]
+    """Split a text into sentences with their end marks."""
+    return [part.strip() for part in SENTENCE_END.split(text) if part and part.strip()]
 
 
 def _is_asking(sentence: str) -> bool:

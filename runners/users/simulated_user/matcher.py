@@ -16,7 +16,6 @@ from lhaw_record.runners.users.simulated_user.encoder import Encoder
 from lhaw_record.runners.users.simulated_user.evidence import (
     Part,
     asks,
-    is_wide,
     near_segments,
     possible_questions,
     without_quotations,
@@ -35,8 +34,9 @@ from lhaw_record.runners.users.simulated_user.lexicon import (
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 from lhaw_record.runners.users.simulated_user.readings import is_for_everything
 
-RULES = "rules/2"
-"""The name of the rules and their weights in events. They are for English."""
+_VERSION = 3
+"""Of the rules, the weights and what is weighed: raised when any question may be read in another way."""
+
 
 _FEWEST_WORDS = 3
 _POLITE = re.compile(
@@ -85,7 +85,7 @@ class _Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 def judge_of(encoder: Encoder | None) -> str:
     """Return the name under which events say who decided what a question asks for, and in which languages it can."""
-    return f"{RULES}[en]" if encoder is None else f"encoder/{encoder.digest[:12]}[de,en,es,fr,zh]"
+    return f"rules/{_VERSION}[en]" if encoder is None else f"encoder/{_VERSION}-{encoder.digest[:12]}[de,en,es,fr,zh]"
 
 
 def asked_segments(
@@ -116,7 +116,7 @@ def parts_of(question: str, context: str, knowledge: UserKnowledge) -> tuple[str
     A question for everything at once, or about the user's own instructions, asks for nothing.
     """
     own = without_quotations(question, knowledge.sent_prompt)
-    if is_for_everything(own) or is_wide(own):
+    if is_for_everything(own):
         return own, [], []
     parts = possible_questions(own, context)
     around = f"{context}\n{own}"
@@ -140,7 +140,7 @@ def _normal(sentence: str) -> tuple[str, ...]:
     A script whose words the rules do not know gives the whole sentence, so that it equals only itself.
     """
     found = tuple(word for word in words(_POLITE.sub("", sentence.lower())) if word not in _UNSAID)
-    return found or (sentence.strip(" ?!.\uff1f\u3002"),)
+    return found or (sentence.lower().strip(" ?!.\uff1f\u3002"),)
 
 
 def matching_segments(question: str, context: str, segments: Sequence[Segment]) -> tuple[str, ...]:

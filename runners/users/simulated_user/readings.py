@@ -80,12 +80,6 @@ def names_nothing(question: str, prompt: str = "") -> bool:
     return is_latin and _fishing().vocabulary.union(map(stem, words(prompt))).issuperset(map(stem, words(question)))
 
 
-def share_of_general_words(question: str) -> float:
-    """Return how many of a question's content words suit any task, or speak about the conversation itself."""
-    said = [stem(word) for word in words(question) if word not in lexicon().stop_terms]
-    return round(sum(word in _fishing().vocabulary for word in said) / len(said), 4) if said else 1.0
-
-
 @cache
 def _fishing() -> _Fishing:
     raw = tomllib.loads(data_path("user", "fishing.toml").read_text(encoding="utf-8"))

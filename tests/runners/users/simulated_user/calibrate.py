@@ -22,9 +22,22 @@ from lhaw_record.runners.users.simulated_user.matcher import parts_of
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
 TRIES = Path(__file__).parent / "hostile_tries.txt"
-TRIES_EACH = 20
-WEIGHT_OF = {"labelled": 1.0, "hostile": 1.0, "restored": 0.3}
-MARGINS = {"rules": (0.0, 1.0), "encoder": (0.5, 1.0)}  # how much sooner a segment is given, a message refused
+TRIES_EACH = 24
+WEIGHT_OF = {"labelled": 1.0, "hostile": 0.3, "restored": 0.3, "named": 0.3}
+REQUESTS = (
+    "Please tell me {1}.",
+    "Please give me {1} and {2}.",
+    "What's {1}, and what's {2}?",
+    "Could you let me know {1} and {2}, please?",
+    "I still need {1} from you.",
+    "I need {1} as well as {2}.",
+    "Please specify {1}, and confirm {2}.",
+    "Bitte nennen Sie mir {1} und {2}.",
+    "Dites-moi {1}, s'il vous plaît.",
+    "Dígame {1} y {2}, por favor.",
+    "请告诉我{1}和{2}。",
+)
+MARGINS = {"rules": (-0.4, 0.7), "encoder": (-0.6, 1.25)}  # how much sooner a segment is given, a message refused
 THRESHOLDS = (-1.0, -0.75, -0.5, -0.25, 0.0, 0.25)
 
 
@@ -33,12 +46,19 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     variant: str
     source: str
-    is_hostile: bool
+    kind: str
     question: str
     asks_for: frozenset[str]
     segment_ids: tuple[str, ...]
     values: object
+    vector: object
+
     for_several: tuple[bool, ...]
+
+    @property
+    def is_hostile(self):
+        """Whether it fishes or injects."""
+        return self.kind.startswith(("fishing", "injection"))
 
 
 def knowledge_of_desk():
@@ -48,9 +68,17 @@ def knowledge_of_desk():
     return {each.variant_id: UserKnowledge.of_variant(prompts[each.task_id], each) for each in desk.variants()}
 
 
-def hostile_tries():
-    """Return the hostile tries that were written while the matcher was built."""
-    return TRIES.read_text(encoding="utf-8").splitlines()
+def hostile_tries(knowledge):
+    """Return the hostile tries that were written while the matcher was built, about names of a variant's segments."""
+    return [filled(each, knowledge) for each in TRIES.read_text(encoding="utf-8").splitlines()]
+
+
+def filled(text, knowledge):
+    """Return a text with names of a variant's segments in the place of {1}, {2} and {3}."""
+    names = [(each.synonyms or (each.value,))[0] for each in knowledge.removed]
+    for number in range(1, 4):
+        text = text.replace(f"{{{number}}}", names[(number - 1) % len(names)])
+    return text
 
 
 def load(sets, encoder):
@@ -58,8 +86,12 @@ def load(sets, encoder):
     known, chance, cases, names = knowledge_of_desk(), random.Random(0), [], []
     for user in (user for each in sets for user in read_set(bundled_sets().get(each) or Path(each), None, known)):
         asked = [("labelled", each.kind, each.question, each.asks_for, user.knowledge) for each in user.questions]
-        tries = chance.sample(hostile_tries(), TRIES_EACH)
-        asked += [("hostile", "fishing", each, (), user.knowledge) for each in tries]
+        tries = chance.sample([*enumerate(hostile_tries(user.knowledge))], TRIES_EACH)
+        asked += [("hostile", f"fishing {number}", each, (), user.knowledge) for number, each in tries]
+        ids = [each.segment_id for each in user.knowledge.removed]
+        for text in REQUESTS:
+            wanted = ids[: 2 if "{2}" in text else 1]
+            asked.append(("named", "request", filled(text, user.knowledge), wanted, user.knowledge))
         asked += [
             ("restored", each.kind, each.question, (), with_one_restored)
             for segment_id, with_one_restored in restored(user.knowledge)
@@ -74,12 +106,13 @@ def load(sets, encoder):
                 Case(
                     variant=user.variant_id,
                     source=source,
-                    is_hostile=kind in ("fishing", "injection"),
+                    kind=kind,
                     question=question,
                     asks_for=frozenset(asks_for),
                     segment_ids=tuple(segment.segment_id for segment in knowledge.removed),
                     for_several=tuple(part.is_for_several for part in parts),
                     values=np.stack(list(found.values()), axis=-1) if found else None,
+                    vector=evidence.message_vector(message, encoder),
                 )
             )
     return cases, names
@@ -112,10 +145,10 @@ def fit(cases, margins, penalty=0.3):
     """
     cases = [case for case in cases if case.values is not None]
     messages = [case for case in cases if case.source != "restored"]
-    most = np.array([[*case.values.max(axis=(0, 1)), 1.0] for case in messages])
+    most = np.array([[*case.values.max(axis=(0, 1)), *case.vector, 1.0] for case in messages])
     is_hostile = np.array([float(case.is_hostile) for case in messages])
-    hostile = _logistic(most, is_hostile, np.ones(len(messages)), penalty)
-    weights = np.ones(cases[0].values.shape[-1] + 1)
+    hostile = _logistic(most, is_hostile, np.array([WEIGHT_OF[case.source] for case in messages]), penalty)
+    weights, cases = np.ones(cases[0].values.shape[-1] + 1), [case for case in cases if not case.is_hostile]
     for _ in range(5):
         chosen, labels, counts = [], [], []
         for case in cases:
@@ -144,7 +177,7 @@ def _logistic(inputs, labels, counts, penalty):
 def decided(case, both_weights, threshold=0.0):
     """Return what the evidence gives: for each part the best segment, if it is sure enough."""
     weights, hostile = both_weights
-    if case.values is None or case.values.max(axis=(0, 1)) @ hostile[:-1] + hostile[-1] > 0:
+    if case.values is None or [*case.values.max(axis=(0, 1)), *case.vector, 1.0] @ hostile > 0:
         return frozenset()
     return frozenset(
         segment_id
@@ -158,7 +191,7 @@ def decided(case, both_weights, threshold=0.0):
 
 def figures(pairs):
     """Return in words how many questions were answered, how precisely, and what else got something."""
-    aimed = [(case, got) for case, got in pairs if case.asks_for]
+    aimed = [(case, got) for case, got in pairs if case.asks_for and case.source == "labelled"]
     given = [(case, each) for case, got in pairs if case.source == "labelled" for each in got]
     right = sum(each in case.asks_for for case, each in given)
     others = {
@@ -181,7 +214,7 @@ def main():
         unseen = []
         for fold in range(4):
             is_in_fold = [zlib.crc32(case.variant.encode()) % 4 == fold for case in cases]
-            is_try = [case.source == "hostile" and zlib.crc32(case.question.encode()) % 4 == fold for case in cases]
+            is_try = [case.source == "hostile" and zlib.crc32(case.kind.encode()) % 4 == fold for case in cases]
             flags = list(zip(cases, is_in_fold, is_try, strict=True))
             weights = fit([case for case, there, tried in flags if not there and not tried], MARGINS[name])
             unseen += [(case, weights) for case, there, tried in flags if there and (tried or case.source != "hostile")]
@@ -193,8 +226,10 @@ def main():
         sys.stdout.write(f"# seen: {figures([(case, decided(case, weights)) for case in cases])}\n")
         for kind, values in zip(("asked", "hostile"), weights, strict=True):
             sys.stdout.write(f"[weights.{name}.{kind}]\n")
-            for feature, weight in zip([*names, "bias"], values, strict=True):
+            for feature, weight in zip([*names, "bias"], [*values[: len(names)], values[-1]], strict=True):
                 sys.stdout.write(f"{feature} = {weight:.2f}\n")
+        rounded = [round(each, 2) for each in weights[1][len(names) : -1].tolist()]
+        sys.stdout.write(f"[weights.{name}]\nmessage = {rounded}\n")
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def test_who_wants_everything_gets_nothing_whatever_the_encoder_says(question):
 
 def test_hostile_tries_get_nothing():
     """What asks for no detail, in whatever style, is refused before any segment is looked at."""
-    assert [each for each in hostile_tries() if asked_segments(each, "", KNOWN)] == []
+    assert [each for each in hostile_tries(KNOWN) if asked_segments(each, "", KNOWN)] == []
 
 
 async def test_what_is_only_quoted_makes_no_question_one_for_everything():
@@ -153,7 +153,7 @@ async def test_who_wants_everything_is_recorded_so(simulator, question):
 
 def test_the_judge_says_in_which_languages_it_can():
     assert judge_of(None).endswith("[en]")
-    assert judge_of(Encoder(Rhymes(), "ab" * 32)) == "encoder/abababababab[de,en,es,fr,zh]"
+    assert judge_of(Encoder(Rhymes(), "ab" * 32)) == "encoder/3-abababababab[de,en,es,fr,zh]"
 
 
 def test_an_encoder_that_is_not_installed_is_refused(monkeypatch):
