@@ -75,8 +75,8 @@ def _table(connection: "duckdb.DuckDBPyConnection", spec: TableSpec, found: Back
 def comparable(one: Table) -> Table:
     """Return a table without the columns that depend on the machine or on interruptions, and without notes.
 
-    These columns are ``attempts``, ``n_runs``, ``failed_*`` and ``*_seconds``. If the models are deterministic, the other
-    columns are the same whether or not a run was interrupted and resumed.
+    These columns are ``attempts``, ``n_runs``, ``failed_*`` and ``*_seconds``. If the models are deterministic, the
+    other columns are the same whether or not a run was interrupted and resumed.
     """
     kept = tuple(column for column in one.columns if not _is_excepted(column))
     rows = tuple({column: row[column] for column in kept} for row in one.rows)
