@@ -31,7 +31,7 @@ class TrialStarted(Event, frozen=True, tag="trial_started"):
     trial. A version is raised when the same conversation would give another number. ``response_json`` is how the user
     responds to every question under a condition ``ask_user_NAME``, as canonical JSON, None elsewhere. ``asks_by`` is
     how the agent asks its user where it may, by its entry: a medium or ``none``. ``host`` is what runs the program:
-    ``process``, or ``acp/`` and the version of ours. Both are None if unknown, and ``host`` for the native agent.
+    ``process``, or ``acp/`` and the host's version. Both are None if unknown, and ``host`` for the native agent.
     """
 
     run_id: str

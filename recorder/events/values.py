@@ -110,8 +110,8 @@ class Segment(Value, frozen=True):
     """An atomic, removable piece of a prompt. Scores are 0, 0.5 or 1, or None if unknown.
 
     ``decoy`` is the wrong value that replaces the segment, or None if the segment was only removed. ``revealed_after``
-    is the id of the segment that must be known before this one can be asked for. Of a ``contradiction``, nothing is
-    removed: two sentences of the prompt disagree, and ``value`` settles it.
+    is the id of the segment that must be known before this one can be asked for. A ``contradiction``
+    removes nothing: two sentences of the prompt disagree, and ``value`` settles it.
     """
 
     segment_id: str

@@ -1,6 +1,6 @@
 """Format ``claude-code``: the sessions of people with Claude Code, one JSON Lines file each.
 
-Every line of a reply repeats its id and its usage, whose last line counts. Sub-agents stand in ``progress`` lines, in
+Every line of a reply repeats its id and its usage, whose last line counts. Sub-agents are in ``progress`` lines, in
 side chains, or in files of their own. A resumed or forked session begins with the lines of another, which count once.
 """
 

@@ -12,7 +12,7 @@ from lhaw_record.recorder.resources import data_path
 SENTENCE_END = re.compile(
     r"(?<=[.!?;:])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|(?<=[!?;])(?=[\u4e00-\u9fff])|\n+|(?:^|\s)\d+[.)]\s+"
 )
-"""Where a sentence ends. A line or a numbered point is a sentence, and so is what stands before a colon."""
+"""Where a sentence ends. A line or a numbered point is a sentence, and so is the part before a colon."""
 
 _ASKING_WORD = (
     r"(?:what|which|who|whom|whose|where|when|how|is|are|do|does|should|shall|must|may|can|could|will|would|am)"

@@ -35,7 +35,7 @@ from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 from lhaw_record.runners.users.simulated_user.readings import is_for_everything
 
 _VERSION = 3
-"""Of the rules, the weights and what is weighed: raised when any question may be read in another way."""
+"""The version of the rules, the weights and what is weighed; raised when any question may be read in another way."""
 
 
 _FEWEST_WORDS = 3
