@@ -13,6 +13,7 @@ _CORRECTED = {
     "gain_tests": "p_value",
     "losses": "p_value",
     "claims": "p_value",
+    "agent_differences": "p_value",
     "kendall": "p_value",
     "effects": "p_value",
     "point_of_no_return": "p_greater",
