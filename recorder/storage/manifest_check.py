@@ -33,7 +33,7 @@ class FileProblem(msgspec.Struct, frozen=True):
 
 
 def create_manifest(store: Store) -> None:
-    """Create the manifest of a new store, but not a lost one, because other missing files would go unnoticed."""
+    """Create the manifest of a new store. A lost one is not recreated, which would hide other missing files."""
     if not is_lost(store):
         create(store, tuple)
 
@@ -258,7 +258,7 @@ def _has_events(path: Path) -> bool:
 def _missing(
     entries: Sequence[ManifestEntry], segments: Iterable[StoreSegment], journals: Iterable[JournalName]
 ) -> list[JournalName]:
-    """Return the started journals with no file and no segment that were not empty and whose loss was not accepted."""
+    """Return the journals that had events and are in no file or segment now, except those whose loss was accepted."""
     present = set(journals).union(*(segment.covers for segment in segments))
     settled = {name for each in entries if each.kind in ("empty", "lost") for name in each.journals}
     begun = dict.fromkeys(name for each in entries if each.kind in ("journal", "segment") for name in each.journals)

@@ -14,14 +14,14 @@
 --   n bigint: how many
 --   n_all bigint: of how many
 -- equation: no_tool_called, calls_in_text and redacted_tools: trials; cut_replies and
---     split_replies: replies; refused and overflowed: trials that ended so; identical_trials:
---     cells of at least two trials that all did the same tool calls; nothing_revealed:
---     questions, where no answer revealed anything; echoed_questions: answers that are
---     the question again, letters and digits only; failed_asking: failed trials whose
---     last words ask the user, over the conditions where most do; hung_up: attempts
---     whose program left its last model call before the reply; missing_unequally:
---     planned trials of underspecified and of a condition with another missing share,
---     by sign flips of tasks, p < 0.05 / number of conditions;
+--     split_replies: replies; refused and overflowed: trials that ended so;
+--     identical_trials: cells of at least two trials that all did the same tool calls;
+--     nothing_revealed: questions, where no answer revealed anything; echoed_questions:
+--     answers that are the question again, letters and digits only; failed_asking:
+--     failed trials whose last words ask the user, over the conditions where most do;
+--     hung_up: attempts whose program left its last model call before the reply;
+--     missing_unequally: planned trials of underspecified and of a condition with
+--     another missing share, by sign flips of tasks, p < 0.05 / number of conditions;
 --     missing_in_hard_tasks: planned trials, where tau-b of a task's missing share and
 --     success is below 0 with p < 0.05
 -- source: docs/metrics.md 1, endings and hang-ups, 3, question quality, and 5, missing
@@ -242,7 +242,7 @@ counted as (
                 {
                     'kind': 'redacted_tools',
                     'n': count(*) filter (
-                        where stream_id in (select stream_id from redacted)
+                        where stream_id in (select redacted.stream_id from redacted)
                     ),
                     'n_all': count(*)
                 },

@@ -22,16 +22,16 @@
 --   worst, best, worst_low, best_high
 -- equation: mean of value(agent) - value(other_agent) of the same unit; p_family: step-
 --     down max t over joint sign flips of whole tasks; rank = 1 + agents with a larger
---     value; rank_low = 1 + agents shown to be better; rank_high = agents - agents shown
---     to be worse, at 1 - confidence by p_family; pairing leaves about 1 - correlation
---     of the variance that separate tasks would have
+--     value; rank_low = 1 + agents shown to be better; rank_high = agents - agents
+--     shown to be worse, at 1 - confidence by p_family; pairing leaves about
+--     1 - correlation of the variance that separate tasks would have
 -- source: docs/metrics.md 5, agents; M. Mogstad, J. P. Romano, A. M. Shaikh and D.
 --     Wilhelm, Review of Economic Studies 91 (2024), for the ranks
 -- notes: every pair of agents once, on the units that both met. Under full the units
 --     are tasks, else variants. Of ..._gain_lead the values are gains from asking,
---     so that a row says who asks better. The rank sets of all agents of a condition and
---     measure hold at once. Agents that met different units have differences that need
---     not add up.
+--     so that a row says who asks better. The rank sets of all agents of a condition
+--     and measure hold at once. Agents that met different units have differences that
+--     need not add up.
 with leveled as (
     select
         unit_values.benchmark,
@@ -98,7 +98,9 @@ gained as (
             and unasked.condition = 'underspecified'
             and replace(gains.measure, '_gain', '_lead') = unasked.measure
     where
-        gains.measure in ('pass_at_1_gain', 'pass_at_k_gain', 'checkpoint_progress_gain')
+        gains.measure in (
+            'pass_at_1_gain', 'pass_at_k_gain', 'checkpoint_progress_gain'
+        )
 ),
 
 valued as (

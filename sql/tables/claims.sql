@@ -307,6 +307,13 @@ select
     significant(p_family) as p_family,
     p_family < least(
         round(1 - getvariable('confidence'), 12),
-        coalesce((select min(level) from int_looks where is_last), 1)
+        coalesce(
+            (
+                select min(looks.level)
+                from int_looks as looks
+                where looks.is_last
+            ),
+            1
+        )
     ) as is_shown
 from corrected

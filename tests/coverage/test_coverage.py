@@ -76,8 +76,8 @@ def test_the_grid_is_that_of_the_promise():
 
 
 def test_the_page_shows_every_kind():
-    """docs/coverage.md has a row for each kind of estimand."""
-    page = PAGE.read_text(encoding="utf-8")
+    """docs/coverage.md has a row for each kind of estimand, before the tables of the other two scripts."""
+    page = PAGE.read_text(encoding="utf-8").partition("\n## ")[0]
     assert "python -m tests.coverage --grid full" in page
     assert [kind.title for kind in KINDS.values()] == re.findall(r"^\| (.*?) \| (?:[a-z_]+) \| ", page, re.MULTILINE)
 

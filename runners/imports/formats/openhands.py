@@ -55,7 +55,7 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
-    """Return the content of each file; what a conversation's folder holds is that of its state or first event."""
+    """Parse each file. All events of a conversation's folder are returned under its state file or first event."""
     by_label = {source.label: source for source in sources}
     folders: dict[PurePosixPath, list[SourceFile]] = defaultdict(list)
     for source in sources:

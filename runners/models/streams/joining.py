@@ -1,4 +1,4 @@
-"""Parses a provider's stream of server-sent events into one reply (html.spec.whatwg.org, section 9.2)."""
+"""Joins a provider's stream of server-sent events into one reply (html.spec.whatwg.org, section 9.2)."""
 
 import codecs
 from collections.abc import AsyncIterator, Callable, Iterator

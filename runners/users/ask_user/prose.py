@@ -103,7 +103,7 @@ class TurnUser:
         return self._turns_left is not None or self._follow_up is not None
 
     async def told_after(self, action_count: int) -> str | None:
-        """Return what the user says by now about earlier questions, after so many actions, or None."""
+        """Return the user's late answers that are due after this number of actions, or None."""
         return None if self._user is None else await self._user.told_after(action_count)
 
     async def close(self) -> None:

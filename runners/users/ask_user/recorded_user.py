@@ -194,7 +194,7 @@ class RecordedUser:
         return msgspec.structs.replace(option, holds=holds)
 
     async def told_after(self, action_count: int) -> str | None:
-        """Return what the user says by now about earlier questions, after so many actions, or None."""
+        """Return the user's late answers that are due after this number of actions, or None."""
         response = self._response
         if response is None or response.after_actions is None:
             return None

@@ -26,6 +26,8 @@ def _numbers(snapshot):
     connection = connect(snapshot, parameters=FEW)
     try:
         found = {each.name: [dict(row) for row in each.rows] for each in tables(connection, TABLES)}
+        for row in found["looks"]:
+            del row["n_runs"]  # a run that was looked at stays one, whatever is set aside of it
         for name in MARTS:
             found[name] = sorted(map(repr, rows_of(connection, f"select * from {name}")))
         aside = rows_of(connection, "select kind, n, cost_usd from exclusions where kind like 'discarded%'")
