@@ -92,9 +92,8 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
         cost = known_cost if cost is None else cost
     given = {name: getattr(options, name) for name in SuccessRates._fields if getattr(options, name) is not None}
     rates = rates._replace(**given)
-    if better == "ask_user" and (
-        options.gain is not None or not agents
-    ):  # the gain of a pilot is what its own user leaves of it
+    is_assumed = options.gain is not None or not agents  # a pilot's gain is what its own user leaves of it
+    if better == "ask_user" and is_assumed:
         rates = rates._replace(gain=rates.gain * options.recall)
     sized = {name: getattr(options, name) or found for name, found in sizes.items()}
 

@@ -191,13 +191,15 @@ def print_findings(
     tables, broken = compute(store, NEEDED, settled, is_fresh=is_fresh)
     by_name = {each.name: each for each in tables}
     found = findings(by_name, measure, str(values["timing_measure"]), float(str(values["confidence"])))
+    levels = _by_condition(by_name["overall"], measure)
     if wanted:
         shown = known_filter(wanted, [row for each in tables for row in each.rows])
         kept = shown.rows({**each.keys, "finding": each} for each in found)
         found = tuple(row["finding"] for row in kept)
+        levels = msgspec.structs.replace(levels, rows=tuple(shown.rows(levels.rows)))
     if form == "table":
         width = min(_WIDTH, terminal_width(out) or _WIDTH)
-        if levels := _by_condition(by_name["overall"], measure, wanted or {}):
+        if levels.rows:
             out.write(f"{_for_a_reader(levels, out)}\n")
         told = _most_telling(found) if is_headline else found
         out.write(_text(told, () if is_headline else by_name["overall"].notes, width))
@@ -211,12 +213,10 @@ def print_findings(
     return 1 if broken else 0
 
 
-def _by_condition(overall: Table, measure: str, wanted: Mapping[str, Sequence[str]]) -> Table | None:
-    """Return the levels of each agent and condition as a small table, or None where there are none."""
-    rows = [row for row in overall.rows if row["measure"] == measure]
-    rows = [row for row in rows if all(row[key] in names for key, names in wanted.items() if names)]
-    title = f"Success by condition ({measure})"
-    return msgspec.structs.replace(overall, title=title, rows=tuple(rows), notes=()) if rows else None
+def _by_condition(overall: Table, measure: str) -> Table:
+    """Return the levels of each agent and condition as a small table."""
+    rows = tuple(row for row in overall.rows if row["measure"] == measure)
+    return msgspec.structs.replace(overall, title=f"Success by condition ({measure})", rows=rows, notes=())
 
 
 def _for_a_reader(shown: Table, out: TextIO) -> str:

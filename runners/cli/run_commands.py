@@ -73,11 +73,13 @@ def run_command(options: argparse.Namespace, rule: "StoppingRule") -> int:
             )
             summary = anyio.run(run, batch, root, progress.reporter(), executor)
         exit_code = _conclude(summary, options, root, batch)
-        taken = stored_index(batch, root).looks
-        if len(taken) < batch.look or not batch.look:
+        if not batch.look:
             break
-        say(look_words(taken[-1]))
-        batch = next_batch(prepared, stored_index(prepared, root))
+        index = stored_index(prepared, root)
+        if len(index.looks) < batch.look:
+            break
+        say(look_words(index.looks[-1]))
+        batch = next_batch(prepared, index)
     return exit_code
 
 

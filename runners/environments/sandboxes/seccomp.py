@@ -150,7 +150,7 @@ class SystemCallFilter(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=4)
 def system_call_filter(machine: str | None = None) -> SystemCallFilter | None:
     """Return the filter for a machine (as in ``uname -m``; by default this one), or None if it is unsupported."""
-    found = _ARCHITECTURES.get(machine or (platform.machine() if sys.platform == "linux" else ""))
+    found = _architecture(machine)
     if found is None:
         return None
     column, _ = found
@@ -172,7 +172,7 @@ def system_call_filter(machine: str | None = None) -> SystemCallFilter | None:
 
 def grader_filter(process_id: int, machine: str | None = None) -> bytes | None:
     """Return the filter for a grader, which may start threads, and may abort: no other signal is its own to send."""
-    found = _ARCHITECTURES.get(machine or (platform.machine() if sys.platform == "linux" else ""))
+    found = _architecture(machine)
     if found is None:
         return None
     number = {name: columns[found[0]] for name, columns in _CONDITIONAL_FOR_GRADERS.items()}
@@ -186,6 +186,10 @@ def grader_filter(process_id: int, machine: str | None = None) -> bytes | None:
         _statement(_RETURN, _ALLOW),
     ]
     return _grader_beginning(*found) + b"".join(rules)
+
+
+def _architecture(machine: str | None) -> tuple[int, int] | None:
+    return _ARCHITECTURES.get(machine or (platform.machine() if sys.platform == "linux" else ""))
 
 
 @lru_cache(maxsize=4)
