@@ -82,10 +82,10 @@ def test_pandas_is_loaded_by_what_needs_it_and_by_nothing_else(reference):
     """Reading a store does without it, though pyarrow asks for it; the model of all effects together still has it."""
     code = (
         "import sys\nfrom lhaw_record import command_line\n"
-        f"sys.argv = ['lhaw-record', 'tables', {str(reference[1])!r}, 'overall']\n"
+        f"sys.argv = ['lhaw-record', 'tables', {str(reference[1])!r}, 'overall', '--fresh']\n"
         "assert command_line.main() == 0\n"
         "assert 'pyarrow' in sys.modules and 'pandas' not in sys.modules\n"
-        f"assert command_line.main(['tables', {str(reference[1])!r}, 'effects']) == 0\n"
+        f"assert command_line.main(['tables', {str(reference[1])!r}, 'effects', '--fresh']) == 0\n"
         "assert 'statsmodels' in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -128,7 +128,7 @@ def test_help_prints_commands_and_pages(capsys):
         main(["help", "log", "verify"])
     assert "usage: lhaw-record log verify" in capsys.readouterr().out
     assert main([]) == 0
-    assert "pages: asking, " in capsys.readouterr().out
+    assert "pages: ab, asking, " in capsys.readouterr().out
     assert main(["help", "recover"]) == 2
     assert "did you mean 'recovery'?" in capsys.readouterr().err
 

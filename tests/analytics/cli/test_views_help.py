@@ -89,7 +89,7 @@ def test_a_store_opens_in_python(tmp_path):
     root = create_store(tmp_path / "store").root
     with analytics.open(root, {"k": 1}) as store:
         assert store.sql("select getvariable('k')").fetchall() == [(1,)]
-        assert store.sql("select * from overall").pl().columns[:3] == ["benchmark", "agent", "condition"]
+        assert store.sql("select * from overall").pl().columns[:3] == ["benchmark", "agent", "medium"]
         assert len(store.sql("select * from trials").df()) == 0
         assert store.sql("select * from actions").to_arrow_table().num_rows == 0
 
