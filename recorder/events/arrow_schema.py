@@ -29,7 +29,6 @@ ENVELOPE_FIELDS = (
     pa.field("trial_id", pa.string()),
     pa.field("attempt", pa.int32()),
 )
-_CONTEXT = tuple(field for field in ENVELOPE_FIELDS if field.name != "type")
 
 
 def _arrow_type(hint: Any) -> pa.DataType:
@@ -62,34 +61,48 @@ def event_schema() -> pa.Schema:
 
 
 def to_table(envelopes: list[Envelope], *, only_present: bool = False) -> pa.Table:
-    """Convert records to an Arrow table, keeping their order, and column by column, which needs no row of each."""
-    names = [type_name(type(envelope.event)) for envelope in envelopes]
-    places: dict[str, dict[int, int]] = {}
-    for place, name in enumerate(names):
-        rows = places.setdefault(name, {})
-        rows[place] = len(rows)
-    columns = {field.name: pa.array(map(attrgetter(field.name), envelopes), field.type) for field in _CONTEXT}
-    columns["type"] = pa.array(names)
+    """Convert records to an Arrow table, keeping their order.
+
+    Column by column: a dictionary for each event would cost three times the CPU and twice the memory.
+    """
+    places: dict[type, list[int]] = {}
+    for place, envelope in enumerate(envelopes):
+        places.setdefault(type(envelope.event), []).append(place)
+    fields, arrays = list(ENVELOPE_FIELDS), []
+    for field in ENVELOPE_FIELDS:
+        get = _event_type if field.name == "type" else attrgetter(field.name)
+        arrays.append(pa.array(list(map(get, envelopes)), field.type))
     for cls in EVENT_TYPES:
-        if (name := type_name(cls)) in places or not only_present:
-            columns[name] = _struct_array(_struct_type(cls), envelopes, places.get(name, {}))
-    schema = pa.schema([field for field in event_schema() if field.name in columns])
-    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+        if cls in places or not only_present:
+            fields.append(pa.field(type_name(cls), _struct_type(cls)))
+            arrays.append(_struct_array(cls, envelopes, places.get(cls, ())))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _struct_array(struct: pa.StructType, envelopes: Sequence[Envelope], rows: Mapping[int, int]) -> pa.Array:
-    """Return the events of one type, numbered by their places, and nulls everywhere else."""
-    if not rows:
+def _event_type(envelope: Envelope) -> str:
+    return type_name(type(envelope.event))
+
+
+def _struct_array(cls: type[msgspec.Struct], envelopes: Sequence[Envelope], places: Sequence[int]) -> pa.Array:
+    """Return the events of one type, which are at these places, and nulls everywhere else."""
+    struct = _struct_type(cls)
+    if not places:
         return pa.nulls(len(envelopes), struct)
-    events = [envelopes[place].event for place in rows]
-    columns = [pa.array([_plain(getattr(event, field.name)) for event in events], field.type) for field in struct]
+    events = [envelopes[place].event for place in places]
+    columns = []
+    for field in struct:
+        values = map(attrgetter(field.name), events)
+        columns.append(pa.array(list(map(_plain, values) if pa.types.is_nested(field.type) else values), field.type))
     found = pa.StructArray.from_arrays(columns, fields=list(struct))
-    return found.take(pa.array(map(rows.get, range(len(envelopes))), pa.int32()))
+    rows: list[int | None] = [None] * len(envelopes)
+    for row, place in enumerate(places):
+        rows[place] = row
+    return found.take(pa.array(rows, pa.int32()))
 
 
 def from_row(row: Mapping[str, Any]) -> Envelope:
     """Convert a row to a record."""
-    envelope = {field.name: row[field.name] for field in _CONTEXT}
+    envelope = {field.name: row[field.name] for field in ENVELOPE_FIELDS if field.name != "type"}
     event = _known(row[row["type"]], _shapes().get(row["type"], _Shape(frozenset(), {})))
     return msgspec.convert({**envelope, "event": {"type": row["type"], **event}}, Envelope)
 
