@@ -91,7 +91,7 @@ _MEASURES: Mapping[str, Measure] = {
     **{
         f"questions_by_{medium}": Measure(f"questions, {words}")
         for medium, words in {
-            "mcp": "by ask_user",
+            "mcp": "over MCP",
             "built_in": "by its own tool",
             "elicitation": "by elicitation",
             "command": "by a command",
