@@ -171,6 +171,8 @@ def _simulator(options: argparse.Namespace, ask_model: "AskModel | None") -> "Us
     from lhaw_record.runners.users.simulated_user.llm import simulator_of
 
     raw = {**json_values("--setting", options.setting), "kind": options.simulator}
+    if options.user_model is not None:
+        raw["llm"] = {"model": options.user_model}
     return simulator_of(converted(raw, UserSimulatorSpec, Path("--setting"), "docs/experiments.md"), ask_model, None)
 
 

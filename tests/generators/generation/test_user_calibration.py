@@ -206,6 +206,7 @@ def test_a_model_as_the_user_is_measured_and_not_paid_twice(write, tmp_path):
         asked = len(server.requests)
         again = called("variants", "user", path, *words)
         assert (len(server.requests), first.returncode) == (asked, 0), first.stderr
+    assert asked > 0
     assert json.loads(first.stdout)[0]["recall"] == 1
     assert first.stdout == again.stdout
 
