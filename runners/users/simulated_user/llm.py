@@ -375,7 +375,8 @@ def _described(segment: Segment) -> str:
 def simulator_of(spec: UserSimulatorSpec, ask_model: AskModel | None, template_path: Path | None) -> UserSimulator:
     """Return the simulated user that an experiment names. ``ask_model`` is only used for the kind ``llm``."""
     if spec.kind == "llm":
-        assert ask_model is not None and spec.llm is not None, "a model is named, and asked by a caller"
+        assert spec.llm is not None, "the kind names a model"
+        assert ask_model is not None, "a caller asks it"
         return LlmSimulator(ask_model, spec.llm.model, template_path, spec.deferral)
     encoder = installed_encoder() if spec.matcher == "encoder" else None
     return RULE_BASED[spec.kind](spec.deferral, encoder)
