@@ -261,7 +261,7 @@ class HarborEnvironment(Environment):
         """Grade the step that the agent handed in, and return the instruction of the next one."""
         try:
             step = await self._steps.next()
-        except GraderError as error:
+        except (GraderError, SandboxBoundaryError) as error:
             self._failed = await self._without_verdict(error)
             return None
         return step.prompt if step else None
@@ -271,13 +271,21 @@ class HarborEnvironment(Environment):
         del final_answer, ask_judge  # only what is in the container counts
         try:
             grade = self._failed or grade_of(self.setup.task, await self._steps.verdict(), self.passed)
-        except GraderError as error:
+        except (GraderError, SandboxBoundaryError) as error:
             return await self._without_verdict(error)
         if not grade.is_success:
             await self._check_tests()
         return grade
 
-    async def _without_verdict(self, error: GraderError) -> Grade:
+    async def _without_verdict(self, error: GraderError | SandboxBoundaryError) -> Grade:
+        """Return the grade of a work whose tests end without a verdict while those of the reference solution do not.
+
+        The work may also have taken all processes, so that nothing can be started beside the tests.
+        """
+        if isinstance(error, SandboxBoundaryError):
+            if error.kind != "exec_failed":
+                raise error
+            error = GraderError(f"nothing can be started beside the tests: {error}", kind=error.kind)
         await self._check_tests()
         if self.without_verdict is None:
             raise error

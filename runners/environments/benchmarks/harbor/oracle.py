@@ -38,7 +38,7 @@ from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
 from lhaw_record.runners.environments.grading.grade import Grade, failed_grade
 
 _NO_VERDICT = {  # whether the agent's work used up what the tests may use
-    **dict.fromkeys(("verifier_timeout", "out_of_memory", "out_of_processes"), True),
+    **dict.fromkeys(("verifier_timeout", "out_of_memory", "out_of_processes", "exec_failed"), True),
     **dict.fromkeys(("no_reward", "empty_reward", "garbage_reward"), False),
 }
 _OVER = -1.0  # the time of a pass that counts no more

@@ -7,6 +7,7 @@ import pytest
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.contract import problems_of
 from lhaw_record.runners.environments.benchmarks.harbor import open_harbor
+from lhaw_record.runners.environments.benchmarks.harbor.container import TaskContainer
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.tables import GraderSpec
@@ -142,6 +143,26 @@ async def test_a_work_that_leaves_the_tests_without_a_verdict_is_graded(opened, 
     grade, _ = await graded(opened, write, config=config, test=CALLS_WORK, solution=SAYS_HELLO)
     assert not grade.is_success
     assert (grade.resource_abuse is not None) or kind not in ("sleeps", "spins", "hangs without an end")
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+async def test_where_nothing_starts_beside_the_tests_the_solution_tells_why(opened, monkeypatch, failures):
+    """The work took all processes where the solution's tests end well afterwards; else nobody is to blame."""
+    benchmark, task, settings = opened()
+    async with benchmark.open(task, settings) as environment:
+        verify, left = TaskContainer.verify, [SandboxBoundaryError("no shell", kind="exec_failed")] * failures
+
+        async def refused(self, *arguments, **options):
+            if left:
+                raise left.pop()
+            return await verify(self, *arguments, **options)
+
+        monkeypatch.setattr(TaskContainer, "verify", refused)
+        if failures == 1:
+            assert (await environment.grade("", None)).resource_abuse is not None
+        else:
+            with pytest.raises(SandboxBoundaryError, match="no shell"):
+                await environment.grade("", None)
 
 
 async def test_a_planted_reward_does_not_count(opened):
