@@ -93,8 +93,8 @@ types: $(VENV)/.dev-ready  ## mypy, strict; what Linux alone has is asked for be
 contracts: $(VENV)/.dev-ready  ## the arrows between the layers
 	@"$(BIN)/lint-imports"
 
-bench: $(VENV)/.dev-ready  ## speed and size, as ratios to baselines of the same run (SECTIONS='recording trials': only these)
-	@"$(BIN)/python" -m tests.bench $(SECTIONS)
+bench: $(VENV)/.dev-ready  ## speed and size, as ratios to baselines of the same run (SECTIONS='recording trials': only these; PAGE=FILE: into this page, too)
+	@"$(BIN)/python" -m tests.bench $(if $(PAGE),--page "$(PAGE)") $(SECTIONS)
 
 bench-check: $(VENV)/.dev-ready  ## count calls, queries, modules and bytes, and compare them with tests/bench/budgets.toml (1 minute)
 	@"$(BIN)/python" -m tests.bench.check
@@ -106,7 +106,7 @@ bench-scale: $(VENV)/.dev-ready  ## time and memory of reading against size, up 
 	@"$(BIN)/python" -m tests.bench.scale
 
 bench-peers: $(VENV)/.dev-ready  ## speed and size beside the peer, inspect_ai (a quarter of an hour)
-	@"$(BIN)/python" -m tests.bench_peers
+	@"$(BIN)/python" -m tests.bench_peers $(if $(PAGE),--page "$(PAGE)")
 
 bench-ray: $(VENV)/.dev-ready  ## 10,000 scripted trials on 1, 2 and 4 workers of a Ray cluster here (half an hour)
 	@$(call install,.[dev$(comma)ray])
@@ -120,10 +120,11 @@ coverage: $(VENV)/.dev-ready  ## simulate studies of every estimand, judge inter
 mcp-servers: $(VENV)/.ready  ## install the real MCP servers that the mcp_atlas rows need
 	@"$(BIN)/python" -m lhaw_record.runners.environments.benchmarks.mcp_atlas.install
 
-site:  ## build the documentation as a site, .site/site; a broken link is an error
+site: $(VENV)/.ready  ## build the documentation as a site, .site/site; a broken link is an error
 	@test -x .envs/site/bin/zensical || "$(PYTHON)" -m venv .envs/site
 	.envs/site/bin/python -m pip install --quiet --disable-pip-version-check zensical==0.0.73
 	.ci/site .site
+	"$(BIN)/python" -m tests.docs.cli_reference .site/docs/cli.md
 	.envs/site/bin/zensical build --strict --config-file .site/mkdocs.yml
 
 clean:  ## remove environments and caches, never stores

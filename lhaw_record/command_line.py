@@ -84,7 +84,7 @@ _SUCCESSES = (
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Build the argument parser of the whole program. The reference page docs/cli.md is generated from it."""
+    """Build the argument parser of the whole program."""
     parser = Parser(
         prog="lhaw-record",
         description="Record what agents do with underspecified tasks, and measure it.",

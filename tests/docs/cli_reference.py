@@ -1,18 +1,16 @@
-"""The reference page of the command line, made from the program's own help: ``python -m tests.docs.cli_reference``."""
+"""The site's page of the commands, made from the program's own help: ``python -m tests.docs.cli_reference FILE``."""
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
 from lhaw_record.command_line import build_parser
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 HEAD = """\
 # The command line
-
-Made from the program's help by `python -m tests.docs.cli_reference`; a test fails when it is stale.
 
 Data goes to standard output, narration and progress to standard error. Exit codes: 0 done, 1 a finding or failed work,
 2 usage, 3 damaged store, 130 interrupted.
@@ -45,4 +43,4 @@ def commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Ar
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

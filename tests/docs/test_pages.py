@@ -12,7 +12,7 @@ from lhaw_record.runners.experiment import program
 from lhaw_record.runners.experiment import tables as experiment
 from lhaw_record.runners.experiment.decoding import load_experiment
 from lhaw_record.runners.experiment.values import Price
-from tests.docs.cli_reference import PAGE, page
+from tests.docs.cli_reference import commands, page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -25,9 +25,12 @@ def _blocks(name, kind):
     return [body for language, body in found if language == kind]
 
 
-def test_the_reference_page_is_the_help():
-    """docs/cli.md is what the program says of itself; run python -m tests.docs.cli_reference after a change."""
-    assert PAGE.read_text(encoding="utf-8") == page()
+def test_the_sites_page_of_commands_is_the_help():
+    """It has the help of each command below its name, so that an option is described in one place."""
+    text = page()
+    for name, command in commands(build_parser()):
+        assert f"\n## {name}\n" in text
+        assert all(option in text for action in command._actions for option in action.option_strings)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -90,8 +93,8 @@ def test_the_bundled_experiments_decode(monkeypatch):
 
 
 def test_the_site_shows_every_page_once():
-    """The list of pages in mkdocs.yml has each page of docs/, and nothing else but pages of the root."""
+    """mkdocs.yml lists each page of docs/, and beside them only those of the root and of the help."""
     named = re.findall(r"^ +- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     ours = [path.relative_to(ROOT / "docs").as_posix() for path in PAGES if path.is_relative_to(ROOT / "docs")]
-    root = ["architecture.md", "changelog.md", "contributing.md", "index.md", "security.md"]
+    root = ["architecture.md", "changelog.md", "cli.md", "contributing.md", "index.md", "security.md"]
     assert sorted(named) == sorted([*ours, *root])
