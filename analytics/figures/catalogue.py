@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 _LETTERS_PER_INCH = 14
 _SPECS = (
     FigureSpec(
+        name="success",
+        title="Success by condition",
+        source="the headline of findings and report",
+        reads=("overall",),
+        draw=questions.success,
+    ),
+    FigureSpec(
         name="by_segments_removed",
         title="Success by the number of removed segments",
         source="after LHAW table 2",

@@ -1,4 +1,4 @@
-"""Figures about questions: their failure modes, the influence of personas, and the gain per question."""
+"""Figures about success by condition, and about questions: failure modes, personas, and the gain per question."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FLAG_BAR = 0.26
+_CONDITIONS = ("full", "underspecified", "ask_user", *(f"inject_{share}" for share in (10, 30, 50, 70, 90)))
 
 
 def failure_modes(spec: FigureSpec, rows: Rows) -> "Figure":
@@ -214,3 +215,37 @@ def _handles(axes: "Axes", agents: list[str], benchmarks: list[str], found: list
             drawn = {**_look(0, place), "color": QUIET}
             handles += axes.plot([], [], linestyle="none", label=named(benchmark), **drawn)
     return handles
+
+
+def success(spec: FigureSpec, rows: Rows) -> "Figure":
+    """Draw the share of successful trials: one panel per benchmark, a line per condition, and on it a dot per agent."""
+    found = [row for row in pick(rows["overall"], measure="pass_at_1") if row["agent"] != "all" and has_value(row)]
+    if not found:
+        raise NothingToDraw("no graded trials in this store")
+    agents, benchmarks = values_of(found, "agent"), values_of(found, "benchmark")
+    conditions = values_of(found, "condition", _CONDITIONS)
+    room = _GROUP_WIDTH / len(agents)
+    height = 1.4 + len(conditions) * max(0.28, 0.13 * len(agents))
+    figure, (panels,) = canvas(1, len(benchmarks), title=spec.title, size=(3 + 3.4 * len(benchmarks), height))
+    for benchmark, axes in zip(benchmarks, panels, strict=True):
+        for place, agent in enumerate(agents):
+            own = pick(found, benchmark=benchmark, agent=agent)
+            axes.errorbar(
+                [row["value"] for row in own],
+                [conditions.index(row["condition"]) + (place - (len(agents) - 1) / 2) * room for row in own],
+                xerr=bounds(own),
+                linestyle="none",
+                elinewidth=0.9,
+                label=named(agent),
+                **look(place),
+            )
+        axes.set_yticks(range(len(conditions)), conditions if axes is panels[0] else [])
+        axes.set_ylim(len(conditions) - 0.4, -0.6)
+        axes.set_xlim(-0.03, 1.03)
+        axes.grid(axis="y", visible=False)
+        axes.grid(axis="x")
+        axes.set_xlabel("share of successful trials (pass@1)")
+        axes.set_title(named(benchmark), pad=15)
+        note(axes, f"n = {span(row['n_units'] for row in pick(found, benchmark=benchmark))} variants per dot")
+    legend(figure, panels[0].get_legend_handles_labels()[0])
+    return figure
