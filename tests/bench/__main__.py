@@ -56,6 +56,7 @@ def main(arguments: Sequence[str] | None = None, out: TextIO = sys.stdout) -> in
     parser.add_argument("sections", nargs="*", metavar="SECTION", help="what to measure (default: everything)")
     parser.add_argument("--quick", action="store_true", help="one short run of everything, to see that it works")
     parser.add_argument("--directory", type=Path, default=Path("stores"), help="a directory on a real disk")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="also write each section into this page")
     options = parser.parse_args(arguments)
     options.directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.directory) as temporary:
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None, out: TextIO = sys.stdout) -> in
         known = sections(Path(temporary), kept, QUICK if options.quick else FULL)
         if unknown := set(options.sections) - set(known):
             parser.error(f"there is no section {', '.join(sorted(unknown))}; known: {', '.join(known)}")
-        report({name: known[name] for name in options.sections or known}, out)
+        report({name: known[name] for name in options.sections or known}, out, options.page)
     return 0
 
 
@@ -84,14 +85,17 @@ def sections(directory: Path, kept: Path, sizes: Sizes) -> dict[str, Callable[[]
     return found
 
 
-def report(chosen: Mapping[str, Callable[[], list[figures.Figure]]], out: TextIO) -> None:
-    """Measure the sections and print the figures of each when it is done."""
+def report(chosen: Mapping[str, Callable[[], list[figures.Figure]]], out: TextIO, page: Path | None = None) -> None:
+    """Measure the sections, and print the figures of each and write them into the page when it is done."""
     began_s = time.monotonic()
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     print(figures.circumstances(), file=out)
     print(f"load average before: {load}; medians of several runs; ratios within one run", file=out, flush=True)
-    for measure in chosen.values():
-        print("\n" + "\n".join(figures.lines(measure())), file=out, flush=True)
+    for name, measure in chosen.items():
+        found = measure()
+        print("\n" + "\n".join(figures.lines(found)), file=out, flush=True)
+        if page is not None:
+            figures.write(page, name, found)
     print(f"\nThe whole measurement took {time.monotonic() - began_s:.0f} s.", file=out)
 
 

@@ -93,6 +93,22 @@ def lines(figures: Sequence[Figure]) -> list[str]:
     return ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
 
 
+def write(page: Path, section: str, found: Sequence[Figure]) -> None:
+    """Put a section's figures between its two marks in a page, with when and where they were measured.
+
+    Raises:
+        ValueError: The page has no such marks.
+    """
+    first, last = f"<!-- measured: {section} -->", "<!-- end -->"
+    text = page.read_text(encoding="utf-8")
+    before, found_first, rest = text.partition(f"{first}\n")
+    _, found_last, after = rest.partition(f"{last}\n")
+    if not (found_first and found_last):
+        raise ValueError(f"{page} has no place for the section {section}: a line {first}, and {last} after it")
+    measured = "\n".join(["", f"Measured {circumstances()}:", "", *lines(found), "", ""])
+    page.write_text(f"{before}{first}\n{measured}{last}\n{after}", encoding="utf-8")
+
+
 def _row(one: Figure) -> tuple[str, ...]:
     baseline = "" if one.baseline is None else f"{_number(one.baseline)} {one.unit}, {one.baseline_name}"
     return (

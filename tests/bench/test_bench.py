@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.bench import figures
 from tests.bench.__main__ import main
 from tests.bench.cold import TIMED
 from tests.bench.figures import Limit, figure
@@ -39,6 +40,20 @@ def test_a_figure_is_judged_by_value_and_by_ratio():
     assert good.budget == "≥ 0.5 x baseline and ≥ 40 /s"
     slow = figure("speed", "/s", [30.0], baselines=[40.0], limits=limits)
     assert (slow.ratio, slow.is_within) == (0.75, False)
+
+
+def test_a_section_is_written_between_its_marks(tmp_path):
+    """The section before is replaced, what stands around it stays, and a page without the marks is refused."""
+    page = tmp_path / "page.md"
+    page.write_text("Before.\n<!-- measured: speed -->\nold\n<!-- end -->\nAfter.\n")
+    figures.write(page, "speed", [figure("speed", "/s", [50.0])])
+    text = page.read_text()
+    assert text.startswith("Before.\n<!-- measured: speed -->\n")
+    assert text.endswith("<!-- end -->\nAfter.\n")
+    assert "| speed | 50 /s" in text
+    assert "old" not in text
+    with pytest.raises(ValueError, match="no place for the section size"):
+        figures.write(page, "size", [])
 
 
 def test_programs_are_measured_with_their_children(tmp_path):

@@ -26,21 +26,24 @@ def main(arguments: Sequence[str] | None = None, out: TextIO = sys.stdout, said:
     parser.add_argument("--quick", action="store_true", help="one short run of everything, to see that it works")
     parser.add_argument("--runs", type=int, default=5, help="rounds; medians are reported (default: %(default)s)")
     parser.add_argument("--directory", type=Path, default=Path("stores"), help="a directory on a real disk")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="also write the table into this page")
     options = parser.parse_args(arguments)
     python = install()
     workload, runs = (QUICK, 1) if options.quick else (Workload(), options.runs)
     options.directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-peers-", dir=options.directory.resolve()) as temporary:
         try:
-            measure(python, Path(temporary), workload, runs, out)
+            measure(python, Path(temporary), workload, runs, out, options.page)
         except (cold.ProgramFailed, rounds.RoundFailed) as error:
             print(f"bench-peers: {error}", file=said)
             return 1
     return 0
 
 
-def measure(python: Path, directory: Path, workload: Workload, runs: int, out: TextIO) -> None:
-    """Run the rounds in a directory and print the table.
+def measure(
+    python: Path, directory: Path, workload: Workload, runs: int, out: TextIO, page: Path | None = None
+) -> None:
+    """Run the rounds in a directory, print the table and write it into the page.
 
     Raises:
         ProgramFailed: A program failed.
@@ -70,8 +73,11 @@ def measure(python: Path, directory: Path, workload: Workload, runs: int, out: T
         shutil.rmtree(room)
         print(report.progress(number + 1, our_round.run, their_round.run), file=out, flush=True)
     print(f"{_load()} after {(time.monotonic() - began_s) / 60:.1f} minutes\n", file=out)
-    print("\n".join(figures.lines(report.figures(ours, peer, unbuffered))), file=out)
+    found = report.figures(ours, peer, unbuffered)
+    print("\n".join(figures.lines(found)), file=out)
     print(f"\n{report.remarks(ours, peer)}", file=out)
+    if page is not None:
+        figures.write(page, "peers", found)
 
 
 def _load() -> str:
