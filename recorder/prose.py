@@ -130,10 +130,11 @@ def _closing(text: str) -> Iterator[tuple[Asking, int]]:
         for sentence in (each.strip() for each in reversed(_SENTENCE.findall(plain))):
             if prose > _PROSE_CHARACTERS or listed > _LIST_CHARACTERS:
                 return
-            yield _kind_of(sentence, after), below
-            if _kind_of(sentence, "") == "none" and is_item:
+            kind = _kind_of(sentence)
+            yield "none" if kind != "none" and _is_answered(sentence, after) else kind, below
+            if kind == "none" and is_item:
                 listed += len(sentence)
-            elif _kind_of(sentence, "") == "none" and sentence.strip("!") == sentence != "":
+            elif kind == "none" and sentence.strip("!") == sentence != "":
                 prose, after = prose + len(sentence), sentence
 
 
@@ -160,7 +161,14 @@ def _said(text: str) -> str:
     return "".join((*parts, text[done:]))
 
 
-def _kind_of(sentence: str, after: str) -> Asking:
+def _is_answered(sentence: str, after: str) -> bool:
+    """Return whether a question is one that the text asks and answers itself."""
+    if not _MARK.search(sentence):
+        return False
+    return _ANSWER.match(after) is not None or bool(after and not _ADDRESSED.search(sentence))
+
+
+def _kind_of(sentence: str) -> Asking:
     if _COURTESY.search(sentence):
         return "none"
     if not _MARK.search(sentence):
@@ -169,8 +177,6 @@ def _kind_of(sentence: str, after: str) -> Asking:
             (_REQUEST, "question"),
             (_CONSENT, "permission"),
         )
-    elif _ANSWER.match(after) or (after and not _ADDRESSED.search(sentence)):
-        return "none"
     elif _OPEN.search(sentence) or (_CHOICE.search(sentence) and not _SATISFIED.search(sentence)):
         return "question"
     else:
