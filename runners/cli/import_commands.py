@@ -30,6 +30,8 @@ _HELP = {
     "atif": "trajectories in Harbor's interchange format",
     "openhands": "event lists of OpenHands",
     "mini-swe-agent": "trajectory files of mini-swe-agent",
+    "swe-agent": "trajectory files of SWE-agent",
+    "tau-bench": "runs of tau-bench and tau2-bench, with their simulated user's answers",
     "claude-code": "sessions of Claude Code, such as those in ~/.claude/projects",
     "codex": "sessions of Codex, such as those in ~/.codex/sessions",
     "openai-messages": "conversations as chat messages",
@@ -37,7 +39,7 @@ _HELP = {
 }
 _SHOWN = {"installed": "installed my-format"}
 _SESSIONS = ("claude-code", "codex")
-_BARE = ("atif", "openhands", "mini-swe-agent", "openai-messages", *_SESSIONS, "installed")
+_BARE = ("atif", "openhands", "mini-swe-agent", "swe-agent", "tau-bench", "openai-messages", *_SESSIONS, "installed")
 _WITH_CONDITION = ("results", "tac-evals", "mcp-atlas-scores", "inspect-eval", "harbor-job", *_BARE)
 _WITH_INDEX = ("swebench-pro-results", "mcp-atlas-references", *_WITH_CONDITION)
 

@@ -47,7 +47,7 @@ class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
     """What a source says about one run of an agent. A value of None is unknown.
 
     ``stated`` is the usage of the whole run as the source states it, and ``started_at`` an ISO 8601 time, or seconds.
-    ``condition`` is that of a source whose runs all have one.
+    ``condition`` is that of a source whose runs all have one, and ``reward`` the source's own result from 0 to 1.
     """
 
     prompt: str
@@ -63,6 +63,7 @@ class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str | float | None = None
     stated: Usage = UNSTATED_USAGE
     condition: str = "full"
+    reward: float | None = None
 
 
 def parsed_trajectory(
@@ -96,7 +97,8 @@ def parsed_trajectory(
     if other := _other_prompt(wanted.strip(), (benchmark, task_id), found.prompt.strip(), known):
         reason = f"{location}: its prompt is {other}"
         return left_out("trajectories", reason, remarks)
-    reward = (options.rewards or {}).get(location, options.reward)
+    given = (options.rewards or {}).get(location, options.reward)
+    reward = found.reward if given is None else given
     difference = _difference(stored, wanted.strip(), found.prompt, reward) if stored else None
     if stored and stored.environment_digest and difference is not None:
         reason = f"{location} is no trial of the store's {benchmark}/{task_id}: {difference}; --task names another"

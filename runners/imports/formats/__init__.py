@@ -19,13 +19,14 @@ Parse = Callable[[SourceFile, Options, KnownRecords], ParsedFile]
 class Format(msgspec.Struct, frozen=True, kw_only=True):
     """One format: its name on the command line, its parser's module, and the patterns of the files it reads.
 
-    ``is_joint`` says that its files refer to each other, so the module reads them together. ``installed`` is the parser
-    of a format from an installed package, which has no module here.
+    ``function`` is the parser in its module. ``is_joint`` says that its files refer to each other, so the module reads
+    them together. ``installed`` is the parser of a format from an installed package, which has no module here.
     """
 
     name: str
     module: str
     patterns: tuple[str, ...]
+    function: str = "parse"
     is_joint: bool = False
     installed: Parse | None = None
 
@@ -37,7 +38,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         try:
             if self.is_joint:
                 return list(module.parse_all(sources, options, known))
-            return [module.parse(source, options, known) for source in sources]
+            parse = getattr(module, self.function)
+            return [parse(source, options, known) for source in sources]
         except RecursionError as error:
             names = listed((source.label for source in sources), most=3)
             raise ImportFailed(f"{names}: objects or lists are nested too deeply to be read") from error
@@ -82,6 +84,8 @@ FORMATS: dict[str, Format] = {
         Format(name="atif", module="atif", patterns=("*trajectory*.json",), is_joint=True),
         Format(name="openhands", module="openhands", patterns=("*.json", "*.jsonl"), is_joint=True),
         Format(name="mini-swe-agent", module="mini_swe_agent", patterns=("*.traj.json", "*trajectory.json", "*.traj")),
+        Format(name="swe-agent", module="mini_swe_agent", function="parse_swe_agent", patterns=("*.traj",)),
+        Format(name="tau-bench", module="openai_messages", function="parse_tau_bench", patterns=("*.json",)),
         Format(name="claude-code", module="claude_code", patterns=("*.jsonl",), is_joint=True),
         Format(name="codex", module="codex", patterns=("*.jsonl",)),
         Format(name="openai-messages", module="openai_messages", patterns=("*.json", "*.jsonl")),
@@ -129,6 +133,10 @@ def _of_object(value: Mapping[str, Any]) -> str | None:
         return "harbor-job"
     if str(value.get("trajectory_format", "")).startswith("mini-swe-agent") or {"info", "messages"} <= given:
         return "mini-swe-agent"
+    if isinstance(value.get("history"), list) and given & {"trajectory", "replay_config"}:
+        return "swe-agent"
+    if "simulations" in given:
+        return "tau-bench"
     if {"eval", "samples"} <= given:
         return "inspect-eval"
     if "messages" in given:
@@ -146,6 +154,8 @@ def _of_list(value: list[Any]) -> str | None:
         return None
     if any(is_event(each) or "history" in each for each in rows):
         return "openhands"
+    if all({"traj", "reward", "task_id"} <= each.keys() for each in rows):
+        return "tau-bench"
     if all("role" in each for each in rows):
         return "openai-messages"
     return _of_row(rows[0])

@@ -1,14 +1,21 @@
-"""Format ``openai-messages``: conversations as chat messages, one per file or one per line.
+"""Formats ``openai-messages`` and ``tau-bench``: conversations as chat messages.
 
-A file is a list of messages, an object with ``messages``, or JSON Lines of either.
+A file of ``openai-messages`` has one, or one per line: a list of messages, or an object with ``messages``.
+A file of τ-bench is a list of runs with ``traj``; one of τ²-bench has ``simulations`` with ``messages``.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
+
+from lhaw_record.recorder.events.canonical_json import canonical_json
+from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.runners.base.conversation.messages import Message
+from lhaw_record.runners.base.text.fields import as_list, as_number, as_object
 from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, in_one, read_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
@@ -17,12 +24,16 @@ from lhaw_record.runners.imports.foreign_trial import (
     Options,
     ParsedFile,
     SourceFile,
+    stated_usage,
 )
-from lhaw_record.runners.imports.source_files import decode_json_or_lines
-from lhaw_record.runners.imports.trajectory import ForeignTurn, turns_of
+from lhaw_record.runners.imports.source_files import decode_json, decode_json_or_lines
+from lhaw_record.runners.imports.trajectory import ForeignTurn, turns_of, with_prose_questions
 from lhaw_record.runners.models.costs import reported_usage, usage_in
 
 FORMAT = "openai-messages"
+TAU_BENCH = "tau-bench"
+_POLICY = re.compile(r"#\s*(\w+) agent policy", re.IGNORECASE)
+_TAU_ENDS: dict[str, EndedBy] = {"max_steps": "turn_limit", "user_stop": "submitted", "agent_stop": "submitted"}
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
@@ -61,4 +72,79 @@ def _trajectory(conversation: Mapping[str, Any], remarks: Counter[str]) -> BareT
         model=str(conversation.get("model") or UNKNOWN),
         turns=turns,
         final_answer=turns[-1].reply.content or None,
+    )
+
+
+def parse_tau_bench(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
+    """Return a trial for each run of a file. Its prompt is what the simulated user was told, which no agent sees."""
+    given = decode_json(source)
+    is_second = isinstance(given, dict) and "simulations" in given
+    runs = given["simulations"] if is_second else given
+    if not isinstance(runs, list) or not all(isinstance(each, dict) and "task_id" in each for each in runs):
+        raise ImportFailed(f"{source.label} is no list of runs with a task_id, and has no simulations with one")
+    found = []
+    for number, run in enumerate(runs, 1):
+        read = partial(_simulation, given, run) if is_second else partial(_tau_run, run)
+        own = msgspec.structs.replace(options, trial_index=options.trial_index + int(run.get("trial") or 0))
+        found.append(read_trajectory(f"{source.label}:{number}", read, own, known, format_name=TAU_BENCH))
+    return in_one(found)
+
+
+def _tau_run(run: Mapping[str, Any], remarks: Counter[str]) -> BareTrajectory:
+    task = as_object(as_object(run.get("info") or {}, "info").get("task") or {}, "task")
+    messages = as_list(run["traj"], "traj")
+    policy = next((_POLICY.match(str(each.get("content")).lstrip()) for each in messages[:1]), None)
+    return _talk(
+        messages,
+        remarks,
+        prompt=str(task.get("instruction") or ""),
+        task=f"{policy[1].lower()}/{run['task_id']}" if policy else str(run["task_id"]),
+        reward=as_number(run["reward"], "reward"),
+    )
+
+
+def _simulation(given: Mapping[str, Any], run: Mapping[str, Any], remarks: Counter[str]) -> BareTrajectory:
+    info = as_object(given.get("info") or {}, "info")
+    domain = (info.get("environment_info") or {}).get("domain_name")
+    tasks = {str(each.get("id")): each for each in as_list(given.get("tasks") or [], "tasks")}
+    told = ((tasks.get(str(run["task_id"])) or {}).get("user_scenario") or {}).get("instructions") or ""
+    reward = as_object(run.get("reward_info") or {}, "reward_info").get("reward")
+    messages = []
+    for each in as_list(run["messages"], "messages"):
+        message = as_object(each, "a message")
+        is_users = message.get("requestor") == "user" or (message.get("role") == "user" and message.get("tool_calls"))
+        if is_users:
+            remarks["calls that the simulated user made are not kept"] += 1
+        else:
+            messages.append(_call_form(message))
+    return _talk(
+        messages,
+        remarks,
+        prompt=told if isinstance(told, str) else canonical_json(told).decode(),
+        task=f"{domain}/{run['task_id']}" if domain else str(run["task_id"]),
+        reward=None if reward is None else as_number(reward, "reward"),
+        model=str((info.get("agent_info") or {}).get("llm") or UNKNOWN),
+        ended_by=_TAU_ENDS.get(str(run.get("termination_reason"))),
+        stated=stated_usage(cost_usd=run.get("agent_cost")),
+    )
+
+
+def _call_form(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message of τ²-bench with what chat completions have."""
+    calls = [
+        {"id": each.get("id"), "type": "function", "function": {"name": each.get("name"), "arguments": text}}
+        for each in message.get("tool_calls") or ()
+        if (text := canonical_json(each.get("arguments") or {}).decode())
+    ]
+    kept = {"role": message.get("role"), "content": message.get("content") or ""}
+    return {**kept, "tool_calls": calls} if calls else {**kept, "tool_call_id": message.get("id")}
+
+
+def _talk(messages: Sequence[Any], remarks: Counter[str], **fields: Any) -> BareTrajectory:
+    """Return a conversation whose user answers what the agent asks in prose."""
+    turns = with_prose_questions(turns_of(messages, remarks))
+    return BareTrajectory(
+        **{"agent": UNKNOWN, "model": UNKNOWN, "condition": "full_ask_user", "final_answer": turns[-1].reply.content}
+        | fields,
+        turns=turns,
     )

@@ -1,10 +1,17 @@
-"""OpenHands, mini-swe-agent and chat messages: what counts once, what is a result, and what nobody knows."""
+"""OpenHands, SWE-agents, tau-bench and chat messages: what counts once, what is a result, what nobody knows."""
 
 import json
 
 import pytest
 
-from lhaw_record.recorder.events import ActionFinished, ActionStarted, ModelCalled, ModelResponded
+from lhaw_record.recorder.events import (
+    ActionFinished,
+    ActionStarted,
+    ModelCalled,
+    ModelResponded,
+    QuestionAnswered,
+    QuestionAsked,
+)
 from lhaw_record.recorder.events.values import Checkpoint, Task, Variant
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from lhaw_record.runners.base.conversation.messages import Message
@@ -657,3 +664,110 @@ def test_events_are_known_by_their_shape():
     """One truthy key is none: an action that is an object does not make a list one of OpenHands."""
     with pytest.raises(ImportFailed, match="no trajectory of OpenHands"):
         parsed("openhands", [{"action": {"command": "ls"}, "source": "agent"}])
+
+
+def swe_agent(*, has_tools):
+    """A run of two commands, the last of which is a step that the history does not have."""
+    call = {"id": "c1", "type": "function", "function": {"name": "find_file", "arguments": '{"file_name":"a.py"}'}}
+    history = [
+        {"role": "system", "content": "Be brief.", "agent": "main", "message_type": "system_prompt"},
+        {"role": "user", "content": "A demonstration.", "agent": "main", "is_demo": True},
+        {"role": "user", "content": "Mend a.py.", "agent": "main", "message_type": "observation"},
+        {"role": "assistant", "content": "I look.", "action": "find_file a.py", "tool_calls": [call] * has_tools},
+        {"role": "tool", "content": "a.py", "tool_call_ids": ["c1"]}
+        if has_tools
+        else {"role": "user", "content": "a.py"},
+    ]
+    steps = [
+        {"action": "find_file a.py", "observation": "a.py", "response": "I look."},
+        {"action": "submit --now", "observation": "diff", "response": "Done."},
+    ]
+    stats = {"instance_cost": 0.5, "tokens_sent": 70, "tokens_received": 7, "api_calls": 2}
+    info = {"exit_status": "submitted (exit_cost)", "submission": "diff", "model_stats": stats}
+    return {"environment": "main", "history": history, "trajectory": steps, "info": info}
+
+
+@pytest.mark.parametrize(
+    ("has_tools", "actions"),
+    [
+        (True, [("find_file", '{"file_name":"a.py"}'), ("submit", '{"command":"--now"}')]),
+        (False, [("message", "{}"), ("message", "{}")]),
+    ],
+)
+def test_a_run_of_swe_agent_has_an_action_a_step(has_tools, actions):
+    """Also steps that its history lacks, with the run's totals; a demonstration is not the task's prompt."""
+    found = parsed("swe-agent", swe_agent(has_tools=has_tools), name="org__repo-1.traj", reward=1.0)
+    (trial,) = found.trials
+    assert (trial.task.task_id, trial.task.prompt) == ("org__repo-1", "Mend a.py.")
+    assert [(each.name, each.arguments_json) for each in of(trial, ActionStarted)] == actions
+    assert [each.result for each in of(trial, ActionFinished)][-1:] == (["diff"] if has_tools else [""])
+    assert trial.end.ended_by == "cost_limit"
+    assert (trial.end.usage.cost_usd, trial.end.usage.input_tokens) == (0.5, 70)
+    assert found.remarks == ("messages of a demonstration are not kept",)
+
+
+def test_totals_of_a_replayed_run_of_swe_agent_are_unknown():
+    """Who calls no model pays nothing: its zeros say nothing about the run."""
+    given = swe_agent(has_tools=True)
+    given["info"]["model_stats"] = dict.fromkeys(given["info"]["model_stats"], 0)
+    usage = only("swe-agent", given, reward=1.0).end.usage
+    assert (usage.cost_usd, usage.input_tokens) == (None, None)
+
+
+TALK = [
+    {"role": "system", "content": "# Airline Agent Policy\nHelp."},
+    {"role": "user", "content": "I want to fly."},
+    {"role": "assistant", "content": "Where do you want to go?"},
+    {"role": "user", "content": "To Lima."},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "book", "arguments": '{"to":"Lima"}'}}],
+    },
+    {"role": "tool", "content": "booked", "tool_call_id": "c1", "name": "book"},
+    {"role": "assistant", "content": "It is booked."},
+]
+
+
+def test_runs_of_tau_bench_are_trials_with_their_rewards():
+    """Runs of a task are repetitions, the prompt is what the user was told, and prose questions have their answers."""
+    told = {"task": {"instruction": "You want to fly to Lima."}}
+    runs = [{"task_id": 3, "trial": trial, "reward": 1.0 - trial, "info": told, "traj": TALK} for trial in (0, 1)]
+    first, second = parsed("tau-bench", runs).trials
+    assert (first.task.task_id, first.task.prompt) == ("airline/3", "You want to fly to Lima.")
+    assert [(each.first_index, each.end.is_success) for each in (first, second)] == [(0, True), (1, False)]
+    assert [each.name for each in of(first, ActionStarted)] == ["message", "book", "message"]
+    (asked,) = of(first, QuestionAsked)
+    (answered,) = of(first, QuestionAnswered)
+    assert (asked.question, asked.medium, answered.answer) == ("Where do you want to go?", "prose", "To Lima.")
+
+
+def test_simulations_of_tau2_bench_are_trials():
+    """Calls of the simulated user are not the agent's; a run without a reward is missing data."""
+    call = {"id": "c1", "name": "book", "arguments": {"to": "Lima"}, "requestor": "assistant"}
+    own = {"id": "u1", "name": "reboot", "arguments": {}, "requestor": "user"}
+    messages = [
+        {"role": "assistant", "content": "Hi! How can I help you today?"},
+        {"role": "user", "content": "I want to fly."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "booked", "id": "c1", "requestor": "assistant"},
+        {"role": "user", "content": None, "tool_calls": [own]},
+        {"role": "tool", "content": "done", "id": "u1", "requestor": "user"},
+        {"role": "assistant", "content": "It is booked."},
+    ]
+    whole = {
+        "info": {"agent_info": {"llm": "gpt-4.1"}, "environment_info": {"domain_name": "airline"}},
+        "tasks": [{"id": "3", "user_scenario": {"instructions": {"reason": "You want to fly."}}}],
+        "simulations": [
+            {"task_id": "3", "trial": 0, "reward_info": {"reward": 1.0}, "agent_cost": 0.25, "messages": messages},
+            {"task_id": "3", "trial": 1, "reward_info": None, "messages": messages},
+        ],
+    }
+    found = parsed("tau-bench", whole)
+    first, second = found.trials
+    assert (first.task.task_id, first.model, first.end.usage.cost_usd) == ("airline/3", "gpt-4.1", 0.25)
+    assert first.task.prompt == '{"reason":"You want to fly."}'
+    assert [each.name for each in of(first, ActionStarted)] == ["message", "book", "message"]
+    assert of(first, ActionFinished)[1].result == "booked"
+    assert second.end.error_kind == "no_reward"
+    assert found.remarks == ("calls that the simulated user made are not kept (2 times)",) * 2
