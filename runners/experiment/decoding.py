@@ -24,6 +24,7 @@ _PROGRAM_PAGE = "docs/external-agents.md"
 _MOST_NAMES = 12
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _STEP = re.compile(r"\[(?P<index>\d+)\]|(?P<entry>\[\.\.\.\])|(?P<name>[^.\[\]]+)")
+_RENAMED = {"ask_user": "asks_by"}
 _WORDS = {
     "str": "a text",
     "float": "a number",
@@ -136,6 +137,8 @@ def key_problem(error: msgspec.ValidationError, kind: Any, raw: Any, page: str =
     unknown = re.fullmatch(r"Object contains unknown field `(.*)`", text)
     if unknown:
         names = _known(kinds)
+        if (now := _RENAMED.get(unknown[1])) in names:
+            return f"unknown key '{_joined(key, unknown[1])}'; write {now} = {_shown(found.get(unknown[1]))}{see}"
         meant = did_you_mean(unknown[1], names)
         return f"unknown key '{_joined(key, unknown[1])}'{meant}; known: {', '.join(names) or 'none'}{see}"
     missing = re.fullmatch(r"Object missing required field `(.*)`", text)

@@ -59,6 +59,10 @@ def test_a_choice_that_is_not_there_is_answered_with_those_that_are(kind, raw, k
             {**WHOLE, "agents": [{**AGENT, "program": {"command": ["a"], "environment": {"A": "b", "C": 3}}}]},
             "key 'agents[0].program.environment.C': 3, where a text is expected",
         ),
+        (
+            {**WHOLE, "agents": [{**AGENT, "program": {"command": ["a"], "ask_user": "none"}}]},
+            f"unknown key 'agents[0].program.ask_user'; write asks_by = \"none\" ({PAGE})",
+        ),
     ],
 )
 def test_other_mistakes_name_the_key_and_the_remedy(raw, words):

@@ -2,6 +2,7 @@
 
 import contextlib
 
+import anyio
 import httpx
 
 from lhaw_record.recorder.events import ActionFinished, ActionStarted, ModelCalled
@@ -106,3 +107,10 @@ def tool(name):
 def injection_after(action, message="By the way: blue."):
     """An injection due after some action."""
     return PlannedInjection(percent=50, target_action=action, message=message, segment_ids=("S1",))
+
+
+async def until(condition):
+    """Wait for something that happens in another task; the test's own limit is the only other end."""
+    with anyio.fail_after(600):
+        while not condition():  # noqa: ASYNC110  what is waited for has no event
+            await anyio.sleep(0.005)

@@ -17,7 +17,7 @@ from lhaw_record.runners.models.gateway.app import Gateway
 from lhaw_record.runners.models.gateway.calls import CLIENT_GONE, HUNG_UP, PATIENCE_S
 from lhaw_record.runners.models.gateway.delivery import Patience
 from lhaw_record.runners.models.protocol import ModelError
-from tests.runners.models.gateway.rigs import KEY, canned
+from tests.runners.models.gateway.rigs import KEY, canned, until
 from tests.runners.models.gateway.serving import serving
 from tests.runners.models.gateway.shapes import TASK, calls, chat, messages, result, user
 from tests.runners.models.gateway.tiny_agents import events_of
@@ -65,13 +65,6 @@ async def raw_request(url, path, body):
 def is_undelivered(rig):
     """Whether the reply to the only thread's last call was recorded and did not arrive."""
     return rig.of(ModelResponded) and rig.session._state.threads["t1"].last_state == "failed"
-
-
-async def until(condition):
-    """Wait for something that happens in another task; the test's own limit is the only other end."""
-    with anyio.fail_after(600):
-        while not condition():  # noqa: ASYNC110  what is waited for has no event
-            await anyio.sleep(0.005)
 
 
 async def test_a_client_that_leaves_while_it_waits_ends_the_call():

@@ -24,10 +24,9 @@ from lhaw_record.runners.models.gateway.calls import CLIENT_GONE, SessionLimits
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
 from lhaw_record.runners.models.gateway.upstream import RoutingTable
 from lhaw_record.runners.models.litellm_model import LitellmModel
-from tests.runners.models.gateway.rigs import KEY, Rig, canned
+from tests.runners.models.gateway.rigs import KEY, Rig, canned, until
 from tests.runners.models.gateway.serving import serving
 from tests.runners.models.gateway.shapes import TASK, chat, user
-from tests.runners.models.gateway.test_bad_days import until
 from tests.support.canned_model import text_reply
 
 pytestmark = pytest.mark.usefixtures("closed_clients")

@@ -15,7 +15,7 @@ from lhaw_record.runners.models.gateway.app import BodyMemory, Gateway
 from lhaw_record.runners.models.gateway.calls import SessionLimits
 from lhaw_record.runners.models.gateway.upstream import ModelUpstream, RoutingTable
 from lhaw_record.runners.models.protocol import ModelError
-from tests.runners.models.gateway.rigs import Rig, canned
+from tests.runners.models.gateway.rigs import Rig, canned, until
 from tests.runners.models.gateway.serving import serving
 from tests.runners.models.gateway.shapes import TASK, chat, item, messages, responses, user
 from tests.runners.models.gateway.tiny_agents import events_of
@@ -373,6 +373,7 @@ async def test_large_requests_of_all_trials_share_a_bounded_memory():
                 tasks.start_soon(post, rig, size, statuses)
         for rig in rigs[8:]:
             tasks.start_soon(post, rig, 1001, statuses)
+        await until(lambda: len(Waiting.arrived) >= 4 + 4)  # large bodies are read by threads, which no task shows
         await anyio.wait_all_tasks_blocked()
         assert len(Waiting.arrived) == 4 + 4, "what fits of the large requests, and every small one"
         assert read_bytes < 4 << 20
