@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 _RULE = GroupSequentialRule()
 _SECTIONS = {
-    "run an experiment": ("demo", "run", "ab", "check", "agents", "pipeline"),
+    "run an experiment": ("demo", "run", "answer", "ab", "check", "agents", "pipeline"),
     "read the results": ("findings", "tables", "report", "trials", "show", "note", "compare", "sensitivity", "sql"),
     "publish them": ("paper", "figures", "export"),
     "plan a study": ("power",),

@@ -118,7 +118,8 @@ class QuestionAnswered(Event, frozen=True, tag="question_answered"):
 
     ``readings`` has one entry per judge, the simulator's own first; ``revealed`` and ``withheld`` say what that one
     says. Events without readings were judged by ``rules/1``. ``picked`` are the labels of the options that the user
-    picked, ``()`` if the answer is in their own words.
+    picked, ``()`` if the answer is in their own words. ``answered_by`` is the name of the person who answered or
+    declined, and ``saw_values`` whether they had the full prompt before them; both are None of a simulated user.
     """
 
     question_id: str
@@ -132,6 +133,8 @@ class QuestionAnswered(Event, frozen=True, tag="question_answered"):
     readings: tuple[ExchangeReading, ...] = ()
     after_action: int | None = None
     picked: tuple[str, ...] = ()
+    answered_by: str | None = None
+    saw_values: bool | None = None
 
 
 class ApprovalAnswered(Event, frozen=True, tag="approval_answered"):

@@ -44,6 +44,7 @@ class Store:
         self.events_dir = root / "events"
         self.blobs_dir = root / "blobs"
         self.locks_dir = root / "locks"
+        self.questions_dir = root / "questions"
         self.index_dir = root / "index"
         self.manifest_path = root / MANIFEST
         self.retired_dir = root / "retired"

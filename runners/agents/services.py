@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
@@ -21,6 +22,7 @@ from lhaw_record.runners.models.replay import REPLAY_MODELS
 from lhaw_record.runners.models.reply_forms import ReplyForm, whole_reply
 from lhaw_record.runners.users.ask_user.prose import EndingJudge, ModelJudge
 from lhaw_record.runners.users.simulated_user.llm import simulator_of
+from lhaw_record.runners.users.simulated_user.person import PersonUser
 from lhaw_record.runners.users.simulated_user.protocol import UserSimulator
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class Services:
         benchmark: The benchmark, which has the references that replay models follow.
         prompts: The experiment's wordings.
         keep: Stores an artifact without its secrets and returns its SHA-256 and length. It blocks.
+        questions: The folder of questions that wait for a person, for experiments whose user is one.
     """
 
     def __init__(
@@ -44,11 +47,13 @@ class Services:
         benchmark: Benchmark,
         prompts: Prompts,
         keep: Callable[[bytes], tuple[str, int]] | None = None,
+        questions: Path | None = None,
     ) -> None:
         self.wire_record = WireRecord(experiment.wire, keep)
         self._experiment = experiment
         self._benchmark = benchmark
         self._prompts = prompts
+        self._questions = questions
         self._shared: dict[str, LitellmModel] = {}
         retry = experiment.retry
         self._retry = RetryPolicy(max_attempts=retry.request_attempts)
@@ -100,6 +105,15 @@ class Services:
     def user_simulator(self, trial: PlannedTrial, recording: Recording) -> tuple[UserSimulator, ModelCaller | None]:
         """Return a trial's simulated user, and the recorded model behind it or None."""
         spec, path = self._experiment.user_simulator, self._prompts.user_simulator_path
+        if spec.kind == "person":
+            assert self._questions is not None, "a run has a store"
+            asker = {
+                "question_id": trial.trial_id,
+                "experiment": self._experiment.name,
+                "task": trial.task.task_id,
+                "agent": trial.agent.name,
+            }
+            return PersonUser(self._questions, asker, self._prompts.responses.result("declined")), None
         model = spec.llm if spec.kind == "llm" else None
         caller = self._side_caller(model, trial, recording, "user_simulator") if model else None
         return simulator_of(spec, asking(caller, UserSimulatorError) if caller else None, path), caller

@@ -1,7 +1,9 @@
-"""Commands for finished attempts: ``discard`` excludes them from all tables, ``note`` attaches a note to them."""
+"""Commands for attempts: ``discard`` sets them aside, ``note`` says something about them, ``answer`` is their user."""
 
 import argparse
-from typing import get_args
+import getpass
+import time
+from typing import TYPE_CHECKING, get_args
 
 import anyio
 
@@ -12,6 +14,12 @@ from lhaw_record.recorder.events import NoteCause, TrialsDiscarded, TrialsNoted
 from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import ExperimentError
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lhaw_record.runners.users.simulated_user.person import OpenQuestion
+
+_LOOK_S = 0.5
 _FILTERS = ("agent", "condition", "benchmark", "task", "experiment", "run", "trial")
 _DISCARD_COLUMNS = ("experiment", "run", "benchmark", "agent", "digest", "condition", "trials", "attempts")
 _NOTE_COLUMNS = ("stream_id", "cause", "author", "note", "agent", "condition", "benchmark", "state")
@@ -121,6 +129,49 @@ def note_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def answer_command(options: argparse.Namespace) -> int:
+    """Show each question that waits for a person, and read the answer, until the input ends."""
+    from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.runners.users.simulated_user.person import open_questions
+
+    folder, left, by = Store(options.store).questions_dir, set[str](), options.by or getpass.getuser()
+    say(
+        "waiting for questions; Ctrl-C ends. An empty line leaves a question to others, '?' shows the full prompt, '-' "
+        "declines, and anything else is your answer"
+    )
+    try:
+        while True:
+            waiting = [each for each in open_questions(folder) if each.question_id not in left]
+            for each in waiting:
+                left.add(each.question_id)
+                _answer_one(folder, each, by)
+            if options.once:
+                return 0
+            time.sleep(0 if waiting else _LOOK_S)
+    except (EOFError, KeyboardInterrupt):
+        return 0
+
+
+def _answer_one(folder: "Path", asked: "OpenQuestion", by: str) -> None:
+    from lhaw_record.runners.users.simulated_user.person import GivenAnswer, give
+
+    lines = (
+        f"{asked.agent} on {asked.task} ({asked.experiment}). You had written:\n\n{asked.sent_prompt}\n",
+        *([f"It says:\n{asked.context}\n"] if asked.context else []),
+        f"It asks: {asked.question}",
+    )
+    say("\n" + "\n".join(lines))
+    text, saw_values = input("> ").strip(), False
+    while text == "?":
+        saw_values = True
+        say(f"The full prompt:\n\n{asked.full_prompt}\n")
+        text = input("> ").strip()
+    if text:
+        answer = GivenAnswer(text=None if text == "-" else text, by=by, saw_values=saw_values)
+        is_first = give(folder, asked.question_id, answer)
+        say("given" if is_first else "too late: it was answered elsewhere, or its trial has ended")
+
+
 def _filters(options: argparse.Namespace) -> dict[str, list[str]]:
     return {key: getattr(options, key) for key in _FILTERS if getattr(options, key)}
 
@@ -162,5 +213,19 @@ COMMANDS = (
             FORMAT,
         ),
         function=note_command,
+    ),
+    Command(
+        name="answer",
+        help="answer agents' questions in place of a simulated user",
+        description='Show the open questions of running experiments with [user_simulator] kind = "person", and read '
+        "the answers from the terminal. Who answered, how long it took, and whether they saw the full prompt is "
+        "recorded. The daemon's page does the same.",
+        example="answer stores/lab --by anna",
+        arguments=(
+            STORE,
+            argument("--by", metavar="NAME", help="your name, which is recorded (default: your login)"),
+            flag("--once", "only the questions that are open now"),
+        ),
+        function=answer_command,
     ),
 )

@@ -261,14 +261,14 @@ class SandboxSpec(_Table, frozen=True):
 
 
 class UserSimulatorSpec(_Table, frozen=True):
-    """How the simulated user answers questions: by ``exact``, ``dump`` or ``hil_bench``, or by ``llm`` with a model.
+    """How questions are answered: by ``exact``, ``dump`` or ``hil_bench``, by ``llm`` with a model, or by a ``person``.
 
     ``matcher`` says how those without a model find what a question asks for: by words, or also by meaning.
     ``deferral`` is what the user says who is asked for nothing that was removed, or does not understand.
     ``ending_judge`` is a model that decides, in place of the rules, whether a turn in prose asks.
     """
 
-    kind: Literal["exact", "dump", "hil_bench", "llm"] = "exact"
+    kind: Literal["exact", "dump", "hil_bench", "llm", "person"] = "exact"
     matcher: Literal["rules", "encoder"] = "rules"
     llm: ModelSpec | None = None
     deferral: Deferral = DEFERRAL

@@ -30,6 +30,9 @@
 --   answered_after_action bigint: actions after which a message gave the answer; null
 --       if the result of the question did, or nothing
 --   picked varchar[]: labels of the options that the user picked; empty if in words
+--   answered_by varchar: name of the person who answered or declined; null if simulated
+--   saw_values boolean: this person had the full prompt before them
+--   answer_seconds double: from the question to its answer; null if unknown
 --   is_truth_offered boolean: an option says a value that the question asks for; null
 --       without options, or if it asks for none or that is unknown
 --   is_recommended_wrong boolean: likewise, of the recommended option; null without one
@@ -83,6 +86,9 @@ select
     answered.response_state,
     answered.after_action as answered_after_action,
     answered.picked,
+    answered.answered_by,
+    answered.saw_values,
+    answered.latency_ms / 1000 as answer_seconds,
     case
         when len(asked.options) > 0 and len(judged.asks_for) > 0
             then list_bool_or(

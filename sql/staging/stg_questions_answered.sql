@@ -16,6 +16,8 @@
 --       result of the question did, or nothing
 --   readings struct[]: what each judge reads in the exchange; null or empty before
 --   picked varchar[]: labels of the options that the user picked; empty if in words
+--   answered_by varchar: name of the person who answered or declined; null if simulated
+--   saw_values boolean: this person had the full prompt before them
 -- equation: none; renames the fields of one event type; older events mean answered
 -- source: recorder/events, event question_answered
 -- notes: one row is one answer of the simulated user.
@@ -34,6 +36,8 @@ select
     coalesce(question_answered.response_state, 'answered') as response_state,
     question_answered.after_action,
     question_answered.readings,
-    coalesce(question_answered.picked, []) as picked
+    coalesce(question_answered.picked, []) as picked,
+    question_answered.answered_by,
+    question_answered.saw_values
 from events
 where type = 'question_answered'

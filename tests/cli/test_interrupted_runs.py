@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from lhaw_record.runners.users.simulated_user.person import open_questions
 from tests.cli.experiments import ALL_KINDS, BALANCED, write_experiment
 from tests.cli.program import (
     all_tables,
@@ -158,3 +159,24 @@ def _read_until(process, word):
         assert line, f"the program ended without the word {word!r}: {lines}"
         lines.append(line)
     return "".join(lines)
+
+
+@pytest.mark.thorough
+def test_a_run_killed_with_a_question_open_asks_again(tmp_path):
+    """After SIGKILL while a person is asked, the trial is missing data; the next run asks, and the terminal answers."""
+    more = '\n[user_simulator]\nkind = "person"\n'
+    experiment = write_experiment(tmp_path / "a.toml", conditions=("ask_user",), more=more)
+    store = tmp_path / "store"
+    process = start("run", experiment, "--store", store)
+    wait_until(lambda: list(store.glob("questions/*.json")), "a person was asked", process)
+    process.send_signal(signal.SIGKILL)
+    end(process)
+    assert lhaw_record("answer", store, "--once").stderr.count("It asks") == 0
+    process = start("run", experiment, "--store", store)
+    wait_until(lambda: open_questions(store / "questions"), "a person was asked again", process)
+    assert lhaw_record("answer", store, "--by", "anna", "--once", input="?\n-\n").stderr.count("It asks") == 1
+    assert end(process).returncode == 0
+    asked = "select attempt, response_state, answered_by, saw_values from questions order by all"
+    assert query(store, asked) == [(1, None, None, None), (2, "declined", "anna", True)]
+    assert query(store, "select count(*) from trials") == [(1,)]
+    verify(store)

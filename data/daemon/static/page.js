@@ -89,11 +89,18 @@ document.addEventListener("submit", async (event) => {
     const [author, note, cause] = ["author", "note", "cause"].map((name) => form.elements[name].value);
     if (await send(form.dataset.note, { author, note, cause: cause || null })) form.elements.note.value = "";
     refresh();
+  } else if (form.dataset.answer) {
+    const [by, text] = ["by", "text"].map((name) => form.elements[name].value);
+    const saw_values = document.querySelector("[data-values]").dataset.seen === "true";
+    const given = { by, text: event.submitter?.name === "decline" ? null : text, saw_values };
+    if (await send(form.dataset.answer, given)) location.href = "/questions";
   } else if (form.dataset.order) {
     await send(form.dataset.order, { concurrency: Number(form.elements.concurrency.value), by: "web page" });
     refresh();
   }
 });
+
+document.querySelector("[data-values]")?.addEventListener("toggle", (event) => { event.target.dataset.seen = "true"; });
 
 // A chosen file is read here and shown, so that it can be changed before it is submitted.
 document.getElementById("file")?.addEventListener("change", async (event) => {

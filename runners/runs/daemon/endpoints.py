@@ -27,11 +27,14 @@ from lhaw_record.runners.runs.daemon.messages import (
     LeaseReply,
     LeaseRequest,
     Listing,
+    OpenQuestions,
+    PersonAnswer,
     RequeueReply,
     Retuning,
     Submission,
     TrialChange,
 )
+from lhaw_record.runners.users.simulated_user.person import open_questions
 
 MAX_BODY_BYTES = 4 << 20
 _STATUSES = {
@@ -109,6 +112,10 @@ async def _one(daemon: Daemon, name: str, _: None) -> ApiMessage:
     return daemon.detail(orders.known(daemon, name).name)
 
 
+async def _questions(daemon: Daemon, _: str, __: None) -> ApiMessage:
+    return OpenQuestions(questions=tuple(open_questions(daemon.store.questions_dir)))
+
+
 def _order(verb: str, summary: str, handler: ApiHandler, **changes: Any) -> ApiEndpoint:
     settings: dict[str, Any] = {
         "request": ExperimentOrder,
@@ -184,6 +191,22 @@ ENDPOINTS = (
         response=AttemptNote,
         handler=orders.note,
         errors=(404, 409, 422, 507),
+    ),
+    ApiEndpoint(
+        path="/api/questions",
+        operation="questions",
+        summary="The questions that wait for a person, with the prompt as it was sent, and in full.",
+        response=OpenQuestions,
+        handler=_questions,
+    ),
+    ApiEndpoint(
+        path="/api/questions/{name}",
+        operation="answer",
+        summary="Answer a question, or decline it with null. The first answer counts.",
+        request=PersonAnswer,
+        response=PersonAnswer,
+        handler=orders.answer,
+        errors=(409, 422),
     ),
     ApiEndpoint(
         path="/api/leases",

@@ -6,6 +6,7 @@ import msgspec
 
 from lhaw_record.recorder.events import NoteCause
 from lhaw_record.runners.base.errors import RunnerError
+from lhaw_record.runners.users.simulated_user.person import OpenQuestion
 
 ShownState = Literal[
     "waiting", "running", "pausing", "paused", "cancelling", "cancelled", "finished", "failed", "cost_limit", "problem"
@@ -56,6 +57,20 @@ class AttemptNote(ApiMessage, frozen=True):
     note: str = ""
     cause: NoteCause | None = None
     is_undone: bool = False
+
+
+class OpenQuestions(ApiMessage, frozen=True):
+    """The questions that wait for a person, the oldest first."""
+
+    questions: tuple[OpenQuestion, ...]
+
+
+class PersonAnswer(ApiMessage, frozen=True):
+    """What a person answers to a question, null if they decline, and whether they saw the full prompt."""
+
+    text: str | None
+    by: str
+    saw_values: bool = False
 
 
 class SignIn(ApiMessage, frozen=True):

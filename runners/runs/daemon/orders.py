@@ -32,6 +32,7 @@ from lhaw_record.runners.runs.daemon.messages import (
     DaemonRefusal,
     Detail,
     ExperimentOrder,
+    PersonAnswer,
     RequeueReply,
     Retuning,
     Submission,
@@ -40,6 +41,7 @@ from lhaw_record.runners.runs.daemon.queue import QueueEntry
 from lhaw_record.runners.runs.discarding import record_note
 from lhaw_record.runners.runs.preflight import missing_keys
 from lhaw_record.runners.runs.preparation import check_runnable, keys_of, prepare_experiment
+from lhaw_record.runners.users.simulated_user.person import GivenAnswer, give
 
 _LIVE_STATES = ("running", "pausing", "cancelling")
 
@@ -228,6 +230,16 @@ async def note(daemon: Daemon, stream_id: str, given: AttemptNote) -> AttemptNot
     except RecordingFailed as error:
         message = f"the note is not recorded: {error}; make room, then note it again"
         raise DaemonRefusal(message, kind="not_recorded", status=507) from error
+    return given
+
+
+async def answer(daemon: Daemon, question_id: str, given: PersonAnswer) -> PersonAnswer:
+    answered = GivenAnswer(text=given.text, by=given.by, saw_values=given.saw_values)
+    if given.text is not None and not given.text.strip():
+        raise DaemonRefusal("the answer is empty; null declines", kind="bad_answer", status=422)
+    if not give(daemon.store.questions_dir, question_id, answered):
+        message = "nobody waits for this answer: the question was answered, or its trial has ended"
+        raise DaemonRefusal(message, kind="not_open", status=409)
     return given
 
 

@@ -3,6 +3,7 @@
 import io
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, get_args
 
@@ -31,6 +32,7 @@ from lhaw_record.runners.runs.daemon.messages import (
 )
 from lhaw_record.runners.runs.daemon.orders import is_attempt, known
 from lhaw_record.runners.runs.live_progress import duration
+from lhaw_record.runners.users.simulated_user.person import open_questions
 
 REPORT_HEADERS = {"content-security-policy": "frame-ancestors 'none'"}
 """The headers of the report. It contains its own, stricter policy; the daemon's would forbid its inline script."""
@@ -118,11 +120,23 @@ def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt,
         Route("/", shown(experiments)),
         Route("/experiments/{name}", shown(experiment)),
         Route("/experiments/{name}/attempts/{stream_id}", shown(attempt)),
+        Route("/questions", shown(partial(_questions_page, daemon))),
+        Route("/questions/{question_id}", shown(partial(_questions_page, daemon))),
         Route("/submit", shown(submit)),
         Route("/report", shown(report)),
         Route("/sign-in", shown(sign_in)),
         Mount("/static", app=StaticFiles(directory=data_path("daemon", "static"))),
     ]
+
+
+async def _questions_page(daemon: Daemon, request: Request) -> Response:
+    waiting = open_questions(daemon.store.questions_dir)
+    chosen = request.path_params.get("question_id")
+    asked = next((each for each in waiting if each.question_id == chosen), None)
+    if chosen and asked is None:
+        raise DaemonRefusal("this question is answered, or its trial has ended", kind="not_open", status=404)
+    follow = {} if asked else {"follow": ""}
+    return _page("questions", "Questions", facts=daemon.facts(), waiting=waiting, asked=asked, **follow)
 
 
 def _experiment_page(facts: DaemonFacts, detail: Detail) -> Response:

@@ -16,7 +16,6 @@ from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.budget import RunBudget
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, SandboxProvider
-from lhaw_record.runners.environments.sandboxes.shell_limits import check_shell_limits
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.runs.live_progress import Reporter
 from lhaw_record.runners.runs.preflight import (
@@ -24,6 +23,7 @@ from lhaw_record.runners.runs.preflight import (
     check_keys,
     check_prices,
     check_sandbox,
+    check_shell_limits,
     choose_sandbox,
     refuse_leased,
     room_notes,
@@ -88,7 +88,9 @@ class LocalExecutor:
                 benchmark=prepared.benchmark,
                 prompts=prepared.prompts,
                 settings=self._settings(experiment),
-                services=Services(experiment, prepared.benchmark, prepared.prompts, recorder.keep),
+                services=Services(
+                    experiment, prepared.benchmark, prepared.prompts, recorder.keep, recorder.store.questions_dir
+                ),
                 recorder=recorder,
                 run_id=run_id,
                 server=server,

@@ -18,6 +18,7 @@ from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.experiment.prompts import ResponseWords
 from lhaw_record.runners.users.ask_user.server import SERVER_NAME, TOOL_NAME, ask_user_tool, problem_with
 from lhaw_record.runners.users.simulated_user.answers import offered, picked, reveals, unanswered
+from lhaw_record.runners.users.simulated_user.person import PersonUser
 from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKnowledge, UserSimulator
 
 
@@ -224,7 +225,9 @@ class RecordedUser:
             return reply if reply.text else msgspec.structs.replace(reply, text=words.result(state))
         return msgspec.structs.replace(reply, text=words.message(state, asked.event.question, reply.text))
 
-    async def _without_answer(self, asked: _Open, state: ResponseState, after_action: int | None = None) -> Reply:
+    async def _without_answer(
+        self, asked: _Open, state: ResponseState, after_action: int | None = None, said: UserAnswer | None = None
+    ) -> Reply:
         reading = await _request(asked.event.question, asked.event.context, self._knowledge_of(asked))
         await self._recording.append(
             QuestionAnswered(
@@ -235,9 +238,11 @@ class RecordedUser:
                 response_state=state,
                 readings=(reading,),
                 after_action=after_action,
+                answered_by=said.by if said else None,
+                saw_values=said.saw_values if said else None,
             )
         )
-        return Reply(state=state, text="")
+        return Reply(state=state, text=said.text if said and said.is_declined else "")
 
     def follow_up(self) -> None:
         """Answer from now on as a user who has made their second request."""
@@ -249,7 +254,8 @@ class RecordedUser:
     ) -> list[Reply]:
         """Answer the questions of one call. A form without an answer that it takes to what it requires is dismissed."""
         ids = ", ".join(each.event.question_id for each in asked)
-        with self._trial_clock.waiting("user_simulator", f"an answer of the simulated user ({ids})"):
+        what, is_person = f"an answer of the simulated user ({ids})", isinstance(self._simulator, PersonUser)
+        with self._trial_clock.waiting("user_simulator", what, is_exempt=is_person):
             async with self._turn:
                 known = self._knowledge
                 answers = [await self._simulated(each) for each in asked]
@@ -257,7 +263,10 @@ class RecordedUser:
                     picked(each.event.options, answer, is_list=each.question.is_list)
                     for each, answer in zip(asked, answers, strict=True)
                 ]
-                fits = [bool(pick) or each.question.takes_words for each, pick in zip(asked, picks, strict=True)]
+                fits = [
+                    not answer.is_declined and (bool(pick) or each.question.takes_words)
+                    for each, answer, pick in zip(asked, answers, picks, strict=True)
+                ]
                 is_whole = all(fit or not each.question.is_required for each, fit in zip(asked, fits, strict=True))
                 self._knowledge = known
                 replies = []
@@ -265,7 +274,8 @@ class RecordedUser:
                     if is_whole and fit:
                         replies.append(await self._record(each, answer, pick, state, after_action))
                     else:
-                        replies.append(await self._without_answer(each, "dismissed", after_action))
+                        missing: ResponseState = "declined" if answer.is_declined else "dismissed"
+                        replies.append(await self._without_answer(each, missing, after_action, answer))
                 return replies
 
     async def _record(
@@ -291,6 +301,8 @@ class RecordedUser:
                 response_state=state,
                 after_action=after_action,
                 picked=picks,
+                answered_by=answer.by,
+                saw_values=answer.saw_values,
             )
         )
         return Reply(state=state, text=text, picked=picks)

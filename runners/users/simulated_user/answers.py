@@ -112,6 +112,17 @@ def unanswered(question: str, context: str, knowledge: UserKnowledge) -> Exchang
     return msgspec.structs.replace(reading, withheld=(), verdict=None)
 
 
+async def heard(question: str, context: str, answer: str | None, knowledge: UserKnowledge) -> UserAnswer:
+    """Return what a person says, None if they decline, with what the rules read in it: values, word for word."""
+    size = len(question) + len(context)
+    reading = await beside_loop(size, unanswered, question, context, knowledge)
+    if answer is None:
+        return UserAnswer(text="", readings=(reading,), is_declined=True)
+    option = next((line for line in context.splitlines() if line.startswith(f"- {answer}: ")), "")
+    given = [each for each in knowledge.removed if reveals(f"{answer}\n{option}", each)]
+    return UserAnswer(text=answer, readings=(_reading_of(given, reading.asks_for, question, knowledge, None),))
+
+
 def answer_with(segments: Sequence[Segment], kind: Deferral = DEFERRAL) -> str:
     """Return an answer with the values of exactly these segments, or the deferral if there are none."""
     return " ".join(_sentence(segment) for segment in segments) or deferral(kind)

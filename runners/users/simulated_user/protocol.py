@@ -78,11 +78,18 @@ class UserKnowledge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, what each judge reads in it, the simulator's own first, and the rejected replies."""
+    """An answer, what each judge reads in it, the simulator's own first, and the rejected replies.
+
+    If a person answers, ``by`` is their name, and ``saw_values`` says whether they had the full prompt before them.
+    ``is_declined`` says that they do not answer; ``text`` is then what the agent is told.
+    """
 
     text: str
     readings: tuple[ExchangeReading, ...] = ()
     rejected: tuple[RejectedAnswer, ...] = ()
+    is_declined: bool = False
+    by: str | None = None
+    saw_values: bool | None = None
 
     @property
     def revealed(self) -> tuple[RevealedSegment, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).parents[4]
+PROJECT = Path(__file__).parents[3]
 
 
 def run_under(limit: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -40,7 +40,7 @@ def test_each_limit_has_its_command(limit, words):
     done = run_under(
         limit,
         "-c",
-        "from lhaw_record.runners.environments.sandboxes import shell_limits; shell_limits.check_shell_limits(20)",
+        "from lhaw_record.runners.runs.preflight import check_shell_limits; check_shell_limits(20)",
     )
     assert "ExperimentError" in done.stderr
     for word in words:
@@ -51,7 +51,7 @@ def test_a_soft_limit_is_raised():
     """Where only the soft limit is low, as in most shells, the run raises it for itself."""
     code = (
         "import resource\n"
-        "from lhaw_record.runners.environments.sandboxes.shell_limits import check_shell_limits\n"
+        "from lhaw_record.runners.runs.preflight import check_shell_limits\n"
         "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))\n"
         "check_shell_limits(8)\n"
