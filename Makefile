@@ -11,13 +11,14 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 PYTHON312 ?= $(PYTHON)
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 VENV := .venv
 BIN := $(VENV)/bin
 STORE ?= stores/demo
 AGENTS ?= all
 STUDIES ?= 1500
 
-.PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-newest test-published test-ray test-training setup lint types contracts bench bench-check bench-daemon bench-peers bench-ray bench-scale coverage mcp-servers site clean help
+.PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-newest test-published test-ray test-release test-training setup lint types contracts bench bench-check bench-daemon bench-peers bench-ray bench-scale coverage mcp-servers site clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -52,6 +53,10 @@ test-newest: $(VENV)/.dev-ready  ## install the newest versions that pyproject.t
 	@test -x .envs/newest/bin/python || "$(PYTHON)" -m venv .envs/newest
 	.envs/newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable '.[dev]'
 	.envs/newest/bin/python -m pytest --numprocesses auto --dist loadfile tests/runners/models
+
+test-release:  ## build the release, install it with pip, pipx and uv for every Python of PYTHONS that is here, with the oldest and newest dependencies, and use it; for a nightly job (15 minutes)
+	@here=$$(mktemp -d) && trap 'rm -rf "$$here"' EXIT
+	PYTHON="$(PYTHON)" .ci/release every "$$here" $(PYTHONS)
 
 test-harbor: $(VENV)/.dev-ready  ## install Harbor's classes (42 MB; PYTHON312 is a Python >= 3.12) and hold our ATIF, task folders and imports of jobs against them (1 minute)
 	@test -x .envs/harbor/bin/python || "$(PYTHON312)" -m venv .envs/harbor

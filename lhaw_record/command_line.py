@@ -34,7 +34,7 @@ from lhaw_record.generators.cli import (
 )
 from lhaw_record.recorder.cli import log_commands
 from lhaw_record.recorder.cli.command import PROGRAM, Command, CommandGroup, Parser, Section, add_sections, argument
-from lhaw_record.recorder.errors import DamagedStore, RecorderError
+from lhaw_record.recorder.errors import NEXT_STEPS, DamagedStore, RecorderError, refusal
 from lhaw_record.recorder.processes import refuse_pandas
 from lhaw_record.recorder.resources import experiment_path, pages
 from lhaw_record.recorder.sharing.address import opened, store_address, store_name
@@ -288,17 +288,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
         )  # otherwise Python reports the error again at exit
         return 0
-    except DamagedStore as error:
-        return _complain(error, 3)
-    except ExperimentError as error:
-        return _complain(error, 2)
-    except (RecorderError, RunnerError, AnalyticsError) as error:
-        return _complain(error, 1)
     except Exception as error:
-        duckdb = sys.modules.get("duckdb")
-        if duckdb is None or not isinstance(error, duckdb.OperationalError):  # no memory, a full disk, a read error
+        told = _told(error)
+        if told is None:
             raise
-        return _complain(error, 1)
+        print(f"lhaw-record: {told[0]}", file=sys.stderr)
+        return told[1]
+
+
+def _told(error: Exception) -> tuple[object, int] | None:
+    """Return what a user is told of an error and the exit code, or None for a fault of this program."""
+    if isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:  # of tasks that ran beside each other
+        return _told(error.exceptions[0])
+    if isinstance(error, OSError) and error.errno in NEXT_STEPS:
+        return refusal(error), 1
+    duckdb = sys.modules.get("duckdb")
+    finding = (RecorderError, RunnerError, AnalyticsError, *([duckdb.OperationalError] if duckdb else []))
+    exit_codes = ((DamagedStore, 3), (ExperimentError, 2), (finding, 1))  # DuckDB: no memory, a full disk, a read error
+    return next(((error, exit_code) for kind, exit_code in exit_codes if isinstance(error, kind)), None)
 
 
 def _tune_process() -> None:
@@ -307,8 +314,3 @@ def _tune_process() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's idle threads spin, and our matrices are small
     gc.freeze()
     gc.set_threshold(20_000)  # imports create no garbage
-
-
-def _complain(error: Exception, exit_code: int) -> int:
-    print(f"lhaw-record: {error}", file=sys.stderr)
-    return exit_code

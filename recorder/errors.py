@@ -7,6 +7,40 @@ RecorderError
 └── DamagedStore        bytes on disk are not what was written; the message names the file and what is lost
 """
 
+import errno
+import os
+from pathlib import Path
+
+NEXT_STEPS = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free space there or name another place"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "name a place that you may write to"),
+    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "a file is in the way of a folder, so name another place"),
+    errno.EISDIR: "name a file, not a folder",
+    errno.ENOENT: "name a place that can be made",
+    errno.ENAMETOOLONG: "name a shorter path",
+    errno.EIO: "check the disk",
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files (ulimit -n 4096)"),
+    **dict.fromkeys(
+        (errno.ENOLCK, errno.EOPNOTSUPP),
+        "its file system has no locks, so name a place on a disk of this host (docs/shared-stores.md)",
+    ),
+}
+"""What a user can do when the system refuses something, by the number of its error."""
+
+
+def refusal(error: OSError, path: Path | None = None) -> str:
+    """Return a sentence from a system's error: the place, what is wrong, and the next step.
+
+    Args:
+        error: The system's error.
+        path: The place, if it is not the one that the error names. A failed write names none.
+    """
+    place = path or error.filename
+    step = NEXT_STEPS.get(error.errno or 0, "mend this or name another place")
+    if place is None:  # most often a temporary file
+        return f"{error.strerror or error}; free space, or name a folder for temporary files with TMPDIR"
+    return f"{place}: {os.strerror(error.errno) if error.errno else error}; {step}"
+
 
 class RecorderError(Exception):
     """Base class of the recorder's errors. Every message names the file and the next step."""

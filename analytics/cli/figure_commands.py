@@ -9,7 +9,7 @@ from lhaw_record.analytics.cli.arguments import filters, settings_option, wanted
 from lhaw_record.analytics.tables.filters import FIGURE_KEYS
 from lhaw_record.recorder.cli.arguments import STORE
 from lhaw_record.recorder.cli.command import Command, argument
-from lhaw_record.recorder.cli.output import say
+from lhaw_record.recorder.cli.output import say, write_file
 
 
 def figures_command(options: argparse.Namespace) -> int:
@@ -29,10 +29,9 @@ def figures_command(options: argparse.Namespace) -> int:
         chosen = wanted(options, FIGURE_KEYS)
         rows = [row for view in sorted(needed) for row in read(connection, view)] if chosen else []
         shown = known_filter(chosen, rows)
-        options.output.mkdir(parents=True, exist_ok=True)
         for spec in specs:
             path = options.output / f"{spec.name}.{options.format}"
-            path.write_bytes(to_bytes(draw(connection, spec.name, shown.rows), options.format))
+            write_file(path, to_bytes(draw(connection, spec.name, shown.rows), options.format))
             sys.stdout.write(f"{path}\n")
     return 0
 
@@ -45,8 +44,7 @@ def report_command(options: argparse.Namespace) -> int:
     settings = [*options.set, *([f"experiment={options.experiment}"] if options.experiment else [])]
     page = build(options.store, settings=settings)
     data = page.html.encode("utf-8")
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_bytes(data)
+    write_file(options.output, data)
     sys.stdout.write(f"{options.output}\n")
     seconds = time.monotonic() - begun
     sys.stderr.write(f"{page.trial_count:,} trials, {len(data) / 1e6:.1f} MB, {seconds:.1f} s\n")

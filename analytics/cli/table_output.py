@@ -22,7 +22,7 @@ from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of, na
 from lhaw_record.analytics.views.headers import headers, print_views
 from lhaw_record.analytics.views.parameters import PARAMETERS, READINGS, Setting, parse_settings, values_of
 from lhaw_record.analytics.views.rows import distinct
-from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
+from lhaw_record.recorder.cli.output import FORMATS, print_rows, say, write_file
 from lhaw_record.recorder.cli.terminal import BOLD, painted, terminal_width
 from lhaw_record.recorder.wording import did_you_mean
 
@@ -150,17 +150,10 @@ def print_other_tables(shown: Sequence[str], out: TextIO) -> None:
 
 def _write(tables: Sequence[Table], folder: Path, out: TextIO) -> None:
     """Write every table in every file format, each file atomically."""
-    from lhaw_record.recorder.transfer.export import export_file  # loads Arrow
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AnalyticsError(f"cannot make {folder} ({error.strerror}); name another folder with --output") from error
     for each in tables:
         for ending, render in _FILES.items():
             path = folder / f"{each.name}.{ending}"
-            with export_file(path) as file:
-                file.write(render(each).encode("utf-8"))
+            write_file(path, render(each).encode("utf-8"))
             out.write(f"{path}\n")
 
 

@@ -23,7 +23,7 @@ from lhaw_record.analytics.views.parameters import Setting, values_of
 from lhaw_record.analytics.views.rows import BrokenClaim
 from lhaw_record.analytics.views.store import checks, claims
 from lhaw_record.analytics.views.store import open as open_store
-from lhaw_record.recorder.transfer.export import export_file
+from lhaw_record.recorder.cli.output import write_file
 from lhaw_record.recorder.wording import did_you_mean
 
 _RENAMED = ("agent", "other_agent", "benchmark")
@@ -85,7 +85,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
             files |= {f"figures/{name}.pdf": each.pdf, f"figures/{name}.svg": each.svg}
         files |= {"paper.tex": self._latex().encode(), "paper.md": self._markdown().encode()}
         for name, content in files.items():
-            _write(root / name, content)
+            write_file(root / name, content)
             written.append(root / name)
         return written
 
@@ -206,16 +206,5 @@ def write_spec(text: str, folder: Path) -> Path | None:
     path = folder / "paper.toml"
     if path.exists() and path.read_bytes() != text.encode():
         return None
-    _write(path, text.encode())
+    write_file(path, text.encode())
     return path
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AnalyticsError(
-            f"cannot make {path.parent} ({error.strerror}); name another folder with --output"
-        ) from error
-    with export_file(path) as file:
-        file.write(content)

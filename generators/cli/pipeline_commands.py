@@ -43,7 +43,7 @@ def pipeline_command(options: argparse.Namespace) -> int:
     design, path = _design(options, source.benchmark)
     GenerationMethods(options)  # an unknown model or a missing key must show before anything is paid for
     if options.output is not None:  # an unusable folder must show before anything is paid for
-        _make_folder(_dataset_path(options, design.name).parent)
+        _dataset_path(options, design.name).parent.mkdir(parents=True, exist_ok=True)
     try:
         selection = anyio.run(_run, options, design, path, tasks)
     except PhaseStopped as stopped:
@@ -136,7 +136,7 @@ def _write(selection: "BenchmarkSelection", options: argparse.Namespace, name: s
     from lhaw_record.generators.selection.publishing import write_card, write_dataset
 
     out = _dataset_path(options, name)
-    _make_folder(out.parent)
+    out.parent.mkdir(parents=True, exist_ok=True)
     write_dataset(options.store, selection.event, out)
     card = out.with_suffix(".md")
     write_card(options.store, selection.event, card, out.name)
@@ -149,14 +149,6 @@ def _dataset_path(options: argparse.Namespace, name: str) -> Path:
     if out is None:  # the directory of a shared store is a hidden working copy
         out = options.store / FOLDER if Store(options.store).address is None else Path(name)
     return out if out.suffix == ".json" else out / f"{name}.json"
-
-
-def _make_folder(folder: Path) -> None:
-    """Create the folder for the benchmark's files."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise GeneratorError(f"cannot make {folder} ({error.strerror}); name another place with --output") from error
 
 
 COMMANDS = (

@@ -22,12 +22,12 @@ from lhaw_record.generators.errors import GeneratorError
 from lhaw_record.generators.gate import UNJUDGED, unjudged_by
 from lhaw_record.generators.selection.eligibility import REASONS
 from lhaw_record.generators.sources.written import WRITTEN
+from lhaw_record.recorder.cli.output import write_file
 from lhaw_record.recorder.events import BenchmarkSelected, VariantGenerated
 from lhaw_record.recorder.events.values import DIMENSIONS, Task
 from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.recorder.reading.registrations import Registration, Registrations
 from lhaw_record.recorder.resources import data_path
-from lhaw_record.recorder.transfer.export import export_file
 from lhaw_record.runners.base.text.language import language_name, language_of
 
 _HUB_LICENCES = frozenset(
@@ -52,8 +52,7 @@ class ChosenVariant(msgspec.Struct, frozen=True, kw_only=True):
 def write_dataset(store: Path, event: BenchmarkSelected, out: Path) -> ExportDocument:
     """Write the dataset of a recorded selection. Return its rows and a list of what the format cannot express."""
     exported = _dataset(store, event)
-    with export_file(out) as file:
-        file.write(exported.to_bytes())
+    write_file(out, exported.to_bytes())
     return exported
 
 
@@ -91,8 +90,7 @@ def write_card(store: Path, event: BenchmarkSelected, out: Path, dataset: str) -
         reasons=REASONS,
         licences=sorted(licences.items()),
     )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text, encoding="utf-8")
+    write_file(out, text.encode())
 
 
 def _dataset(store: Path, event: BenchmarkSelected) -> ExportDocument:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from lhaw_record.recorder.errors import DamagedStore, StoreError
+from lhaw_record.recorder.errors import DamagedStore, StoreError, refusal
 from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.recorder.wording import did_you_mean
 
@@ -191,8 +191,4 @@ def clear_errors(doing: str, root: Path) -> Iterator[None]:
         advice = "'lhaw-record log verify' names the file"
         raise DamagedStore(f"cannot {doing} {store_name(root)} ({error}); {advice}") from error
     except OSError as error:
-        what = f"{error.filename}: " if error.filename else ""
-        raise StoreError(
-            f"cannot {doing} {store_name(root)}: {what}{error.strerror or error}. No recorded data is lost; "
-            "fix this, then run the same command again"
-        ) from error
+        raise StoreError(f"cannot {doing} {store_name(root)}: {refusal(error)}. No recorded data is lost") from error

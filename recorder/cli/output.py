@@ -55,10 +55,19 @@ def open_output(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, and make its folder."""
+    from lhaw_record.recorder.transfer.export import export_file
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with export_file(path) as file:
+        file.write(content)
+
+
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder that is renamed to the one given by ``--output`` when it is complete."""
-    from lhaw_record.recorder.errors import StoreError
+    from lhaw_record.recorder.errors import StoreError, refusal
 
     if path == STANDARD_STREAM or path.exists():
         where = "standard output" if path == STANDARD_STREAM else f"{path}, which is there already"
@@ -71,7 +80,7 @@ def new_folder(path: Path) -> Iterator[Path]:
             yield made
             made.rename(path)
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}; name another folder") from error
+        raise StoreError(f"cannot write {refusal(error, path)}") from error
 
 
 def write_folder(path: Path, files: Mapping[str, bytes]) -> None:

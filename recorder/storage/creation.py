@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lhaw_record.recorder.errors import DamagedStore, StoreError
+from lhaw_record.recorder.errors import DamagedStore, StoreError, refusal
 from lhaw_record.recorder.events.arrow_schema import event_schema
 from lhaw_record.recorder.files.disk import Disk, publish
 from lhaw_record.recorder.files.layout import FOLDERS, MANIFEST, MARKER, SCHEMA_FILE, marker
@@ -36,8 +36,7 @@ def create_store(root: Path, disk: Disk | None = None) -> Store:
         _write_schema_file(store)
         disk.sync_directory(root)
     except OSError as error:
-        what = "write to the" if (root / MARKER).exists() else "make a"
-        raise StoreError(f"cannot {what} store at {root}: {error}") from error
+        raise StoreError(f"cannot write a store to {refusal(error, root)}") from error
     if store.remote is not None:
         _create_remote_side(store, store.remote)
     return store

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from lhaw_record.recorder.errors import DamagedStore, RecordingFailed
+from lhaw_record.recorder.errors import DamagedStore, RecordingFailed, refusal
 from lhaw_record.recorder.events import Envelope
 from lhaw_record.recorder.events.identifiers import ExperimentId, Name
 from lhaw_record.recorder.files.layout import JournalName
@@ -239,6 +239,6 @@ def is_live(path: Path) -> bool:
 
 def _advice(path: Path, error: OSError) -> str:
     return (
-        f"cannot record to {path}: {error.strerror or error}. Everything acknowledged before is safe; "
-        "free space or repair the disk, then run the same command again"
+        f"cannot record to {refusal(error, path)}, then run the same command again. "
+        "Everything acknowledged before is safe"
     )

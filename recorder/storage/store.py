@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from lhaw_record.recorder.errors import DamagedStore, StoreError, StoreInUse
+from lhaw_record.recorder.errors import DamagedStore, StoreError, StoreInUse, refusal
 from lhaw_record.recorder.events.identifiers import is_experiment_id
 from lhaw_record.recorder.files.disk import Disk
 from lhaw_record.recorder.files.layout import FORMAT, MANIFEST, MARKER, JournalName, is_journal, is_segment
@@ -52,7 +52,7 @@ class Store:
         try:
             said = json.loads(path.read_bytes())
             found = said["format"]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             if self.manifest_path.exists():
                 raise DamagedStore(f"{path} is missing; 'lhaw-record log repair --accept-loss' writes it") from None
             raise StoreError(f"{root} is not a store: {path} is missing; 'lhaw-record run' makes one") from None
@@ -134,7 +134,7 @@ class Store:
         try:
             descriptor = os.open(self.locks_dir / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise StoreError(f"cannot write to the store at {self.root}: {error}") from error
+            raise StoreError(f"cannot write to the store at {self.root}: {refusal(error)}") from error
         try:
             yield descriptor
         finally:

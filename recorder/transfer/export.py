@@ -17,7 +17,7 @@ from typing import IO
 import msgspec
 import pyarrow as pa
 
-from lhaw_record.recorder.errors import DamagedStore, StoreError
+from lhaw_record.recorder.errors import DamagedStore, StoreError, refusal
 from lhaw_record.recorder.events import ArtifactStored, Envelope
 from lhaw_record.recorder.events.identifiers import Sha256
 from lhaw_record.recorder.files.layout import FORMAT
@@ -123,6 +123,10 @@ def export_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that appears only when it is complete, compressed according to its suffix (.zst, .gz)."""
     temporary = path.with_name(f"{path.name}.tmp")
     try:
+        if path.exists() and (path.is_symlink() or not path.is_file()):  # /dev/null is written to, never replaced
+            with path.open("wb") as out:
+                yield out
+            return
         with pa.output_stream(str(temporary), compression=_CODECS.get(path.suffix)) as out:
             yield out
         descriptor = os.open(temporary, os.O_RDONLY)
@@ -132,9 +136,7 @@ def export_file(path: Path) -> Iterator[IO[bytes]]:
             os.close(descriptor)
         temporary.rename(path)
     except OSError as error:
-        raise StoreError(
-            f"cannot write {path} ({error.strerror or error}); nothing remains of it. Choose another place with -o"
-        ) from error
+        raise StoreError(f"cannot write {refusal(error, path)}") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

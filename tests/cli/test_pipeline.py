@@ -134,7 +134,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_runs(tmp_path):
     (tmp_path / "file").touch()
     done = called("pipeline", "desk", *SMALL, "--store", tmp_path / "store", "--output", tmp_path / "file" / "made")
     assert done.returncode == 1
-    assert f"cannot make {tmp_path}/file/made (Not a directory); name another place with --output" in done.stderr
+    assert f"{tmp_path}/file/made: Not a directory; a file is in the way of a folder" in done.stderr
     assert not (tmp_path / "store").exists()
 
 

@@ -1,11 +1,14 @@
 """The wheel: one package that carries SQL, data, the demo and its types, and runs outside the checkout."""
 
+import email
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 from importlib.util import find_spec
@@ -36,7 +39,8 @@ SOURCES = (
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """A wheel built from a copy of what it is built from."""
-    pytest.importorskip("hatchling", reason="building a wheel without network needs hatchling in this environment")
+    for needed in ("hatchling", "hatch_fancy_pypi_readme"):
+        pytest.importorskip(needed, reason=f"building a wheel without network needs {needed} in this environment")
     folder = tmp_path_factory.mktemp("wheel")
     copy = folder / "copy"
     copy.mkdir()
@@ -68,6 +72,27 @@ def test_the_wheel_carries_sql_and_data_and_no_stray_packages(wheel):
     assert {"lhaw_record/recorder/experiments/demo.toml", "lhaw_record/py.typed"} <= names
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"lhaw_record"}
+
+
+@pytest.mark.thorough
+def test_a_package_index_shows_no_link_that_leads_nowhere(wheel):
+    """Neither to files nor to headings; addresses are whole, and the two papers are named."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        shown = email.message_from_bytes(archive.read(name))
+    links = re.findall(r"\]\(([^)]*)\)", shown.get_payload())
+    assert links
+    assert all(link.startswith("https://") for link in links)
+    addresses = [each.rpartition(", ")[2] for each in shown.get_all("Project-URL")]
+    assert set(addresses) <= set(links)
+    assert len(addresses) == 2
+
+
+def test_the_version_is_one():
+    """In the package, in the citation and at the top of the changes."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1] == version
 
 
 @pytest.fixture(scope="module")

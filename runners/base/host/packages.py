@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-import venv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,12 +18,10 @@ def install_python(root: Path, requirements: Sequence[str], *, is_new: bool, ver
     python = root / "bin" / "python"
     if is_new:
         shutil.rmtree(root, ignore_errors=True)
-        if not version:
-            venv.create(root, with_pip=uv is None and bool(requirements))
-        elif uv is not None:
+        if version and uv is not None:
             _run([uv, "venv", "--quiet", "--python", version, str(root)])
-        elif found := shutil.which(f"python{version}"):
-            _run([found, "-m", "venv", str(root)])
+        elif found := shutil.which(f"python{version}") if version else sys.executable:
+            _run([found, "-m", "venv", *([] if requirements and uv is None else ["--without-pip"]), str(root)])
         else:
             raise ExperimentError(f"python{version} is not on PATH; install Python {version}, or uv, which fetches it")
     if requirements and uv is not None:
@@ -60,5 +57,5 @@ def _run(command: list[str]) -> None:
     except subprocess.CalledProcessError as error:
         raise ExperimentError(
             f"`{' '.join(command[:4])} …` ended with exit code {error.returncode}; its own message is above. "
-            "Run the same command again: packages that are already installed are kept"
+            "Mend that and run the same command again: packages that are already installed are kept"
         ) from error

@@ -6,6 +6,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from lhaw_record.recorder.cli.output import write_file
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ExperimentError
 
@@ -34,9 +35,8 @@ def write_benchmark(name: str, folder: Path) -> None:
     for source in sorted(template.rglob("*")):
         if source.is_file() and "__pycache__" not in source.parts:
             target = folder / str(source.relative_to(template)).replace(_TEMPLATE, name)
-            target.parent.mkdir(parents=True, exist_ok=True)
             text = source.read_text(encoding="utf-8").replace(_TEMPLATE, name).replace(_CLASS, class_name)
-            target.write_text(text, encoding="utf-8")
+            write_file(target, text.encode())
 
 
 _TASK_NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
@@ -58,11 +58,10 @@ def write_task(name: str, image: str, *, has_docker: bool) -> tuple[Path, Path]:
     for source in sorted(path for path in template.rglob("*") if path.is_file()):
         relative = source.relative_to(template).as_posix()
         target = experiment if relative == _EXPERIMENT else folder / relative
-        target.parent.mkdir(parents=True, exist_ok=True)
         text = source.read_text(encoding="utf-8")
         for mark, value in (("{name}", name), ("{image}", image), ("{sandbox}", _DOCKER if has_docker else _NO_DOCKER)):
             text = text.replace(mark, value)
-        target.write_text(text, encoding="utf-8")
+        write_file(target, text.encode())
         if relative in _SCRIPTS:
             target.chmod(0o755)
     return folder, experiment

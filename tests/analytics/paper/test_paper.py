@@ -401,7 +401,7 @@ def test_what_cannot_be_made_is_said(stored, tmp_path, capsys):
     assert main(["paper", str(stored), str(tmp_path / "s.toml"), "--agent", "z"]) == 1
     assert "no row has the agent 'z'" in capsys.readouterr().err
     assert main(["paper", str(stored), str(tmp_path / "s.toml"), "--output", str(tmp_path / "s.toml")]) == 1
-    assert "name another folder with --output" in capsys.readouterr().err
+    assert "a file is in the way of a folder, so name another place" in capsys.readouterr().err
 
 
 def compile_latex(folder):
