@@ -326,7 +326,7 @@ def is_ask_tool(name: str) -> bool:
 
 
 _READ = TEXT_TYPES | UNSEEN_TYPES | {"refusal", "tool_result", "message", "reasoning_text"}
-_CALLS = {"function_call", "custom_tool_call", *OWN_TOOLS}
+CALLS = {"function_call", "custom_tool_call", *OWN_TOOLS}
 
 
 def _chat_form(given: Any) -> Mapping[str, Any]:
@@ -405,7 +405,7 @@ def _parts(wire: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
 def _unread(wire: Mapping[str, Any]) -> Iterator[str]:
     """Yield the type of each part of a message of which at most a name is kept."""
     kind = _kind(wire)
-    if not (kind in _READ or kind in _CALLS or kind.endswith("_output") or _is_block(wire)):
+    if not (kind in _READ or kind in CALLS or kind.endswith("_output") or _is_block(wire)):
         yield kind
     for part in _parts(wire):
         yield from _unread({"type": "text" if "text" in part else "part", **part})
