@@ -60,7 +60,7 @@ test-release:  ## build the release, install it with pip, pipx and uv for every 
 
 test-harbor: $(VENV)/.dev-ready  ## install Harbor's classes (42 MB; PYTHON312 is a Python >= 3.12) and hold our ATIF, task folders and imports of jobs against them (1 minute)
 	@test -x .envs/harbor/bin/python || "$(PYTHON312)" -m venv .envs/harbor
-	.envs/harbor/bin/python -m pip install --quiet --disable-pip-version-check anyio msgspec pathspec pydantic shortuuid toml
+	.envs/harbor/bin/python -m pip install --quiet --disable-pip-version-check anyio msgspec packaging pathspec pydantic shortuuid toml
 	.envs/harbor/bin/python -m pip install --quiet --disable-pip-version-check --no-deps harbor==0.25.0
 	"$(BIN)/python" -m pytest --numprocesses 0 tests/harbor
 

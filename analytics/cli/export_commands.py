@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lhaw_record.recorder.cli.arguments import OUTPUT, STORE, percentage_points, share
 from lhaw_record.recorder.cli.command import Command, CommandGroup, argument, clear_errors
-from lhaw_record.recorder.cli.output import new_folder, open_output, say, write_folder
+from lhaw_record.recorder.cli.output import new_folder, open_output, say
 from lhaw_record.recorder.sharing.address import store_name
 
 _HELP = {
@@ -19,6 +19,7 @@ _HELP = {
     "trials": "valid trials as trial JSON of the timing paper",
     "trajectories": "the actions of successful full trials, by task",
     "atif": "valid trials in Harbor's interchange format, a folder of documents",
+    "harbor-job": "valid trials as Harbor jobs, a folder that 'harbor view' opens",
     "training": "valid trials as chat messages with rewards, a folder of JSON Lines for TRL and verl",
     "harbor": "variants of harbor tasks as task folders in Harbor's format, each task beside them",
     "inspect": "valid trials as logs of inspect_ai, a folder of .eval files",
@@ -34,6 +35,7 @@ _EXAMPLES = {"harbor": "--tasks my-dataset "}
 def export_command(export_format: str, options: argparse.Namespace) -> int:
     """Write one export and return the exit code: 1 if there is nothing to export."""
     from lhaw_record.analytics.exports import EXPORTS, ExportFolder
+    from lhaw_record.recorder.transfer.export import events_name
 
     with clear_errors("export", options.store):
         more = {name: getattr(options, name) for name in _OPTIONS.get(export_format, {})}
@@ -42,13 +44,27 @@ def export_command(export_format: str, options: argparse.Namespace) -> int:
         if isinstance(exported, ExportFolder):
             if exported.count:
                 card = "".join(f"\nL{each[1:]}.\n" for each in told).encode()
-                files = {name: content + card if name == _CARD else content for name, content in exported.files.items()}
-                write_folder(options.output, files)
+                with new_folder(options.output) as made:
+                    for name, content in {**exported.files, **exported.unread}.items():
+                        (made / name).parent.mkdir(parents=True, exist_ok=True)
+                        (made / name).write_bytes(content + card if name == _CARD else content)
+                    if exported.has_events:
+                        _write_events(options, made / events_name(exported.files.values()))
         elif exported.count:
             with open_output(options.output) as out:
                 out.write(exported.to_bytes())
     notes = exported.notes if isinstance(exported, ExportFolder) else ()
     return _said(options.store, exported.count, exported.what, *notes, *told)
+
+
+def _write_events(options: argparse.Namespace, path: Path) -> None:
+    """Write the events and artifacts of the store, as ``log export`` does."""
+    from lhaw_record.recorder.storage.store import Store
+    from lhaw_record.recorder.transfer.export import contents, export_file, write_export
+    from lhaw_record.recorder.transfer.whole_streams import StreamSelection
+
+    with export_file(path) as out:
+        write_export(contents(Store(options.store), StreamSelection(experiment_id=options.experiment)), out)
 
 
 def database_command(options: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from lhaw_record.analytics.exports.atif_documents import atif_documents
+from lhaw_record.analytics.exports.atif_documents import atif_documents, harbor_jobs
 from lhaw_record.analytics.exports.database_file import database_file
 from lhaw_record.analytics.exports.dataset_rows import dataset_folder, dataset_rows
 from lhaw_record.analytics.exports.exported import ExportDocument, ExportFolder, tasks_left_out
@@ -16,6 +16,7 @@ EXPORTS: dict[str, Callable[..., ExportDocument | ExportFolder]] = {
     "trials": trial_records,
     "trajectories": golden_trajectories,
     "atif": atif_documents,
+    "harbor-job": harbor_jobs,
     "training": training_rows,
     "inspect": inspect_logs,
 }
@@ -30,6 +31,7 @@ __all__ = [
     "dataset_rows",
     "golden_trajectories",
     "harbor_folders",
+    "harbor_jobs",
     "inspect_logs",
     "tasks_left_out",
     "training_rows",

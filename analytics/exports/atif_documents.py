@@ -1,14 +1,20 @@
-"""The export ``atif``: a folder with one document in Harbor's interchange format for every valid trial.
+"""The exports ``atif``, a document of Harbor's interchange format for each valid trial, and ``harbor-job``, whole jobs.
 
-Source: harbor 0.25.0, ``harbor.models.trajectories``. Every number comes from the marts.
+Source: harbor 0.25.0, ``harbor.models.trajectories``, ``harbor.models.trial`` and ``harbor.models.job``. Every number
+comes from the marts.
 """
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from uuid import UUID
+
+import duckdb
 
 from lhaw_record.analytics.exports.attempts import without_attempt
 from lhaw_record.analytics.exports.exported import ExportFolder
@@ -50,23 +56,173 @@ def atif_documents(store: Path, experiment: str | None = None) -> ExportFolder:
     """Return a document for each valid trial with recorded actions."""
     with open_store(store, only={"trials", "actions", "model_calls"}) as connection:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
-        calls, actions = rows_by_stream(connection, _CALLS), rows_by_stream(connection, _ACTIONS)
+        documents = _documents(connection, trials)
         missing = without_attempt(connection, experiment)
-    found = {
-        f"{trial['stream_id']}.trajectory.json": document
-        for trial in trials
-        if (document := _document(trial, calls[trial["stream_id"]], actions[trial["stream_id"]])) is not None
-    }
-    silent = len(trials) - len(found)
+    silent = len(trials) - len(documents)
     return ExportFolder(
-        files={name: json.dumps(each, indent=1, ensure_ascii=False).encode() + b"\n" for name, each in found.items()},
-        count=len(found),
+        files={f"{stream_id}.trajectory.json": _json(each) for stream_id, each in documents.items()},
+        count=len(documents),
         what="trajectories",
         left_out=(
             *missing,
             *((f"{silent} trials of which nobody knows what the agent did",) if silent else ()),
         ),
+        has_events=True,
     )
+
+
+def harbor_jobs(store: Path, experiment: str | None = None) -> ExportFolder:
+    """Return a job for each experiment and condition, with a trial for each valid trial.
+
+    The rewards of a trial are its checkpoints, as shares. In a benchmark whose success is not that all of them are 1,
+    ``reward`` is the success, because a reader of jobs takes a trial whose rewards are all 1 for a success.
+    """
+    with open_store(store, only={"trials", "actions", "model_calls", "checkpoints"}) as connection:
+        trials = rows_of(connection, _TRIALS, [experiment, experiment])
+        documents = _documents(connection, trials)
+        checkpoints = rows_by_stream(connection, "select * from checkpoints order by stream_id, position")
+        missing = without_attempt(connection, experiment)
+    shares = {
+        trial["stream_id"]: {each["checkpoint_id"]: each["share"] for each in checkpoints[trial["stream_id"]]}
+        for trial in trials
+    }
+    graded_otherwise = {
+        trial["benchmark"]
+        for trial in trials
+        if trial["is_success"] != all(share == 1 for share in shares[trial["stream_id"]].values())
+    }
+    files: dict[str, bytes] = {}
+    unread: dict[str, bytes] = {}
+    jobs: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for trial in trials:
+        stream_id = trial["stream_id"]
+        job = _safe(f"{trial['experiment_id']}__{trial['condition']}")
+        is_one = trial["benchmark"] in graded_otherwise or not shares[stream_id]
+        result = _result(trial, job, {"reward": float(trial["is_success"])} if is_one else shares[stream_id])
+        jobs[job].append(result)
+        place = f"{job}/{result['trial_name']}"
+        files[f"{place}/result.json"] = _json(result)
+        unread[f"{place}/config.json"] = _json(result["config"])
+        unread[f"{place}/verifier/test-stdout.txt"] = "".join(map(_verdict, checkpoints[stream_id])).encode()
+        if stream_id in documents:
+            files[f"{place}/agent/trajectory.json"] = _json(documents[stream_id])
+    for job, results in jobs.items():
+        files[f"{job}/result.json"] = _json(_job_result(job, results))
+        agents = {each["agent_info"]["name"]: each["config"]["agent"] for each in results}
+        sources = sorted({each["source"] for each in results})
+        unread[f"{job}/config.json"] = _json(
+            {
+                "job_name": job,
+                "jobs_dir": ".",
+                "agents": list(agents.values()),
+                "datasets": [{"path": source} for source in sources],
+            }
+        )
+    return ExportFolder(
+        files=files,
+        unread=unread,
+        count=len(trials),
+        what=f"trials in {len(jobs)} jobs",
+        left_out=missing,
+        has_events=True,
+        notes=("'harbor view FOLDER' shows them",) if trials else (),
+    )
+
+
+def _result(trial: Mapping[str, Any], job: str, rewards: Mapping[str, float]) -> dict[str, Any]:
+    """Return the result of a trial in Harbor's form."""
+    task = trial["variant_id"] or trial["task_id"]
+    name = f"{_safe(task)}__{trial['trial_id'][:12]}"
+    provider, slash, model = trial["model"].partition("/")
+    times: dict[str, str | None] = {"started_at": None, "finished_at": None}
+    if (began := trial["started_at_us"]) is not None:
+        ended = None if trial["wall_seconds"] is None else _time(began + round(trial["wall_seconds"] * 1_000_000))
+        times = {"started_at": _time(began), "finished_at": ended}
+    return {
+        "id": _uuid(trial["stream_id"]),
+        "task_name": task,
+        "trial_name": name,
+        "trial_uri": f"lhaw-record:{trial['stream_id']}",
+        "task_id": {"path": task},
+        "source": trial["benchmark"],
+        "task_checksum": trial["variant_digest"] or trial["task_digest"],
+        "config": {
+            "task": {"path": task, "source": trial["benchmark"]},
+            "trial_name": name,
+            "trials_dir": job,
+            "agent": {"name": trial["agent"], "model_name": trial["model"]},
+            "job_id": _uuid(job),
+        },
+        "agent_info": {
+            "name": trial["agent"],
+            "version": trial["program"] or "native",
+            "model_info": {"name": model, "provider": provider} if slash else {"name": provider},
+        },
+        "agent_result": {
+            "n_input_tokens": trial["agent_input_tokens"],
+            "n_cache_tokens": trial["agent_cached_input_tokens"],
+            "n_output_tokens": trial["agent_output_tokens"],
+            "cost_usd": trial["agent_cost_usd"],
+            "metadata": {"lhaw_record": {name: trial[name] for name in _KEPT}},
+        },
+        "verifier_result": {"rewards": rewards},
+        "agent_execution": times,
+        **times,
+    }
+
+
+def _job_result(job: str, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the result of a job: the trials of each agent by reward, and the mean of each reward, as Harbor has it."""
+    groups: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for each in results:
+        info = each["agent_info"]
+        groups[f"{info['name']}__{info['model_info']['name']}__{each['source']}"].append(each)
+    evals = {}
+    for key, group in groups.items():
+        trials: defaultdict[str, defaultdict[float, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for each in group:
+            for name, value in each["verifier_result"]["rewards"].items():
+                trials[name][value].append(each["trial_name"])
+        means = {
+            name: sum(value * len(names) for value, names in by_value.items()) / len(group)
+            for name, by_value in trials.items()
+        }
+        evals[key] = {"n_trials": len(group), "n_errors": 0, "metrics": [means], "reward_stats": trials}
+    started = sorted(each["started_at"] for each in results if each["started_at"])
+    finished = sorted(each["finished_at"] for each in results if each["finished_at"])
+    return {
+        "id": _uuid(job),
+        "started_at": started[0] if started else _time(0),
+        "finished_at": finished[-1] if finished else None,
+        "n_total_trials": len(results),
+        "stats": {"n_completed_trials": len(results), "evals": evals},
+    }
+
+
+def _verdict(checkpoint: Mapping[str, Any]) -> str:
+    points = f"{checkpoint['score']:g} of {checkpoint['total']:g}"
+    return f"{checkpoint['checkpoint_id']}: {points}. {checkpoint['label']}. {checkpoint['details'] or ''}\n"
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^\w.-]", "-", name)
+
+
+def _uuid(text: str) -> str:
+    return str(UUID(sha256(text.encode()).hexdigest()[:32]))
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def _documents(connection: duckdb.DuckDBPyConnection, trials: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the documents of trials by stream id, without those whose actions nobody knows."""
+    calls, actions = rows_by_stream(connection, _CALLS), rows_by_stream(connection, _ACTIONS)
+    found = {
+        trial["stream_id"]: _document(trial, calls[trial["stream_id"]], actions[trial["stream_id"]]) for trial in trials
+    }
+    return {stream_id: document for stream_id, document in found.items() if document is not None}
 
 
 def _document(

@@ -29,13 +29,19 @@ class ExportDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """One exported folder. ``files`` maps names to contents. ``notes`` is for readers of the folder."""
+    """One exported folder. ``files`` maps names to contents. ``notes`` is for readers of the folder.
+
+    ``has_events`` says that the store's events belong beside the files, so that our import of this format returns the
+    whole store. ``unread`` has further files, which that import does not read.
+    """
 
     files: Mapping[str, bytes]
     count: int
     what: str
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    has_events: bool = False
+    unread: Mapping[str, bytes] = {}
 
 
 def tasks_left_out(store: Path, experiment: str | None = None) -> tuple[str, ...]:

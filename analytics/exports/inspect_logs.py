@@ -32,23 +32,34 @@ _TRIALS = """
     order by trials.experiment_id, trials.benchmark, trials.agent, trials.condition, trials.task_id,
         trials.variant_id nulls first, trials.trial_index, trials.trial_id
 """
-_CHECKPOINTS = "select * from checkpoints order by stream_id, checkpoint_id"
+_CHECKPOINTS = "select * from checkpoints order by stream_id, position"
 _QUESTIONS = "select * from questions where is_counted order by stream_id, question_number"
+_CALLS = """
+    select calls.*, sent.recorded_at_us
+    from model_calls as calls
+    inner join events as sent on calls.stream_id = sent.stream_id and calls.sequence = sent.sequence
+    where calls.is_counted and calls.role = 'agent' and calls.outcome = 'responded'
+"""
+_ACTIONS = "select * from actions where is_counted"
 _GROUP = ("experiment_id", "benchmark", "agent", "condition")
 _KEPT = (
     *("trial_id", "experiment_id", "benchmark", "task_id", "variant_id", "condition", "agent", "agent_name"),
     *("strategy", "persona", "program", "seed", "ended_by", "ambiguity_class", "severity", "dimensions"),
-    *("action_count", "question_count", "first_ask_action", "inject_percent", "settings_digest"),
+    *("action_count", "question_count", "first_ask_action", "inject_percent", "settings_digest", "grader"),
 )
 """What ``metadata`` contains about the trial, because the format has no field for it."""
 
 
 def inspect_logs(store: Path, experiment: str | None = None) -> ExportFolder:
     """Return the logs. A sample is a valid trial; its epoch is its number within the same task or variant."""
-    views = {"trials", "tasks", "variants", "checkpoints", "questions", "stg_trials_finished"}
+    views = {"trials", "tasks", "variants", "checkpoints", "questions", "stg_trials_finished"} | {
+        "model_calls",
+        "actions",
+    }
     with open_store(store, only=views) as connection:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
         checkpoints, questions = rows_by_stream(connection, _CHECKPOINTS), rows_by_stream(connection, _QUESTIONS)
+        calls, actions = rows_by_stream(connection, _CALLS), rows_by_stream(connection, _ACTIONS)
         said = conversations(connection)
         missing = without_attempt(connection, experiment)
     files = {}
@@ -60,7 +71,11 @@ def inspect_logs(store: Path, experiment: str | None = None) -> ExportFolder:
             sample_id = trial["variant_id"] or trial["task_id"]
             epochs[sample_id] += 1
             sample = _sample(trial, said.get(stream, []), checkpoints[stream], questions[stream])
-            samples.append({"id": sample_id, "epoch": epochs[sample_id], **sample})
+            events = _events(trial, sample, said.get(stream, []), calls[stream], actions[stream])
+            pool = {"messages": sample["messages"], "calls": []}
+            samples.append(
+                {"id": sample_id, "epoch": epochs[sample_id], **sample, "events": events, "events_data": pool}
+            )
         name = re.sub(r"[^\w.-]", "-", "_".join(key))
         files[f"{name}-{sha256(repr(key).encode()).hexdigest()[:8]}.eval"] = _archive(key, trials, samples)
     return ExportFolder(
@@ -68,6 +83,7 @@ def inspect_logs(store: Path, experiment: str | None = None) -> ExportFolder:
         count=len(trials),
         what=f"samples in {len(files)} logs",
         left_out=missing,
+        has_events=True,
     )
 
 
@@ -140,29 +156,103 @@ def _output(trial: Mapping[str, Any]) -> dict[str, Any]:
 
 def _scores(trial: Mapping[str, Any], checkpoints: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return success first, as the headline, then progress and each checkpoint as a share of its points."""
-    points = {each["checkpoint_id"]: each["score"] / each["total"] for each in checkpoints if each["total"]}
     return {
         "success": {"value": float(trial["is_success"]), "answer": trial["final_answer"] or None},
         **({} if trial["checkpoint_progress"] is None else {"progress": {"value": trial["checkpoint_progress"]}}),
-        **({"checkpoints": {"value": points}} if points else {}),
+        **{
+            f"checkpoint/{each['checkpoint_id']}": {
+                "value": each["score"] / each["total"] if each["total"] else 0.0,
+                "explanation": each["details"] or None,
+                "metadata": {"label": each["label"], "score": each["score"], "total": each["total"]},
+            }
+            for each in checkpoints
+        },
     }
+
+
+def _events(
+    trial: Mapping[str, Any],
+    sample: Mapping[str, Any],
+    said: Sequence[Said],
+    calls: Sequence[Mapping[str, Any]],
+    actions: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return the transcript that inspect_ai's viewer shows: each reply, each tool's result, each score.
+
+    A request is a range of ``events_data``, which has every message once.
+    """
+    by_id = {each["call_id"]: each for each in calls}
+    acts = {each["call_id"]: each for each in actions if each["call_id"]}
+    begun = sample["started_at"] or _UNKNOWN_TIME
+    now = 0.0
+
+    def event(kind: str, number: int | str, **fields: Any) -> dict[str, Any]:
+        at = (datetime.fromisoformat(begun) + timedelta(seconds=now)).isoformat()
+        return {"event": kind, "uuid": f"{kind}-{number}", "timestamp": at, "working_start": now, **fields}
+
+    given = {"id": trial["variant_id"] or trial["task_id"], "input": sample["input"], "target": ""}
+    found = [event("sample_init", 0, sample=given)]
+    for number, (each, message) in enumerate(zip(said, sample["messages"], strict=True)):
+        if each.call_id is not None:
+            call = by_id.get(each.call_id, {})
+            if sample["started_at"] and call:
+                now = max(now, (call["recorded_at_us"] - trial["started_at_us"]) / 1_000_000)
+            nothing: dict[str, Any] = {"tools": [], "tool_choice": "auto", "config": {}, "input": []}
+            model, output = call.get("model") or trial["model"], _reply(message, call, trial["model"])
+            range_of = {"input_refs": [[0, number]], "working_time": _seconds(call.get("latency_ms"))}
+            found.append(event("model", number, model=model, **nothing, **range_of, output=output))
+            now += _seconds(call.get("latency_ms")) or 0.0
+            asked = {one["id"]: one for one in message.get("tool_calls") or ()}
+        elif message["role"] == "tool" and (one := asked.pop(message["tool_call_id"], None)):
+            act = acts.get(one["id"], {})
+            wrong = {"error": {"type": "unknown", "message": message["content"]}} if act.get("is_error") else {}
+            took = _seconds(act.get("duration_ms"))
+            what = {"id": one["id"], "function": one["function"], "arguments": one["arguments"]}
+            found.append(event("tool", number, **what, result=message["content"], working_time=took, **wrong))
+            now += took or 0.0
+    found += [event("score", name, score=score, scorer=name) for name, score in sample["scores"].items()]
+    return found
+
+
+def _reply(message: Mapping[str, Any], call: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Return the output of a model call, with its tokens and cost if they are known."""
+    reason = _STOPS.get(call.get("finish_reason") or "stop", "unknown")
+    output: dict[str, Any] = {"model": model, "choices": [{"message": message, "stop_reason": reason}]}
+    usage = _tokens({name: call.get(name) for name in _TOKENS})
+    return {**output, "usage": {**usage, "total_cost": call.get("cost_usd")}} if usage else output
+
+
+def _seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
+_STOPS = {"stop": "stop", "tool_calls": "tool_calls", "length": "max_tokens", "content_filter": "content_filter"}
 
 
 def _usage(trial: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the agent's tokens, or nothing if they are unknown, because the format cannot express that.
+    """Return the agent's tokens by model."""
+    usage = _tokens({name: trial[f"agent_{name}"] for name in _TOKENS})
+    return {trial["model"]: usage} if usage else {}
+
+
+_TOKENS = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens", "reasoning_tokens")
+
+
+def _tokens(counts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a count of tokens, or nothing if it is unknown, because the format cannot express that.
 
     inspect_ai's input tokens are without those that were read from a cache or written to it.
     """
-    sent, received = trial["agent_input_tokens"], trial["agent_output_tokens"]
+    sent, received = counts["input_tokens"], counts["output_tokens"]
     if sent is None or received is None:
         return {}
     more = {
-        "input_tokens_cache_read": trial["agent_cached_input_tokens"],
-        "input_tokens_cache_write": trial["agent_cache_write_tokens"],
-        "reasoning_tokens": trial["agent_reasoning_tokens"],
+        "input_tokens_cache_read": counts["cached_input_tokens"],
+        "input_tokens_cache_write": counts["cache_write_tokens"],
+        "reasoning_tokens": counts["reasoning_tokens"],
     }
     rest = sent - (more["input_tokens_cache_read"] or 0) - (more["input_tokens_cache_write"] or 0)
-    return {trial["model"]: {"input_tokens": rest, "output_tokens": received, "total_tokens": sent + received, **more}}
+    return {"input_tokens": rest, "output_tokens": received, "total_tokens": sent + received, **more}
 
 
 def _total_usage(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -220,7 +310,7 @@ def _archive(key: Sequence[str], trials: Sequence[Mapping[str, Any]], samples: S
             },
             "model": model,
             "config": {"epochs": epochs},
-            "metadata": {"agent": agent, "condition": condition, "experiment_id": experiment},
+            "metadata": {"agent": agent, "condition": condition, "experiment_id": experiment, "lhaw_record": 1},
         },
         "plan": {"name": "plan", "steps": []},
         "results": {

@@ -83,13 +83,6 @@ def new_folder(path: Path) -> Iterator[Path]:
         raise StoreError(f"cannot write {refusal(error, path)}") from error
 
 
-def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    """Write a new folder with these files, given by name."""
-    with new_folder(path) as made:
-        for name, content in files.items():
-            (made / name).write_bytes(content)
-
-
 def say(text: str) -> None:
     """Print a message for the user on standard error."""
     print(visible(text, sys.stderr), file=sys.stderr, flush=True)  # noqa: T201

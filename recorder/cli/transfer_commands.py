@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lhaw_record.recorder.transfer.import_file import ImportLimits
 
 IMPORT_COLUMNS = ("experiment_id", "streams", "events", "skipped", "open", "conflicts")
-_LIMITS = {
+LIMITS = {
     "stream_mb": "refuse a line or a stream larger than this, in MB (default: 256); both are held in memory",
     "stream_events": "refuse a stream with more events (default: 200000)",
     "total_mb": "refuse a file that unpacks to more than this, in MB (default: 65536)",
@@ -99,7 +99,7 @@ def _target(options: argparse.Namespace) -> "Store | None":
 def _limits(options: argparse.Namespace) -> "ImportLimits":
     from lhaw_record.recorder.transfer.import_file import ImportLimits
 
-    given = {name: getattr(options, f"max_{name}") for name in _LIMITS}
+    given = {name: getattr(options, f"max_{name}") for name in LIMITS}
     return ImportLimits(**{name: value for name, value in given.items() if value is not None})
 
 
@@ -150,7 +150,7 @@ COMMANDS = (
             TARGET_STORE,
             *(
                 argument(f"--max-{name.replace('_', '-')}", type=int, metavar="N", help=what)
-                for name, what in _LIMITS.items()
+                for name, what in LIMITS.items()
             ),
             flag("--dry-run", "only check, and print what would be imported"),
             FORMAT,

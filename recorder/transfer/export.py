@@ -118,6 +118,12 @@ def _is_faithful(encoded: bytes, envelope: Envelope) -> bool:
         return False
 
 
+def events_name(files: Iterable[bytes]) -> str:
+    """Return the name of the events beside files of another program: which files they belong to, in any order."""
+    digests = sorted(hashlib.sha256(each).hexdigest() for each in files)
+    return f"events-{hashlib.sha256(' '.join(digests).encode()).hexdigest()[:16]}.jsonl.zst"
+
+
 @contextmanager
 def export_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that appears only when it is complete, compressed according to its suffix (.zst, .gz)."""

@@ -1,11 +1,12 @@
 """The command ``import``: converts results and datasets of other programs into events of a store."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lhaw_record.recorder.cli import transfer_commands
 from lhaw_record.recorder.cli.arguments import FORMAT, TARGET_STORE
 from lhaw_record.recorder.cli.command import Argument, Command, CommandGroup, argument, clear_errors, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
@@ -37,6 +38,8 @@ _HELP = {
     "openai-messages": "conversations as chat messages",
     "installed": "a format that an installed package adds",
 }
+_OURS_TOO = ("inspect-eval", "harbor-job", "atif")
+"""The formats that ``export`` writes with the store's events beside them."""
 _SHOWN = {"installed": "installed my-format"}
 _SESSIONS = ("claude-code", "codex")
 _BARE = ("atif", "openhands", "mini-swe-agent", "swe-agent", "tau-bench", "openai-messages", *_SESSIONS, "installed")
@@ -54,6 +57,12 @@ def import_command(source_format: str, options: argparse.Namespace) -> int:
             given[key] = read(given[key])
     given |= {key: dict(given[key]) or None for key in ("columns", "arms") if key in given}
     name = options.name if source_format == "installed" else source_format
+    with clear_errors("import into", options.store):
+        is_ours_too = source_format in _OURS_TOO
+        events = _events_beside(options, FORMATS[name].patterns, given) if is_ours_too else None
+    if events is not None:
+        no_limits = {f"max_{limit}": None for limit in transfer_commands.LIMITS}
+        return transfer_commands.import_command(argparse.Namespace(**vars(options), source=events, **no_limits))
     experiment_id = options.experiment or f"imported-{name}"
     with clear_errors("import into", options.store):
         done = run_import(
@@ -67,6 +76,30 @@ def import_command(source_format: str, options: argparse.Namespace) -> int:
     print_rows(list(_rows(done)), COLUMNS, options.format)
     _conclude(done, options, experiment_id)
     return 0
+
+
+def _events_beside(options: argparse.Namespace, patterns: Sequence[str], given: Mapping[str, object]) -> Path | None:
+    """Return the store's events beside the files that ``export`` wrote, unless an option says how to read the files.
+
+    If one of the files has changed since, they are read, because the events are not theirs.
+    """
+    from lhaw_record.recorder.transfer.export import events_name
+    from lhaw_record.runners.imports.source_files import read_sources
+
+    there = sorted(options.path.glob("events-*.jsonl.zst")) if options.path.is_dir() else []
+    if not there:
+        return None
+    if options.experiment or given != {"trial_index": 0}:
+        say(
+            f"{there[0].name}, the store's own events, is not read, because options say how to read the files beside it"
+        )
+        return None
+    named = options.path / events_name(each.content for each in read_sources(options.path, patterns))
+    if named not in there:
+        say(f"{there[0].name} is not read: files beside it have changed, or one is missing or new")
+        return None
+    say(f"{named.name} has the events of the store that was exported; they are read instead of the files beside it")
+    return named
 
 
 def _rows(done: "Import") -> list[dict[str, object]]:

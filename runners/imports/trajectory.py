@@ -299,7 +299,10 @@ def trajectory_events(turns: Sequence[ForeignTurn], *, model: str, condition: st
     calls = [call for turn in turns if turn.sub_agent is None for call in turn.reply.tool_calls]
     has_channel = condition.endswith("ask_user")
     if not has_channel and any(is_ask_tool(call.name) for call in calls):
-        raise ValueError("the agent called ask_user; say --condition ask_user, and --variant if the prompt is one")
+        raise ValueError(
+            "the agent called ask_user; say --condition full_ask_user if its prompt is complete, "
+            "or --condition ask_user if it is a variant's"
+        )
     return events_of_turns(turns, model=model, has_channel=has_channel)
 
 
@@ -323,7 +326,7 @@ def is_ask_tool(name: str) -> bool:
 
 
 _READ = TEXT_TYPES | UNSEEN_TYPES | {"refusal", "tool_result", "message", "reasoning_text"}
-_CALLS = {"function_call", "custom_tool_call", *OWN_TOOLS}
+CALLS = {"function_call", "custom_tool_call", *OWN_TOOLS}
 
 
 def _chat_form(given: Any) -> Mapping[str, Any]:
@@ -402,7 +405,7 @@ def _parts(wire: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
 def _unread(wire: Mapping[str, Any]) -> Iterator[str]:
     """Yield the type of each part of a message of which at most a name is kept."""
     kind = _kind(wire)
-    if not (kind in _READ or kind in _CALLS or kind.endswith("_output") or _is_block(wire)):
+    if not (kind in _READ or kind in CALLS or kind.endswith("_output") or _is_block(wire)):
         yield kind
     for part in _parts(wire):
         yield from _unread({"type": "text" if "text" in part else "part", **part})

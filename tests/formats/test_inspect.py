@@ -22,4 +22,8 @@ def test_inspect_reads_every_sample(tmp_path):
     (injected,) = [each for each in found if each["condition"] == "inject_50"]
     assert "By the way, since 2001." in injected["texts"]
     assert injected["calls"][0] == ["read_file", {"path": "1.csv"}]
+    assert injected["events"][0] == "sample_init"
+    assert injected["events"].count("tool") == len(injected["calls"])
+    assert injected["asked"] == sorted({*injected["asked"]}) != []
+    assert injected["events"].count("score") == len(injected["explanations"])
     assert [each["mean"] for each in found if each["condition"] == "full"] == [pytest.approx(1.0)] * 3

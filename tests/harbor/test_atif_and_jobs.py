@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from lhaw_record.analytics.exports import atif_documents
+from lhaw_record.analytics.exports import atif_documents, harbor_jobs
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.events import TrialFailed
 from lhaw_record.runners.imports.formats.atif_document import read_document
@@ -13,7 +13,7 @@ from tests.analytics.exports.test_exports import timing_trials
 from tests.runners.imports.files import imported, query, write
 from tests.runners.imports.formats.test_atif import PLAIN, RICH, events
 from tests.runners.imports.formats.test_harbor_job import job, trial
-from tests.support.harbor_classes import faults_of, pass_at_k, policies
+from tests.support.harbor_classes import faults_of, pass_at_k, policies, shown_jobs
 from tests.support.needs import needs
 
 pytestmark = needs("harbor")
@@ -29,6 +29,25 @@ def test_harbor_accepts_every_exported_trajectory(tmp_path):
     documents = [json.loads(each) for each in atif_documents(tmp_path / "s").files.values()]
     assert faults_of(documents) == [""] * len(documents)
     assert len(documents) == 8
+
+
+def test_harbor_shows_every_exported_job(tmp_path):
+    """Its viewer finds each job, and each trial with rewards and trajectory. Our import reads one job by itself."""
+    imported("ask-early-trials", write(tmp_path / "trials" / "t.json", timing_trials()), tmp_path / "s")
+    found = harbor_jobs(tmp_path / "s")
+    for name, content in {**found.files, **found.unread}.items():
+        write(tmp_path / "jobs" / name, content)
+    shown = shown_jobs(str(tmp_path / "jobs"))
+    assert {job: len(rewards) for job, rewards in shown.items()} == {
+        "e__full": 3,
+        "e__inject_50": 1,
+        "e__inject_90": 1,
+        "e__underspecified": 1,
+    }
+    assert faults_of([json.loads(each) for name, each in found.files.items() if "trajectory" in name]) == [""] * 6
+    imported("harbor-job", tmp_path / "jobs" / "e__full", tmp_path / "again")
+    succeeded = "select is_success from trials where condition = 'full' order by all"
+    assert query(tmp_path / "again", succeeded) == query(tmp_path / "s", succeeded)
 
 
 def test_harbor_counts_the_same_errors(tmp_path):

@@ -21,6 +21,9 @@ for path in sorted(Path(sys.argv[1]).glob("*.eval")):
             "success": sample.scores["success"].as_float(),
             "texts": [message.text for message in sample.messages],
             "calls": [[c.function, c.arguments] for m in sample.messages for c in getattr(m, "tool_calls", None) or ()],
+            "events": [event.event for event in sample.events],
+            "asked": [len(event.input) for event in sample.events if event.event == "model"],
+            "explanations": [score.explanation for score in sample.scores.values()],
             "mean": log.results.scores[0].metrics["mean"].value,
         })
 print(json.dumps(found))

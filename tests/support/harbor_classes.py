@@ -47,6 +47,24 @@ def answer(question):
     trial._aggregate_step_rewards = lambda: Trial._aggregate_step_rewards(trial)
     return Trial._select_multi_step_reward(trial).rewards
 """
+_JOBS = """
+import importlib.util
+from pathlib import Path
+import harbor
+spec = importlib.util.spec_from_file_location("scanner", Path(harbor.__file__).parent / "viewer" / "scanner.py")
+scanner = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(scanner)  # without the server around it, which needs a web framework
+def answer(folder):
+    found = scanner.JobScanner(Path(folder))
+    shown = {}
+    for job in found.list_jobs():
+        if (result := found.get_job_result(job)) is not None and found.get_job_config(job) is not None:
+            trials = [(found.get_trial_result(job, each), found.get_trial_config(job, each))
+                      for each in found.list_trials(job)]
+            assert result.n_total_trials == len(trials)
+            shown[job] = [one.verifier_result.rewards for one, config in trials if config == one.config]
+    return shown
+"""
 _MAIN = """
 import json, sys
 print(json.dumps([answer(each) for each in json.load(sys.stdin)]))
@@ -73,6 +91,12 @@ def pass_at_k(results: list[Any]) -> tuple[dict[str, dict[str, float]], list[boo
 def loaded_tasks(folders: Iterable[str]) -> list[dict[str, Any]]:
     """What Harbor reads from task folders: name, instruction, and whether the folder is a valid task."""
     return _asked(_TASK, list(folders))
+
+
+def shown_jobs(folder: str) -> dict[str, list[dict[str, float]]]:
+    """The rewards of the trials of each job that Harbor's viewer finds in a folder."""
+    (found,) = _asked(_JOBS, [folder])
+    return found
 
 
 def step_rewards(questions: list[tuple[str, list[dict[str, float]]]]) -> list[dict[str, float]]:

@@ -51,10 +51,17 @@ _STATES: tuple[tuple[str, ResponseState], ...] = (
 )
 
 
+_BOOKKEEPING = ("summary", "progress", "file-history-snapshot", "permission-mode", "last-prompt")
+"""Lines in which nobody says or does anything."""
+_SERVER_TOOLS = {"server_tool_use": "tool_use", "mcp_tool_use": "tool_use"}
+"""Calls of tools that the provider runs while the model replies."""
+
+
 class _Session:
     """The lines of one file: the agent's own in the parts between compactions, and those of each sub-agent."""
 
-    def __init__(self) -> None:
+    def __init__(self, remarks: Counter[str]) -> None:
+        self._remarks = remarks
         self.main: list[list[dict[str, Any]]] = [[]]
         self.sub_agents: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.results: dict[str, Any] = {}
@@ -76,6 +83,9 @@ class _Session:
             if not isinstance(line.get("message"), dict):
                 raise ImportFailed(f"{place}: a line of type {kind} has no message")
             self._add_message(line)
+        elif kind not in _BOOKKEEPING:
+            more = line.get("subtype") or (line.get("attachment") or {}).get("type")
+            self._remarks[f"lines of type {'/'.join(filter(None, (str(kind), more)))} are not kept"] += 1
 
     def _add_message(self, line: dict[str, Any]) -> None:
         self.first = self.first or line
@@ -117,7 +127,7 @@ def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecor
 
 def _session(source: SourceFile, seen: set[str], remarks: Counter[str]) -> _Session:
     """Return the session of a file without the lines of earlier files, whose ids are ``seen``."""
-    session, own, is_session = _Session(), set[str](), False
+    session, own, is_session = _Session(remarks), set[str](), False
     for number, line in session_lines(source, remarks):
         ids = set(_ids(line))
         is_session = is_session or "sessionId" in line
@@ -225,7 +235,8 @@ def _wires(lines: Sequence[Mapping[str, Any]], remarks: Counter[str]) -> list[di
 
 def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = message.get("content")
-    return [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+    blocks = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+    return [{**each, "type": _SERVER_TOOLS.get(str(each.get("type")), each.get("type"))} for each in blocks]
 
 
 def _prompt(line: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -29,6 +30,7 @@ from lhaw_record.runners.imports.foreign_trial import (
 )
 from lhaw_record.runners.imports.source_files import session_lines
 from lhaw_record.runners.imports.trajectory import (
+    CALLS,
     CallResult,
     Exchange,
     ForeignTurn,
@@ -74,11 +76,11 @@ class _Session:
             self.models += [str(payload["model"])] if payload.get("model") else []
         elif kind == "compacted":
             history = payload.get("replacement_history") or ()
-            self.parts.append(([each for each in history if self._is_kept(each)], []))
+            self.parts.append(([_as_call(each) for each in history if self._is_kept(each)], []))
         elif kind == "event_msg":
             self._add_event(payload)
         elif kind == "response_item" or (payload is line and isinstance(kind, str)):
-            self.parts[-1][1].extend([payload] if self._is_kept(payload) else [])
+            self.parts[-1][1].extend([_as_call(payload)] if self._is_kept(payload) else [])
         elif kind is not None:
             self._remarks[f"lines of type {kind} are not kept"] += 1
 
@@ -97,6 +99,24 @@ class _Session:
                 self.totals += [total] if total and total not in self.totals[-1:] else []
             case "turn_aborted" if event.get("reason") == "interrupted":
                 self._remarks["times that the user interrupted the agent"] += 1
+            case "error" | "stream_error" as kind:
+                self._remarks[f"events of type {kind}, such as failed requests, are left out"] += 1
+
+
+def _as_call(item: dict[str, Any]) -> dict[str, Any]:
+    """Return a call of a tool that is no function, such as ``web_search_call``, as one of a function, or its output.
+
+    What the provider runs itself has no output here.
+    """
+    name = str(item.get("type"))
+    if name == "tool_search_output":
+        return {**item, "type": "function_call_output", "output": json.dumps(item.get("tools") or [])}
+    if name in CALLS or not name.endswith("_call"):
+        return item
+    arguments = next((item[each] for each in ("arguments", "action") if item.get(each)), {})
+    call_id = item.get("call_id") or item.get("id") or ""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {"type": "function_call", "call_id": call_id, "name": name.removesuffix("_call"), "arguments": text}
 
 
 def _trajectory(lines: list[dict[str, Any]], remarks: Counter[str]) -> BareTrajectory:
@@ -137,7 +157,7 @@ def _stated(totals: list[Mapping[str, Any]]) -> Usage:
     """Return the usage of a session: the last of its cumulative totals, and of each count that began again."""
     ends = [
         each
-        for each, following in zip(totals, [*totals[1:], None], strict=True)
+        for each, following in zip_longest(totals, totals[1:])
         if following is None or (following.get("total_tokens") or 0) < (each.get("total_tokens") or 0)
     ]
     return (

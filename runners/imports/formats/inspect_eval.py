@@ -13,7 +13,7 @@ import msgspec
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.recorder.events.values import CONDITIONS, Checkpoint, Task, Variant
 from lhaw_record.runners.base.conversation.actions import action_count_of
-from lhaw_record.runners.base.text.fields import as_count, as_object, as_text, optional_count, shown
+from lhaw_record.runners.base.text.fields import as_count, as_number, as_object, as_text, optional_count, shown
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
 from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
@@ -55,7 +55,10 @@ _LIMITS: dict[str, EndedBy] = {
 
 
 class _Log(msgspec.Struct, frozen=True, kw_only=True):
-    """What the samples of a log have in common. ``odd`` scores are no checkpoints; ``remarks`` counts what is left."""
+    """What the samples of a log have in common. ``odd`` scores are no checkpoints; ``remarks`` counts what is left.
+
+    ``is_own`` is true of a log that ``export inspect`` wrote.
+    """
 
     header: Mapping[str, Any]
     described: Mapping[str, Any]
@@ -63,6 +66,7 @@ class _Log(msgspec.Struct, frozen=True, kw_only=True):
     known: KnownRecords
     odd: Counter[str]
     remarks: Counter[str]
+    is_own: bool
 
 
 def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
@@ -79,8 +83,11 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     remarks: Counter[str] = Counter()
     names = [name for name in archive.names if name.startswith("samples/") and name.endswith(".json")]
     samples = [(name, loaded if isinstance(loaded := archive.load(name), dict) else {}) for name in names]
-    odd = Counter(part for _, sample in samples for part, value in _values(sample) if _is_odd(value))
-    log = _Log(header=header, described=described, options=options, known=known, odd=odd, remarks=remarks)
+    is_own = "lhaw_record" in (described.get("metadata") or {})
+    odd = Counter(part for _, sample in samples for part, value in _values(sample, is_own=is_own) if _is_odd(value))
+    log = _Log(
+        header=header, described=described, options=options, known=known, odd=odd, remarks=remarks, is_own=is_own
+    )
 
     def convert(entry: tuple[str, Mapping[str, Any]]) -> ForeignTrial:
         name, loaded = entry
@@ -125,7 +132,7 @@ def _trial(location: str, sample: Mapping[str, Any], log: _Log) -> ForeignTrial:
     prompt = _prompt(sample.get("input"))
     variant = None if condition.startswith("full") else _variant(sample, metadata, prompt, log)
     as_object(sample.get("scores") or {}, "scores")
-    given = {} if sample.get("error") else dict(_values(sample))
+    given = {} if sample.get("error") else dict(_values(sample, is_own=log.is_own))
     headline = str(((header.get("results") or {}).get("headline") or {}).get("score"))
     scores = {
         name: _score(value)
@@ -140,7 +147,7 @@ def _trial(location: str, sample: Mapping[str, Any], log: _Log) -> ForeignTrial:
         str(metadata.get("benchmark") or described["task"]),
         _task_id(sample, metadata),
         prompt if variant is None else "",
-        (Checkpoint(checkpoint_id=name, label=name) for name in sorted(_names(header, scores))),
+        (_checkpoint(name, sample) for name in (scores if log.is_own else sorted(_names(header, scores)))),
         version=str(described.get("task_version") or UNKNOWN),
     )
     return ForeignTrial(
@@ -148,14 +155,16 @@ def _trial(location: str, sample: Mapping[str, Any], log: _Log) -> ForeignTrial:
         task=task,
         variant=variant,
         condition=condition,
-        agent=options.agent or model,
+        agent=options.agent or (str(metadata["agent_name"]) if log.is_own else model),
         model=model,
-        grader=", ".join(sorted({name.partition("/")[0] for name in scores})) or UNKNOWN,
+        grader=str(metadata["grader"])
+        if log.is_own
+        else ", ".join(sorted({name.partition("/")[0] for name in scores})) or UNKNOWN,
         trial_index=_trial_index(sample, metadata, log),
         seed=optional_count(metadata.get("seed", (described.get("model_generate_config") or {}).get("seed")), "seed"),
         trajectory=trajectory_events(turns, model=model, condition=condition) if has_trajectory(sample) else None,
         injected=_injected(condition, metadata, turns) if condition.startswith("inject_") else None,
-        end=_end(sample, headline, task, scores),
+        end=_end(sample, headline, task, scores, is_own=log.is_own),
         started_at=sample.get("started_at"),
     )
 
@@ -189,8 +198,11 @@ def _prompt(given: Any) -> str:
 
 
 def _variant(sample: Mapping[str, Any], metadata: Mapping[str, Any], prompt: str, log: _Log) -> Variant:
-    """Return the store's variant with the sample's variant id, or a variant with only its prompt."""
-    variant_id = as_text(metadata.get("variant_id"), "metadata.variant_id of a sample without the full prompt")
+    """Return the store's variant with the sample's variant id, or a variant with only its prompt.
+
+    A log that names no variant has one for each sample, as the two arms of a study have in logs of one data set.
+    """
+    variant_id = str(metadata.get("variant_id") or sample["id"])
     benchmark = str(metadata.get("benchmark") or log.described["task"])
     return log.known.variants.get(variant_id) or imported_variant(
         benchmark, _task_id(sample, metadata), variant_id, prompt
@@ -203,14 +215,35 @@ def _names(header: Mapping[str, Any], scores: Mapping[str, float | None]) -> set
     return set(scores) or promised
 
 
-def _values(sample: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+_OWN = "checkpoint/"
+"""Begins the scores that are checkpoints in a log of our own export. Its other scores are computed from these."""
+
+
+def _values(sample: Mapping[str, Any], *, is_own: bool) -> Iterator[tuple[str, Any]]:
     """Yield the scores by name. A score with several values becomes several scores."""
     given = sample.get("scores")
     for name, score in given.items() if isinstance(given, dict) else ():
         value = score.get("value") if isinstance(score, dict) else score
+        if is_own:
+            yield from [(name.removeprefix(_OWN), value)] if name.startswith(_OWN) else []
+            continue
         yield from (
             ((f"{name}/{key}", each) for key, each in value.items()) if isinstance(value, dict) else [(name, value)]
         )
+
+
+def _checkpoint(name: str, sample: Mapping[str, Any]) -> Checkpoint:
+    """Return the checkpoint of a score, with the label and the points that our own export writes beside it."""
+    points = _told(sample, name).get("metadata") or {}
+    total = as_number(points.get("total", 1.0), "the total of a score")
+    return Checkpoint(checkpoint_id=name, label=str(points.get("label", name)), total=total)
+
+
+def _told(sample: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return what a sample says beside the value of a score: an explanation, and further values."""
+    scores = sample.get("scores") or {}
+    score = scores.get(f"{_OWN}{name}") or scores.get(name) or scores.get(name.partition("/")[0])
+    return score if isinstance(score, dict) else {}
 
 
 def _is_odd(value: Any) -> bool:
@@ -227,7 +260,9 @@ def _score(value: Any) -> float | None:
     return None if value is None or value != value else float(value)
 
 
-def _end(sample: Mapping[str, Any], headline: str, task: Task, scores: Mapping[str, float | None]) -> Finish | Failure:
+def _end(
+    sample: Mapping[str, Any], headline: str, task: Task, scores: Mapping[str, float | None], *, is_own: bool
+) -> Finish | Failure:
     took_ms = duration_ms(sample)
     error = sample.get("error")
     if error:
@@ -240,13 +275,22 @@ def _end(sample: Mapping[str, Any], headline: str, task: Task, scores: Mapping[s
             duration_ms=took_ms,
         )
     results = tuple(
-        CheckpointResult(checkpoint_id=name, score=score) for name, score in sorted(scores.items()) if score is not None
+        CheckpointResult(
+            checkpoint_id=each.checkpoint_id,
+            score=score * each.total,
+            details=str(_told(sample, each.checkpoint_id).get("explanation") or ""),
+        )
+        for each in task.checkpoints
+        if (score := scores.get(each.checkpoint_id)) is not None
     )
     if not results or len(results) < len(task.checkpoints):
         return Failure(boundary="grader", error_kind="unscored", message="a score is missing", duration_ms=took_ms)
     limit = sample.get("limit") or {}
     return Finish(
-        is_success=scores.get(headline, next(iter(scores.values()))) == 1,
+        is_success=(
+            sample["scores"]["success"]["value"] if is_own else scores.get(headline, next(iter(scores.values())))
+        )
+        == 1,
         results=results,
         ended_by=_LIMITS.get(str(limit.get("type")), "turn_limit") if limit else None,
         final_answer=_answer(sample),

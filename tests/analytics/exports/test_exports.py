@@ -258,7 +258,7 @@ def test_trajectories_of_harbor_come_back(tmp_path):
 def test_a_folder_is_written_whole_and_never_over_another(trial_store, tmp_path, capsys):
     """It appears with all files; a folder that is there, none at all and a compressed one are refused."""
     assert main(["export", "atif", str(trial_store), "-o", str(tmp_path / "out")]) == 0
-    assert len(list((tmp_path / "out").iterdir())) == 7
+    assert len(list((tmp_path / "out").glob("*.trajectory.json"))) == len(list((tmp_path / "out").iterdir())) - 1 == 7
     assert list(tmp_path.iterdir()) == [tmp_path / "out"]
     assert main(["export", "atif", str(trial_store), "-o", str(tmp_path / "out")]) == 1
     assert "name a new folder" in capsys.readouterr().err

@@ -138,7 +138,7 @@ def test_claims_are_known_again_after_the_scorer_rewrote_them(claim, judged):
             {"coverage_details_json": json.dumps({"per_claim": [{"claim": "claim 0", "score": 1, "covered": False}]})},
             "",
         ),
-        ({"trajectory": '[{"tool_name": "ask_user", "parameters": {}}]'}, "say --condition ask_user"),
+        ({"trajectory": '[{"tool_name": "ask_user", "parameters": {}}]'}, "say --condition full_ask_user"),
     ],
 )
 def test_contradictions_are_skipped(fields, reason):

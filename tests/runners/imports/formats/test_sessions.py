@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lhaw_record.recorder.events import (
+    ActionFinished,
     ActionStarted,
     ApprovalAnswered,
     ModelCalled,
@@ -258,6 +259,44 @@ def test_each_response_to_codexs_own_question_has_its_state(answer, state):
     (asked,), (answered,) = events(found, QuestionAsked), events(found, QuestionAnswered)
     assert (asked.question, asked.medium, answered.response_state) == ("Which format?", "built_in", state)
     assert answered.picked == (("CSV",) if state == "answered" else ())
+
+
+def test_codexs_searches_are_actions():
+    """Calls of tools that are no functions count, with what they were asked; failed requests are counted."""
+    found_tools = [{"type": "function", "name": "open_issue"}]
+    lines = [
+        *rollout()[:-5],
+        item(type="tool_search_call", call_id="c2", status="completed", arguments={"query": "issues"}),
+        item(type="tool_search_output", call_id="c2", status="completed", tools=found_tools),
+        item(type="web_search_call", status="completed", action={"type": "search", "query": "what is new"}),
+        item(type="image_generation_call", id="i1", status="completed", revised_prompt="a cat", result="aGk="),
+        said("assistant", "Done."),
+        event(type="stream_error", message="again"),
+    ]
+    found = parsed("codex", jsonl(lines), name="r.jsonl")
+    begun, ended = events(found, ActionStarted), events(found, ActionFinished)
+    assert [each.name for each in begun][1:4] == ["tool_search", "web_search", "image_generation"]
+    assert [json.loads(each.arguments_json) for each in begun[1:3]] == [
+        {"query": "issues"},
+        {"type": "search", "query": "what is new"},
+    ]
+    assert "open_issue" in {each.action_index: each.result for each in ended}[2]
+    assert "events of type stream_error, such as failed requests, are left out" in found.remarks
+
+
+def test_claude_codes_tools_of_the_provider_are_actions():
+    """A search that the provider runs counts like any other call; lines of kinds that are not known are counted."""
+    lines = [
+        user("Look it up."),
+        reply("m1", {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}),
+        {"type": "attachment", "attachment": {"type": "queued_command"}},
+        claude("queue-operation", operation="enqueue"),
+        reply("m2", text("Done.")),
+    ]
+    found = parsed("claude-code", jsonl(lines), name="s1.jsonl")
+    assert [each.name for each in events(found, ActionStarted)] == ["web_search", "message"]
+    assert "lines of type attachment/queued_command are not kept" in found.remarks
+    assert "lines of type queue-operation are not kept" in found.remarks
 
 
 def test_codexs_totals_and_compaction_count_once():
