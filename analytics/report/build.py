@@ -30,8 +30,7 @@ from lhaw_record.analytics.tables.tables import TABLES, Table, tables
 from lhaw_record.analytics.views.parameters import current, parse_settings
 from lhaw_record.analytics.views.store import checks
 from lhaw_record.analytics.views.store import open as open_store
-from lhaw_record.recorder.html_templates import render
-from lhaw_record.recorder.resources import data_path
+from lhaw_record.recorder.html_templates import VIEWER, joined, render
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.wording import CONDITION_LABELS
 
@@ -47,11 +46,9 @@ from lhaw_record.analytics.figures.drawing import INK, LINE, PAPER, QUIET, SERIE
 if TYPE_CHECKING:
     import duckdb
 
+REPORT_STYLES = ("base.css", "trial.css", "report.css")
+REPORT_SCRIPTS = ("unpack.js", "cells.js", "tables.js", "search.js", "trials.js", "timeline.js", "start.js")
 MAIN_TABLES = ("overall", "by_class", "voi")
-SCRIPTS = (
-    *("unpack.js", "elements.js", "state.js", "cells.js", "tables.js", "search.js", "trials.js"),
-    *("difference.js", "requests.js", "timeline.js", "start.js"),
-)
 _PROMPT_CHARACTERS = 20_000
 _ESTIMATE = ("value", "low", "high")
 
@@ -91,10 +88,9 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
         "data-requests": packed(request_texts(connection, cut.length)),
         **{f"data-chunk-{place}": packed(chunk) for place, chunk in enumerate(timelines(connection, cut.length))},
     }
-    style = _read("style.css")
-    script = "\n".join(_read("script", name) for name in SCRIPTS)
+    style, script = joined(REPORT_STYLES), joined((*VIEWER, *REPORT_SCRIPTS))
     html = render(
-        "report/page.html",
+        "page/report.html",
         title=f"Report of {name}",
         policy=Markup(policy(style=style, script=script)),  # noqa: S704 - names and digests of ours
         style=Markup(style),  # noqa: S704 - a file of ours
@@ -192,10 +188,6 @@ def policy(*, style: str, script: str) -> str:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _read(*parts: str) -> str:
-    return data_path("report", *parts).read_text(encoding="utf-8")
 
 
 _SVG = "{http://www.w3.org/2000/svg}"

@@ -121,7 +121,7 @@ def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt,
         Route("/submit", shown(submit)),
         Route("/report", shown(report)),
         Route("/sign-in", shown(sign_in)),
-        Mount("/static", app=StaticFiles(directory=data_path("daemon", "static"))),
+        Mount("/static", app=StaticFiles(directory=data_path("page", "static"))),
     ]
 
 
@@ -149,7 +149,7 @@ def _experiment_page(facts: DaemonFacts, detail: Detail) -> Response:
 
 
 def _page(template: str, title: str, status: int = 200, **values: Any) -> Response:
-    return HTMLResponse(render(f"daemon/{template}.html", title=title, **values), status)
+    return HTMLResponse(render(f"page/{template}.html", title=title, **values), status)
 
 
 def shown(answer: RequestHandler) -> RequestHandler:
