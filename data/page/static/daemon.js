@@ -88,7 +88,7 @@ document.addEventListener("submit", async (event) => {
   } else if (form.dataset.note) {
     const [author, note, cause] = ["author", "note", "cause"].map((name) => form.elements[name].value);
     if (await send(form.dataset.note, { author, note, cause: cause || null })) form.elements.note.value = "";
-    refresh();
+    dispatchEvent(new Event("noted"));
   } else if (form.dataset.order) {
     await send(form.dataset.order, { concurrency: Number(form.elements.concurrency.value), by: "web page" });
     refresh();
@@ -106,7 +106,7 @@ document.getElementById("file")?.addEventListener("change", async (event) => {
 
 if (follow !== undefined) {
   // Actions of live trials send no event; they are fetched while there are any and somebody looks.
-  setInterval(() => { if (document.querySelector("#live tbody, [data-grows]") && !document.hidden) refresh(); }, LIVE_MS);
+  setInterval(() => { if (document.querySelector("#live tbody") && !document.hidden) refresh(); }, LIVE_MS);
   const events = new EventSource("/api/events" + (follow ? `?experiment=${encodeURIComponent(follow)}` : ""));
   for (const name of ["snapshot", "experiment", "trial"]) events.addEventListener(name, refresh);
   events.onopen = () => { connection.textContent = "live"; };

@@ -1,5 +1,7 @@
 // One trial in full: facts, the prompt, a strip with a block per action, an outline, and all events in order.
 
+const MARKS = { success: ["✓", "success"], "no success": ["✗", "failure"], missing: ["?", "missing"], running: ["…", "running"] };
+
 class Trial {
   // `at` gives a value of the list of trials. `beside` are the digests of the variants of all shown trials, `prompts` and `texts` what trials share.
   constructor({ at, parts, prompts, texts, beside = [], number = 0, noteAddress = null }) {

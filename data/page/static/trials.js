@@ -2,7 +2,6 @@
 
 const ROW_PIXELS = 48;
 const FOUND_ROW_PIXELS = 68; // with a line for the words that were found
-const MARKS = { success: ["✓", "success"], "no success": ["✗", "failure"], missing: ["?", "missing"], running: ["…", "running"] };
 const GLOBAL = ["benchmark", "agent", "condition"];
 const FURTHER = ["experiment_id", "outcome", "role", "ambiguity_class", "noted"];
 const TYPING_MS = 60;

@@ -71,6 +71,7 @@ class CellCounts(ApiMessage, frozen=True):
     condition: str
     planned: int
     finished: int
+    successes: int
     running: int
 
 
