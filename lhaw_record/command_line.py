@@ -120,11 +120,11 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
             ),
             function=_demo,
         ),
-        *run_commands.run_commands(_RULE),
+        *run_commands.run_commands(_RULE, _attempt_page),
         *ab.COMMANDS,
         *benchmark_commands.COMMANDS,
         *agent_commands.COMMANDS,
-        *daemon_commands(_report, _reviewing),
+        *daemon_commands(_report, _attempt, _reviewing),
         *import_commands.COMMANDS,
         *judging_commands.COMMANDS,
         *attempt_commands.COMMANDS,
@@ -256,6 +256,22 @@ def _report(store: Path, experiment: str | None) -> bytes:
     from lhaw_record.analytics.report import build
 
     return build(store, settings=[f"experiment={experiment}"] if experiment else []).html.encode()
+
+
+def _attempt(store: Path, stream_id: str) -> bytes:
+    """Read one attempt for the daemon's viewer, whose layer must not import analytics."""
+    import msgspec
+
+    from lhaw_record.analytics.report import attempt_data
+
+    return msgspec.json.encode(attempt_data(store, stream_id))
+
+
+def _attempt_page(store: Path, stream_id: str) -> str:
+    """Build the page of one attempt for ``show``, whose layer must not import analytics."""
+    from lhaw_record.analytics.report import attempt_page
+
+    return attempt_page(store, stream_id)
 
 
 def _reviewing(daemon: "Daemon") -> "AbstractAsyncContextManager[Extension]":

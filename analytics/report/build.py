@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from markupsafe import Markup
 from lhaw_record.analytics.findings.findings import Finding, by_question, findings
 from lhaw_record.analytics.report.cautions import cautions
 from lhaw_record.analytics.report.facts import facts, missing
-from lhaw_record.analytics.report.timelines import CHUNK_TRIALS, prompts, request_texts, timelines
+from lhaw_record.analytics.report.timelines import CHUNK_TRIALS, VIEWS, prompts, request_texts, timelines
 from lhaw_record.analytics.report.trials import choose_length, choose_trials, columnar, packed, trial_list
 from lhaw_record.analytics.tables.catalogue import GROUPS
 from lhaw_record.analytics.tables.labels import (
@@ -28,10 +29,13 @@ from lhaw_record.analytics.tables.labels import (
 from lhaw_record.analytics.tables.render import number_in_unit
 from lhaw_record.analytics.tables.tables import TABLES, Table, tables
 from lhaw_record.analytics.views.parameters import current, parse_settings
-from lhaw_record.analytics.views.store import checks
+from lhaw_record.analytics.views.store import checks, connect
 from lhaw_record.analytics.views.store import open as open_store
-from lhaw_record.recorder.html_templates import render
-from lhaw_record.recorder.resources import data_path
+from lhaw_record.recorder.events import TaskRegistered, TrialsNoted, VariantGenerated
+from lhaw_record.recorder.events.arrow_schema import to_table
+from lhaw_record.recorder.html_templates import VIEWER, joined, render
+from lhaw_record.recorder.reading.reader import Snapshot, read_envelopes, read_snapshot
+from lhaw_record.recorder.reading.typed_rows import events_of_types
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.wording import CONDITION_LABELS
 
@@ -47,12 +51,12 @@ from lhaw_record.analytics.figures.drawing import INK, LINE, PAPER, QUIET, SERIE
 if TYPE_CHECKING:
     import duckdb
 
+REPORT_STYLES = ("base.css", "trial.css", "report.css")
+REPORT_SCRIPTS = ("unpack.js", "cells.js", "tables.js", "search.js", "trials.js", "timeline.js", "start.js")
+ATTEMPT_SCRIPTS = (*VIEWER, "unpack.js", "attempt.js")
 MAIN_TABLES = ("overall", "by_class", "voi")
-SCRIPTS = (
-    *("unpack.js", "elements.js", "state.js", "cells.js", "tables.js", "search.js", "trials.js"),
-    *("difference.js", "requests.js", "timeline.js", "start.js"),
-)
 _PROMPT_CHARACTERS = 20_000
+LABELS = json.dumps({"condition": CONDITION_LABELS, "benchmark": BENCHMARKS})
 _ESTIMATE = ("value", "low", "high")
 
 
@@ -91,15 +95,14 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
         "data-requests": packed(request_texts(connection, cut.length)),
         **{f"data-chunk-{place}": packed(chunk) for place, chunk in enumerate(timelines(connection, cut.length))},
     }
-    style = _read("style.css")
-    script = "\n".join(_read("script", name) for name in SCRIPTS)
+    style, script = joined(REPORT_STYLES), joined((*VIEWER, *REPORT_SCRIPTS))
     html = render(
-        "report/page.html",
+        "page/report.html",
         title=f"Report of {name}",
         policy=Markup(policy(style=style, script=script)),  # noqa: S704 - names and digests of ours
         style=Markup(style),  # noqa: S704 - a file of ours
         script=Markup(script),  # noqa: S704 - a file of ours
-        labels=json.dumps({"condition": CONDITION_LABELS, "benchmark": BENCHMARKS}),
+        labels=LABELS,
         findings=by_question(each for each in said if each.is_known),
         not_known=by_question(each for each in said if not each.is_known),
         has_bars=any(_interval(each, computed) for each in said),
@@ -116,6 +119,37 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
         data=data,
     )
     return Page(html=html, trial_count=listed, broken_claims=tuple(each.claim for each in broken))
+
+
+def attempt_data(root: Path, stream_id: str) -> dict[str, Any]:
+    """Return what the viewer needs to show one attempt, also while it runs, without a look at other trials."""
+    snapshot = read_snapshot(root)
+    shared = events_of_types(snapshot, (TaskRegistered, VariantGenerated, TrialsNoted))
+    rows = to_table([*shared, *read_envelopes(root, stream_id)])
+    alone = Snapshot(store=Path(), segments=(), open_rows=rows, live_streams=snapshot.live_streams & {stream_id})
+    with closing(connect(alone, only=set(VIEWS))) as connection:
+        choose_trials(connection)
+        (chunk,) = timelines(connection, _PROMPT_CHARACTERS)
+        return {
+            "columns": trial_list(connection),
+            "parts": chunk[0],
+            "prompts": prompts(connection, _PROMPT_CHARACTERS),
+            "texts": request_texts(connection, _PROMPT_CHARACTERS),
+        }
+
+
+def attempt_page(root: Path, stream_id: str) -> str:
+    """Return one attempt as a self-contained page."""
+    style, script = joined(("base.css", "trial.css", "attempt.css")), joined(ATTEMPT_SCRIPTS)
+    return render(
+        "page/trial.html",
+        title=f"Attempt {stream_id}",
+        policy=Markup(policy(style=style, script=script)),  # noqa: S704 - names and digests of ours
+        style=Markup(style),  # noqa: S704 - a file of ours
+        script=Markup(script),  # noqa: S704 - a file of ours
+        labels=LABELS,
+        data=packed(attempt_data(root, stream_id)),
+    )
 
 
 def _left_out(count: int, listed: int) -> str:
@@ -192,10 +226,6 @@ def policy(*, style: str, script: str) -> str:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _read(*parts: str) -> str:
-    return data_path("report", *parts).read_text(encoding="utf-8")
 
 
 _SVG = "{http://www.w3.org/2000/svg}"

@@ -98,6 +98,14 @@ _PARTS = {
         order by told.place, told.sequence, told.position
     """,
 }
+VIEWS = (
+    *("trials", "tasks", "variants", "segments", "trial_notes", "wasted_actions", "int_attempts", "int_trials"),
+    *("int_trials_evaluated", "int_variants", "int_exchange_readings", "stg_trials_failed", "stg_trials_finished"),
+    *("stg_models_called", "stg_models_responded", "stg_models_failed", "stg_actions_started", "stg_actions_finished"),
+    *("stg_questions_asked", "stg_questions_answered", "stg_clarifications_injected", "stg_checkpoints_scored"),
+)
+"""The views from which the timelines, prompts and the list of trials are read."""
+
 _TEXTS = {
     "message": "failed.message",
     "arguments": "started.arguments_json",

@@ -240,7 +240,7 @@ def cut_sql(column: str, length: int) -> str:
 
 
 def packed(value: Any) -> str:
-    """Pack a value into base64 text, which ``unpack`` in data/report/script/unpack.js reads.
+    """Pack a value into base64 text, which ``unpack`` in data/page/static/unpack.js reads.
 
     Equal values give equal texts, because the compressed data contains no timestamp.
     """

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.to_thread
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from lhaw_record.generators.errors import GeneratorError
@@ -33,7 +33,6 @@ from lhaw_record.recorder.events import VariantReviewed
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.html_templates import render
 from lhaw_record.recorder.reading.reader import read_snapshot
-from lhaw_record.recorder.resources import data_path
 from lhaw_record.runners.base.errors import ungrouped
 from lhaw_record.runners.runs.daemon.daemon import Daemon
 from lhaw_record.runners.runs.daemon.endpoints import ApiEndpoint, Extension
@@ -202,7 +201,7 @@ ENDPOINTS = (
 
 def _pages(daemon: Daemon) -> tuple[Route, ...]:
     def page(template: str, title: str, **values: object) -> Response:
-        return HTMLResponse(render(f"daemon/{template}.html", title=title, facts=daemon.facts(), **values))
+        return HTMLResponse(render(f"page/{template}.html", title=title, facts=daemon.facts(), **values))
 
     async def start(_: Request) -> Response:
         benchmarks, experiments = await anyio.to_thread.run_sync(lambda: choices(read_snapshot(daemon.store.root)))
@@ -212,11 +211,7 @@ def _pages(daemon: Daemon) -> tuple[Route, ...]:
         reviewer = request.path_params["reviewer"]
         return page("review", f"Review by {reviewer}", reviewer=reviewer, reasons=REASONS)
 
-    async def elements(_: Request) -> Response:
-        return FileResponse(data_path("report", "script", "elements.js"))
-
     return (
         Route("/review", shown(start)),
         Route("/review/{reviewer}", shown(workbench)),
-        Route("/static/elements.js", shown(elements)),
     )

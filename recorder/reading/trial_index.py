@@ -42,6 +42,7 @@ class FinishedTrial(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     action_count: int | None
     cost_usd: float | None
+    is_success: bool = False
 
 
 class FailedTrial(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +102,11 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
         elif isinstance(event, TrialFinished):
             if trial_id not in finished or rank(envelope) > finished[trial_id][0]:
                 ended = FinishedTrial(
-                    trial_id=trial_id, attempt=attempt, action_count=event.action_count, cost_usd=event.cost_usd
+                    trial_id=trial_id,
+                    attempt=attempt,
+                    action_count=event.action_count,
+                    cost_usd=event.cost_usd,
+                    is_success=event.is_success,
                 )
                 finished[trial_id] = rank(envelope), ended
         elif isinstance(event, TrialFailed):

@@ -94,6 +94,7 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
             trial=trial,
             attempt=attempt,
             is_valid=isinstance(closing, TrialFinished),
+            is_success=isinstance(closing, TrialFinished) and closing.is_success,
             action_count=running.action_count,
             cost_usd=parts.cost_usd(),
             spent_on=parts.spending.spent_on,

@@ -37,6 +37,7 @@ class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
     unknown_cost_calls: int = 0
     crash: tuple[int, str] | None = None
     is_flagged: bool = False
+    is_success: bool = False
 
 
 def failed_outcome(trial: PlannedTrial, stored: FailedTrial) -> TrialOutcome:

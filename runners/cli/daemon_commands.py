@@ -20,7 +20,7 @@ from lhaw_record.runners.models.costs import spent_words
 if TYPE_CHECKING:
     from lhaw_record.runners.runs.daemon.client import Client
     from lhaw_record.runners.runs.daemon.messages import Overview
-    from lhaw_record.runners.runs.daemon.pages import MakeReport
+    from lhaw_record.runners.runs.daemon.pages import MakeReport, ReadAttempt
     from lhaw_record.runners.runs.daemon.serve import Extend
 
 _OVERVIEW = ("name", "state", "finished", "planned", "running", "given_up", "spent_usd", "max_cost_usd", "left_s")
@@ -28,12 +28,13 @@ _DAEMON = (
     store_option("the store of a daemon on this host", required=False),
     argument("--url", help="the address of the daemon, instead of --store; LHAW_RECORD_TOKEN has its token"),
 )
-_CELLS = ("agent", "condition", "finished", "planned", "running")
+_CELLS = ("agent", "condition", "finished", "successes", "planned", "running")
 
 
-def serve_command(make_report: "MakeReport", extend: "Extend", options: argparse.Namespace) -> int:
+def serve_command(
+    make_report: "MakeReport", read_attempt: "ReadAttempt", extend: "Extend", options: argparse.Namespace
+) -> int:
     """Serve a store until a signal arrives. The exit code is 0 after an orderly end."""
-    from lhaw_record.runners.cli.attempt_text import print_attempt
     from lhaw_record.runners.runs.daemon.client import LEASE_TOKEN_VARIABLE, TOKEN_VARIABLE
     from lhaw_record.runners.runs.daemon.serve import ServeSettings, serve
 
@@ -47,7 +48,7 @@ def serve_command(make_report: "MakeReport", extend: "Extend", options: argparse
         gateway=options.gateway,
         gateway_url=options.gateway_url,
     )
-    anyio.run(serve, options.store, settings, make_report, print_attempt, extend, say)
+    anyio.run(serve, options.store, settings, make_report, read_attempt, extend, say)
     return 0
 
 
@@ -133,7 +134,7 @@ def _user() -> str:
         return f"user {os.getuid()}"
 
 
-def daemon_commands(make_report: "MakeReport", extend: "Extend") -> tuple[Command, ...]:
+def daemon_commands(make_report: "MakeReport", read_attempt: "ReadAttempt", extend: "Extend") -> tuple[Command, ...]:
     experiment = argument("name", help="the experiment")
     return (
         Command(
@@ -166,7 +167,7 @@ def daemon_commands(make_report: "MakeReport", extend: "Extend") -> tuple[Comman
                     "--gateway-url", metavar="URL", help="the same as leases name it, if a proxy stands before it"
                 ),
             ),
-            function=partial(serve_command, make_report, extend),
+            function=partial(serve_command, make_report, read_attempt, extend),
         ),
         _client_command(
             "submit",

@@ -3,6 +3,7 @@
 import argparse
 import shlex
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -202,15 +203,19 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
     return 0
 
 
-def show_command(options: argparse.Namespace) -> int:
+def show_command(attempt_page: Callable[[Path, str], str], options: argparse.Namespace) -> int:
     """Print one attempt of a trial. The exit code is 1 if its recorded messages contradict their digests."""
     if options.requests:
         from lhaw_record.runners.cli.attempt_details import print_requests
 
         return print_requests(options.store, options.stream, sys.stdout)
 
-    from lhaw_record.runners.cli.attempt_text import print_attempt
+    from lhaw_record.runners.cli.attempt_text import print_attempt, stream_of
 
+    if options.web:
+        options.web.write_text(attempt_page(options.store, stream_of(options.store, options.stream)), encoding="utf-8")
+        say(str(options.web))
+        return 0
     return print_attempt(options.store, options.stream, sys.stdout, has_reasoning=options.reasoning)
 
 
@@ -225,26 +230,30 @@ COMMANDS = (
         arguments=(argument("experiment", type=Path, help="the experiment file (TOML)"), FORMAT),
         function=check_command,
     ),
-    Command(
-        name="show",
-        help="print one attempt of a trial as a conversation",
-        description="Print one attempt of a trial: what was removed, every message as the model saw it, the answers, "
-        "the injection and the grades. A terminal marks the removed values where they stand (NO_COLOR: none).",
-        example="show stores/demo 1f0c...-1",
-        arguments=(
-            STORE,
-            argument("stream", help="TRIAL_ID-ATTEMPT, as in the column stream_id; a unique prefix is enough"),
-            flag("--reasoning", "print the whole reasoning of each reply instead of its first line"),
-            flag("--requests", "print each request to a model and its reply in full instead, a line of JSON each"),
-        ),
-        function=show_command,
-    ),
 )
 
 
-def run_commands(rule: "StoppingRule") -> tuple[Command, ...]:
+def run_commands(rule: "StoppingRule", attempt_page: Callable[[Path, str], str]) -> tuple[Command, ...]:
     """Return the commands. The rule is for studies that stop when a gain is shown."""
     return (
+        Command(
+            name="show",
+            help="print one attempt of a trial as a conversation",
+            description="Print one attempt of a trial: what was removed, every message as the model saw it, the "
+            "answers, the injection and the grades. A terminal marks the removed values where they stand (NO_COLOR: "
+            "none).",
+            example="show stores/demo 1f0c...-1",
+            arguments=(
+                STORE,
+                argument("stream", help="TRIAL_ID-ATTEMPT, as in the column stream_id; a unique prefix is enough"),
+                flag("--reasoning", "print the whole reasoning of each reply instead of its first line"),
+                flag("--requests", "print each request to a model and its reply in full instead, a line of JSON each"),
+                argument(
+                    "--web", type=Path, metavar="FILE", help="write it as a page with the report's viewer instead"
+                ),
+            ),
+            function=partial(show_command, attempt_page),
+        ),
         Command(
             name="run",
             help="run an experiment file; finished trials are not run again",

@@ -360,7 +360,11 @@ class Scheduler:
         self._tries[trial.trial_id] -= is_returned
         if outcome.is_valid:
             self.finished[trial.trial_id] = FinishedTrial(
-                trial_id=trial.trial_id, attempt=attempt, action_count=outcome.action_count, cost_usd=outcome.cost_usd
+                trial_id=trial.trial_id,
+                attempt=attempt,
+                action_count=outcome.action_count,
+                cost_usd=outcome.cost_usd,
+                is_success=outcome.is_success,
             )
         elif (
             is_paused

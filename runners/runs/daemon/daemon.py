@@ -296,4 +296,4 @@ def _experiment_or_none(entry: QueueEntry) -> Experiment | None:
 
 def _counted(entry: QueueEntry, root: Path) -> TrialCounts:
     prepared = prepare_experiment(experiment_of(entry), Path(entry.submitted.path))
-    return TrialCounts(prepared.plan.trials, stored_index(prepared, root).finished.__contains__)
+    return TrialCounts(prepared.plan.trials, stored_index(prepared, root).finished)

@@ -2,10 +2,11 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import anyio
 
+from lhaw_record.recorder.reading.trial_index import FinishedTrial
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.trial_record import TrialOutcome
 from lhaw_record.runners.base.errors import ungrouped
@@ -17,11 +18,13 @@ CellKey = tuple[str, str]
 
 
 class TrialCounts:
-    """The numbers of planned and finished trials of a run, by agent and condition."""
+    """The numbers of planned, finished and successful trials of a run, by agent and condition."""
 
-    def __init__(self, planned: tuple[PlannedTrial, ...], finished: Callable[[str], bool]) -> None:
+    def __init__(self, planned: tuple[PlannedTrial, ...], finished: Mapping[str, FinishedTrial]) -> None:
         self.planned = Counter(cell_of(trial) for trial in planned)
-        self.finished = Counter(cell_of(trial) for trial in planned if finished(trial.trial_id))
+        ended = [(cell_of(trial), finished[trial.trial_id]) for trial in planned if trial.trial_id in finished]
+        self.finished = Counter(cell for cell, _ in ended)
+        self.successes = Counter(cell for cell, each in ended if each.is_success)
 
     def cells(self, running: Counter[CellKey]) -> tuple[CellCounts, ...]:
         """Return the counts of each cell (agent and condition) in the order of the plan, with the running trials."""
@@ -31,6 +34,7 @@ class TrialCounts:
                 condition=condition,
                 planned=planned,
                 finished=self.finished[agent, condition],
+                successes=self.successes[agent, condition],
                 running=running[agent, condition],
             )
             for (agent, condition), planned in self.planned.items()
@@ -106,7 +110,7 @@ class LiveRun:
     async def drive(self, scheduler: Scheduler) -> None:
         if self._concurrency is not None:
             scheduler.retune(self._concurrency)
-        self.counts = TrialCounts(scheduler.planned, scheduler.finished.__contains__)
+        self.counts = TrialCounts(scheduler.planned, scheduler.finished)
         self.scheduler = scheduler
         if self.is_stopping:
             scheduler.stop()
@@ -173,6 +177,7 @@ class LiveRun:
         self._queue.note_outcome(self.name, outcome)
         if outcome.is_valid and self.counts is not None:
             self.counts.finished[live.agent, live.condition] += 1
+            self.counts.successes[live.agent, live.condition] += outcome.is_success
         boundary = outcome.failure.boundary if outcome.failure else None
         state: AttemptState = "finished" if outcome.is_valid else "failed"
         self._tell(TrialChange(experiment=self.name, state=state, trial=live, boundary=boundary))

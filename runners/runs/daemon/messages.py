@@ -86,6 +86,7 @@ class CellCounts(ApiMessage, frozen=True):
     condition: str
     planned: int
     finished: int
+    successes: int
     running: int
 
 

@@ -1,11 +1,11 @@
 """The web pages. They are rendered from the messages of the API, and their script reloads them after changes."""
 
-import io
+import json
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO, get_args
+from typing import Any, get_args
 
 import anyio
 import anyio.to_thread
@@ -14,9 +14,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.events import NoteCause
-from lhaw_record.recorder.html_templates import render
+from lhaw_record.recorder.html_templates import VIEWER, render
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.wording import CONDITION_LABELS
@@ -43,10 +42,10 @@ MakeReport = Callable[[Path, str | None], bytes]
 It is passed in, because this layer cannot import the report.
 """
 
-WriteAttempt = Callable[[Path, str, TextIO], object]
-"""A function that writes one attempt of a trial as text, from a store and the id of the attempt's stream.
+ReadAttempt = Callable[[Path, str], bytes]
+"""A function that returns what the viewer shows of one attempt as JSON, from a store and the id of its stream.
 
-It is passed in, because this layer cannot import the commands.
+It is passed in, because this layer cannot import the report.
 """
 
 _KEPT = 8  # a report may have some megabytes
@@ -63,7 +62,7 @@ _ORDERS = {
 """The orders that the page of an experiment offers, by the experiment's state."""
 
 
-def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt, *, has_token: bool) -> list[BaseRoute]:
+def page_routes(daemon: Daemon, reports: "Reports", read_attempt: ReadAttempt, *, has_token: bool) -> list[BaseRoute]:
     async def experiments(_: Request) -> Response:
         listing = daemon.listing()
         return _page(
@@ -83,27 +82,28 @@ def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt,
 
     async def attempt(request: Request) -> Response:
         name, stream_id = request.path_params["name"], request.path_params["stream_id"]
-        is_known = name in daemon.queue.entries
-        live = daemon.detail(name).live if is_known else ()
-        is_live = stream_id in {f"{each.trial_id}-{each.attempt}" for each in live}
-        out = io.StringIO()
-        if not is_live and not await anyio.to_thread.run_sync(is_attempt, daemon.store, stream_id):
-            raise DaemonRefusal(f"there is no attempt {stream_id!r}", kind="not_found", status=404)
-        try:
-            await anyio.to_thread.run_sync(write_attempt, daemon.store.root, stream_id, out)
-        except StoreError as error:
-            raise DaemonRefusal(str(error), kind="not_found", status=404) from error
+        await check(stream_id)
         return _page(
             "attempt",
             stream_id,
             facts=daemon.facts(),
-            **({"follow": name} if is_known else {}),
             name=name,
+            is_known=name in daemon.queue.entries,
             stream_id=stream_id,
-            text=out.getvalue(),
-            is_live=is_live,
             causes=get_args(NoteCause),
+            labels=json.dumps({"condition": CONDITION_LABELS}),
+            scripts=(*VIEWER[2:], "unpack.js", "attempt.js"),
         )
+
+    async def attempt_data(request: Request) -> Response:
+        stream_id = request.path_params["stream_id"]
+        await check(stream_id)
+        data = await anyio.to_thread.run_sync(read_attempt, daemon.store.root, stream_id)
+        return Response(data, media_type="application/json")
+
+    async def check(stream_id: str) -> None:
+        if not await anyio.to_thread.run_sync(is_attempt, daemon.store, stream_id):
+            raise DaemonRefusal(f"there is no attempt {stream_id!r}", kind="not_found", status=404)
 
     async def submit(_: Request) -> Response:
         return _page("submit", "Submit an experiment", facts=daemon.facts(), folder=str(Path.cwd()))
@@ -122,10 +122,11 @@ def page_routes(daemon: Daemon, reports: "Reports", write_attempt: WriteAttempt,
         Route("/experiments/{name}/attempts/{stream_id}", shown(attempt)),
         Route("/questions", shown(partial(_questions_page, daemon))),
         Route("/questions/{question_id}", shown(partial(_questions_page, daemon))),
+        Route("/experiments/{name}/attempts/{stream_id}/data", shown(attempt_data)),
         Route("/submit", shown(submit)),
         Route("/report", shown(report)),
         Route("/sign-in", shown(sign_in)),
-        Mount("/static", app=StaticFiles(directory=data_path("daemon", "static"))),
+        Mount("/static", app=StaticFiles(directory=data_path("page", "static"))),
     ]
 
 
@@ -163,7 +164,7 @@ def _experiment_page(facts: DaemonFacts, detail: Detail) -> Response:
 
 
 def _page(template: str, title: str, status: int = 200, **values: Any) -> Response:
-    return HTMLResponse(render(f"daemon/{template}.html", title=title, **values), status)
+    return HTMLResponse(render(f"page/{template}.html", title=title, **values), status)
 
 
 def shown(answer: RequestHandler) -> RequestHandler:

@@ -46,7 +46,7 @@ from lhaw_record.runners.runs.daemon.client import (
 from lhaw_record.runners.runs.daemon.daemon import Daemon
 from lhaw_record.runners.runs.daemon.endpoints import Extension
 from lhaw_record.runners.runs.daemon.messages import DaemonFacts
-from lhaw_record.runners.runs.daemon.pages import MakeReport, Reports, WriteAttempt, page_routes
+from lhaw_record.runners.runs.daemon.pages import MakeReport, ReadAttempt, Reports, page_routes
 from lhaw_record.runners.runs.daemon.queue import stored_queue
 from lhaw_record.runners.runs.run_record import command_finished, run_started
 
@@ -76,7 +76,7 @@ async def serve(
     root: Path,
     settings: ServeSettings,
     make_report: MakeReport,
-    write_attempt: WriteAttempt,
+    read_attempt: ReadAttempt,
     extend: Extend,
     say: Callable[[str], None],
 ) -> None:
@@ -94,7 +94,7 @@ async def serve(
             url = url_of(settings.host, listener.getsockname()[1])
             daemon_id = daemon.facts().daemon_id
             reports = Reports(store, make_report)
-            pages = page_routes(daemon, reports, write_attempt, has_token=settings.token is not None)
+            pages = page_routes(daemon, reports, read_attempt, has_token=settings.token is not None)
             server = quiet_server(
                 application(daemon, settings.token, pages, extension, settings.lease_token),
                 timeout_graceful_shutdown=_SECONDS_FOR_READERS,

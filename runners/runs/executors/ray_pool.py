@@ -321,6 +321,7 @@ def outcome_of_lost(index: TrialIndex, trial: PlannedTrial, attempt: int, worker
             trial=trial,
             attempt=attempt,
             is_valid=True,
+            is_success=found.is_success,
             action_count=found.action_count or 0,
             cost_usd=found.cost_usd,
         )

@@ -193,9 +193,9 @@ def test_series_are_told_apart_on_paper_and_by_everyone():
         linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
         brightness = sum(part * weight for part, weight in zip(linear, (0.2126, 0.7152, 0.0722), strict=True))
         assert 1.05 / (brightness + 0.05) >= 3
-    style = data_path("report", "style.css").read_text(encoding="utf-8")
+    style = data_path("page", "static", "base.css").read_text(encoding="utf-8")
     for place, colour in enumerate(SERIES):
-        assert f"--series-{place}: {colour};" in style
+        assert f"--series-{place}: light-dark({colour}, " in style
 
 
 def test_names_are_short_single_lines():

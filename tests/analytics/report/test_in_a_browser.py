@@ -113,6 +113,19 @@ EXACT = {
     *("natural_ask", "archetypes", "net_value", "over_asking", "question_quality", "by_strategy", "fidelity"),
     *("input_faults", "agent_health", "trial_counts_and_cost", "endings"),
 }
+HOSTILE_MARKDOWN = """**bold** <b onclick=alert(1)>x</b> ![x](http://127.0.0.1:9/a.png) <http://127.0.0.1:9/>
+[a](javascript:alert(1)) [b](data:text/html,x) [c](https://example.org/) [d](//127.0.0.1/ "t")
+
+- one
+
+| a | b |
+| --- | :-: |
+| <svg onload=alert(1)> | `</script>` |
+
+```python
+import os  # <script>alert(1)</script>
+```
+"""
 ACTIVE = "document.activeElement.id"
 CHOSEN = "document.querySelector('[aria-selected=true]')?.dataset.place"
 
@@ -641,6 +654,46 @@ def test_hostile_text_stays_text(view, hostile_address):
     assert view.value("document.querySelectorAll('img, iframe, object, b').length") == 0
     assert view.value("document.querySelectorAll('script:not([type])').length") == 1
     assert set(view.requests()) == {hostile_address}
+    assert view.complaints() == []
+
+
+def test_markdown_and_code_stay_text(view, busy_address):
+    """Markdown is formatted and code coloured; markup and pictures in it stay text, and no link runs a script."""
+    view.open(busy_address)
+    view.value(
+        f"document.body.append(prose({HOSTILE_MARKDOWN!r}), code({ATTACK!r}, 'html'), code({ATTACK!r}, '__proto__'))"
+    )
+    assert view.value("document.querySelector('.prose strong').textContent") == "bold"
+    assert view.value("document.querySelector('.prose pre .token.keyword').textContent") == "import"
+    assert view.value("document.querySelectorAll('.prose li, .prose td').length") == 3
+    links = view.value("[...document.querySelectorAll('.prose a')].map((each) => each.getAttribute('href'))")
+    assert links == ["http://127.0.0.1:9/a.png", "https://example.org/"]
+    assert view.value("[...document.querySelectorAll('.prose ~ pre')].map((each) => each.textContent)") == [ATTACK] * 2
+    assert "<b onclick=alert(1)>" in view.value("document.querySelector('.prose').textContent")
+    assert view.value("document.querySelectorAll('img, iframe, object, b, svg script, .prose [style]').length") == 0
+    assert set(view.requests()) == {busy_address}
+    assert view.complaints() == []
+
+
+def test_every_event_has_an_address(view, busy_address):
+    """Keys go from stop to stop, a block and the outline to an action; each changes the address, which leads back."""
+    view.open(busy_address)
+    _open_first(view, "inject_70")
+    view.press("n")
+    assert view.value("location.hash").endswith("&action=injection")
+    assert view.value("document.activeElement.className") == "event injection arrival current"
+    outline = view.value("[...document.querySelectorAll('.outline a')].map((each) => each.dataset.go)")
+    assert outline == ["1", "2", "injection", "3"]
+    view.value("document.querySelectorAll('#timeline .strip > a')[0].click()")
+    assert view.value("location.hash").endswith("&action=1")
+    view.value("document.querySelectorAll('.outline a')[3].click()")
+    address = view.value("location.href")
+    assert address.endswith("&action=3")
+    view.press("p")
+    assert view.value("document.querySelector('.outline .current').dataset.go") == "injection"
+    view.send("Page.navigate", url="about:blank")
+    view.open(address)
+    view.wait("document.activeElement.dataset.event === '3'")
     assert view.complaints() == []
 
 

@@ -86,7 +86,7 @@ def test_the_report_saves_the_same_cells():
     texts = [*(f"{each}=1+1" for each in characters if each not in "\t\r\n,"), *(f"-{each}" for each in characters)]
     texts += [*FORMULAS, *map(str, KEPT), "-inf", "+nan", "-Inf", "-1E5"]
     script = re.search(
-        r"^function toCsv.*?^}", data_path("report/script/tables.js").read_text("utf-8"), re.MULTILINE | re.DOTALL
+        r"^function toCsv.*?^}", data_path("page/static/tables.js").read_text("utf-8"), re.MULTILINE | re.DOTALL
     )
     program = f"""{script[0]}
 const given = JSON.parse(require("fs").readFileSync(0, "utf-8"));

@@ -36,6 +36,6 @@ def test_going_on_means_every_option_that_was_given(words):
 
 def test_no_option_of_run_is_forgotten():
     """A new option is either repeated or ends before anything runs."""
-    (run,) = (command for command in run_commands(GroupSequentialRule()) if command.name == "run")
+    (run,) = (command for command in run_commands(GroupSequentialRule(), lambda *_: "") if command.name == "run")
     names = {name for argument in run.arguments for name in argument.names if name.startswith("--")}
     assert names == {*GIVEN, "--dry-run"}

@@ -5,16 +5,22 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
 import httpx
+import msgspec
 
+from lhaw_record.analytics.report import attempt_data
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.runners.agents.programs.leases import open_leases
-from lhaw_record.runners.cli.attempt_text import print_attempt
 from lhaw_record.runners.runs.daemon.app import application
 from lhaw_record.runners.runs.daemon.pages import Reports, page_routes
 from lhaw_record.runners.runs.daemon.serve import opened_daemon
 from tests.cli.experiments import write_experiment
 
 PATIENCE_S = 300.0
+
+
+def read_attempt(root, stream_id):
+    """One attempt as the command line hands it to the daemon."""
+    return msgspec.json.encode(attempt_data(root, stream_id))
 
 
 @asynccontextmanager
@@ -25,7 +31,7 @@ async def daemon_at(root, *, token=None, lease_token=None, max_trials=4, store=N
         daemon = await stack.enter_async_context(opened_daemon(store or create_store(root), max_trials, leases))
         extension = await stack.enter_async_context(extend(daemon)) if extend else None
         pages = page_routes(
-            daemon, Reports(daemon.store, lambda *_: b"<p>report</p>"), print_attempt, has_token=token is not None
+            daemon, Reports(daemon.store, lambda *_: b"<p>report</p>"), read_attempt, has_token=token is not None
         )
         transport = httpx.ASGITransport(application(daemon, token, pages, extension, lease_token))
         async with (

@@ -11,7 +11,6 @@ import uvicorn
 
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.runners.agents.programs.leases import open_leases
-from lhaw_record.runners.cli.attempt_text import print_attempt
 from lhaw_record.runners.runs.daemon.app import COOKIE, application
 from lhaw_record.runners.runs.daemon.live import TrialCounts
 from lhaw_record.runners.runs.daemon.pages import Reports, page_routes
@@ -19,7 +18,7 @@ from lhaw_record.runners.runs.daemon.serve import bound, opened_daemon
 from tests.analytics.report.conftest import chromium, view  # noqa: F401 - fixtures
 from tests.analytics.report.test_in_a_browser import CONTRASTS
 from tests.runners.agents.programs.rigs import described, scripted
-from tests.runners.runs.daemon.running import PATIENCE_S, submission
+from tests.runners.runs.daemon.running import PATIENCE_S, read_attempt, submission
 
 TOKEN = "a-long-and-random-token"
 TEXT = "(document.querySelector('{}')?.textContent ?? '')"
@@ -58,7 +57,7 @@ class Served:
                 )
                 extension = await stack.enter_async_context(self._extend(daemon)) if self._extend else None
                 reports = Reports(daemon.store, lambda *_: b"<!doctype html><title>the report</title>")
-                pages = page_routes(daemon, reports, print_attempt, has_token=self._token is not None)
+                pages = page_routes(daemon, reports, read_attempt, has_token=self._token is not None)
                 app = application(daemon, self._token, pages, extension)
                 config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
                 self._server = uvicorn.Server(config)
@@ -139,10 +138,12 @@ def test_a_file_is_submitted_on_the_page(view, served, tmp_path):  # noqa: F811
     view.wait("location.pathname === '/experiments/small' && document.querySelector('#live')")
     view.wait("document.querySelector('#live a')")
     view.value("document.querySelector('#live a').click()")
-    view.wait("location.pathname.includes('/attempts/') && document.querySelector('[data-grows]')")
+    view.wait("location.pathname.includes('/attempts/')")
+    view.wait(f"{TEXT.format('#live')}.includes('Running')")
     may_go_on.touch()
-    view.wait(f"{TEXT.format('#attempt')}.includes('Ended.')")
-    assert "actions, ended by submitted" in view.value(TEXT.format("#attempt pre"))
+    view.wait(f"{TEXT.format('#live')}.includes('Ended.')")
+    assert "submitted" in view.value(TEXT.format("#timeline .facts"))
+    assert view.value("document.querySelectorAll('#timeline .outline a').length") > 0
     view.open(f"{served.url}/experiments/small")
     view.wait(f"{TEXT.format('.state')} === 'finished'")
     assert served.daemon.overview("small").submitted_by == "anna"
@@ -176,14 +177,16 @@ def test_it_is_readable_at_ten_thousand_trials(view, served, tmp_path, scheme): 
     """In both colour schemes every text has contrast, and the page stays small whatever the number of trials."""
     submit(view, served, submission(tmp_path))
     view.wait(f"{TEXT.format('#experiments')}.includes('finished')")
-    counts = TrialCounts((), lambda _: False)
+    counts = TrialCounts((), {})
     counts.planned = Counter({(f"agent {a}", f"inject_{p}"): 400 for a in range(5) for p in (10, 30, 50, 70, 90)})
     counts.finished = Counter(dict.fromkeys(counts.planned, 123))
+    counts.successes = Counter(dict.fromkeys(counts.planned, 41))
     served.daemon._counts["small"] = counts
     served.daemon.queue.tally("small").failures.update({"model": 1200, "sandbox": 7})
     view.scheme(scheme)
     view.open(f"{served.url}/experiments/small")
     assert "3,075 of 10,000" in view.value(TEXT.format("#standing"))
+    assert "33 % succeeded" in view.value(TEXT.format("#cells"))
     assert "1,200" in view.value(TEXT.format("#failures"))
     assert view.value("document.documentElement.outerHTML.length") < 20_000
     assert min(view.value(CONTRASTS).values()) >= 4.5

@@ -1,7 +1,6 @@
 """Reports in the daemon: made when somebody looks, kept until the store changes, of the store or of one experiment."""
 
 import pytest
-from markupsafe import escape
 
 from lhaw_record import command_line
 from lhaw_record.analytics.report import build
@@ -9,6 +8,7 @@ from lhaw_record.recorder.reading.reader import stream_ids
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.runners.runs.daemon.pages import Reports
+from tests.analytics.report.test_build import unpack
 from tests.cli.program import called
 from tests.recorder.stores import record_streams
 from tests.runners.runs.daemon.running import daemon_at, submission, until
@@ -58,15 +58,18 @@ async def test_the_page_of_an_experiment_leads_to_its_report(tmp_path):
 
 @pytest.mark.thorough
 async def test_an_attempt_is_shown_as_by_the_command(tmp_path):
-    """Its page has the text of ``lhaw-record show``, escaped; an unknown one is not found."""
+    """Its page asks for what ``lhaw-record show --web`` writes into a page; an unknown one is not found."""
     store = tmp_path / "store"
     async with daemon_at(store) as (daemon, client):
         await client.post("/api/experiments", json=submission(tmp_path))
         await until(daemon, "small", lambda each: each.state == "finished")
         (stream_id, *_) = (each for each in stream_ids(store) if each.endswith("-1"))
-        page = (await client.get(f"/experiments/small/attempts/{stream_id}")).text
-        assert f'<pre tabindex="0">{escape(called("show", store, stream_id).stdout)}</pre>' in page
-        assert "Ended." in page
+        page = f"/experiments/small/attempts/{stream_id}"
+        assert f'data-from="{page}/data"' in (await client.get(page)).text
+        data = (await client.get(f"{page}/data")).json()
+        assert (data["columns"]["trial_id"], len(data["parts"]["answers"])) == ([stream_id[:-2]], 1)
+        assert called("show", store, stream_id, "--web", tmp_path / "one.html").returncode == 0
+        assert unpack((tmp_path / "one.html").read_text(encoding="utf-8"), "data-attempt") == data
         missing = await client.get("/experiments/small/attempts/0-1")
         assert (missing.status_code, "there is no attempt" in missing.text) == (404, True)
 

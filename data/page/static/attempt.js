@@ -1,0 +1,40 @@
+// One attempt on a page of its own: asked of a daemon, again and again while it runs, or in the page that show --web writes.
+
+const LIVE_AGAIN_MS = 2000;
+
+class Attempt {
+  constructor(box) {
+    this.box = box;
+    this.walk = new Walk(box);
+    this.shown = ""; // the JSON that is drawn
+    this.isRunning = false;
+  }
+
+  async follow() {
+    const { from } = this.box.dataset;
+    const text = from ? await fetch(from).then((reply) => reply.ok ? reply.text() : "").catch(() => "") : JSON.stringify(await unpack("data-attempt"));
+    if (text && text !== this.shown) this.draw(JSON.parse(text));
+    document.getElementById("live").textContent = this.isRunning ? "Running: what is recorded appears here." : "Ended.";
+    if (this.isRunning) setTimeout(() => this.follow(), LIVE_AGAIN_MS);
+    this.shown = text || this.shown;
+    document.documentElement.dataset.ready = "true";
+  }
+
+  // What is open stays open.
+  draw({ columns, parts, prompts, texts }) {
+    const folds = () => [...this.box.querySelectorAll("[data-event] details")].map((fold) => {
+      const around = fold.closest("[data-event]");
+      return [`${around.dataset.event} ${[...around.querySelectorAll("details")].indexOf(fold)}`, fold];
+    });
+    const open = new Set(folds().filter(([, fold]) => fold.open).map(([name]) => name));
+    this.isRunning = columns.outcome[0] === "running";
+    const isFirst = !this.box.firstElementChild;
+    this.box.replaceChildren(new Trial({ at: (name) => columns[name][0], parts, prompts, texts }).draw());
+    for (const [name, fold] of folds()) if (open.has(name)) fold.open = true;
+    if (isFirst) this.walk.follow();
+  }
+}
+
+const attempt = new Attempt(document.getElementById("timeline"));
+attempt.follow();
+addEventListener("noted", () => attempt.follow());
