@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
     [
         ("writer", 40, 2),
         pytest.param("recovery", 10, 2, marks=pytest.mark.thorough),
-        pytest.param("writer", at_depth(2, 1), at_depth(65, 130), marks=pytest.mark.thorough),
-        pytest.param("recovery", 1, 30, marks=pytest.mark.thorough),
-        pytest.param("crowd", at_depth(3, 1), at_depth(20, 60), marks=pytest.mark.thorough),
+        pytest.param("writer", at_depth(3, 1), at_depth(40, 130), marks=pytest.mark.thorough),
+        pytest.param("recovery", at_depth(2, 1), at_depth(14, 30), marks=pytest.mark.thorough),
+        pytest.param("crowd", at_depth(5, 1), at_depth(11, 60), marks=pytest.mark.thorough),
     ],
 )
 def test_a_kill_at_any_operation_loses_nothing_acknowledged(tmp_path, scenario, step, least_deaths):

@@ -21,9 +21,9 @@ from tests.support.depth import at_depth
 SEED = int(os.environ.get("LHAW_RECORD_CRASH_SEED", "20261121"))
 IMAGES_EACH = at_depth(4, 60)
 """After each operation: the extremes, then some by chance."""
-TORN_WRITES = at_depth(4, 1)
+TORN_WRITES = at_depth(3, 1)
 """How many times as many images after a write: only there a commit may be torn, in more ways than all the others."""
-SECOND_CUTS = at_depth(10, 25) / 100
+SECOND_CUTS = at_depth(6, 25) / 100
 """The share of first cuts whose recovery is cut again."""
 EXTREMES = (Extreme(NOTHING), Extreme(EVERYTHING))
 
@@ -69,8 +69,8 @@ def cuts(operations: list[Operation], folder: Path, seed: str, images_each: int,
     ("streams", "images_each", "least_cuts"),
     [
         (1, 1, 30),
-        pytest.param(1, IMAGES_EACH, at_depth(70, 300), marks=pytest.mark.thorough),
-        pytest.param(4, IMAGES_EACH, at_depth(150, 600), marks=pytest.mark.thorough),
+        pytest.param(1, IMAGES_EACH, at_depth(60, 300), marks=pytest.mark.thorough),
+        pytest.param(4, IMAGES_EACH, at_depth(120, 600), marks=pytest.mark.thorough),
         pytest.param(7, IMAGES_EACH // 4, 100, marks=pytest.mark.thorough),
     ],
 )
@@ -104,4 +104,4 @@ def test_a_power_cut_during_recovery_loses_nothing_either(tmp_path):
             assert problems_after(second, power.acknowledged) == [], f"{case}, then in recovery {again}"
             cases += 1
     print(f"{cases} power cuts during recovery, seed {SEED}")
-    assert cases > at_depth(70, 300)
+    assert cases > at_depth(40, 300)

@@ -159,7 +159,7 @@ async def test_people_sign_in_once(locked_client):
     reply = await locked_client.get("/", headers={"accept": "text/html"})
     assert (reply.status_code, reply.headers["location"]) == (303, "/sign-in")
     assert (await locked_client.get("/sign-in")).status_code == 200
-    assert (await locked_client.get("/static/page.js")).status_code == 200
+    assert (await locked_client.get("/static/daemon.js")).status_code == 200
     assert (await locked_client.post("/api/sign-in", json={"token": TRIAL_TOKEN})).status_code == 401
     reply = await locked_client.post("/api/sign-in", json={"token": TOKEN})
     cookie = reply.headers["set-cookie"]
