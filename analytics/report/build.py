@@ -71,11 +71,11 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 def build(store: Path, *, settings: Sequence[str] = ()) -> Page:
     """Build the report on a store. Equal stores and settings give equal pages."""
     with open_store(store, parameters=parse_settings(settings)) as connection:
-        return page_of(connection, Store(store).address or store.resolve().name)
+        return page_of(connection, Store(store).address or store.resolve().name, Store(store))
 
 
-def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
-    """Build the report on an open store. ``name`` appears in the title."""
+def page_of(connection: "duckdb.DuckDBPyConnection", name: str, store: Store | None = None) -> Page:
+    """Build the report on an open store. ``name`` is in the title; ``store`` has the texts of artifacts."""
     computed = {each.name: each for each in tables(connection, TABLES)}
     settings = current(connection)
     broken = checks(connection)
@@ -93,7 +93,9 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
         "data-trials": packed({"count": listed, "chunk": CHUNK_TRIALS, "columns": trial_list(connection)}),
         "data-prompts": packed(prompts(connection, _PROMPT_CHARACTERS)),
         "data-requests": packed(request_texts(connection, cut.length)),
-        **{f"data-chunk-{place}": packed(chunk) for place, chunk in enumerate(timelines(connection, cut.length))},
+        **{
+            f"data-chunk-{place}": packed(chunk) for place, chunk in enumerate(timelines(connection, cut.length, store))
+        },
     }
     style, script = joined(REPORT_STYLES), joined((*VIEWER, *REPORT_SCRIPTS))
     html = render(
@@ -107,6 +109,7 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str) -> Page:
         not_known=by_question(each for each in said if not each.is_known),
         has_bars=any(_interval(each, computed) for each in said),
         bar_of=partial(_interval, computed=computed),
+        cell_of=partial(_cell, computed=computed),
         has_several=len({each.benchmark for each in said} - {"all"}) > 1,
         facts=facts(connection, settings),
         cautions=found,
@@ -129,7 +132,7 @@ def attempt_data(root: Path, stream_id: str) -> dict[str, Any]:
     alone = Snapshot(store=Path(), segments=(), open_rows=rows, live_streams=snapshot.live_streams & {stream_id})
     with closing(connect(alone, only=set(VIEWS))) as connection:
         choose_trials(connection)
-        (chunk,) = timelines(connection, _PROMPT_CHARACTERS)
+        (chunk,) = timelines(connection, _PROMPT_CHARACTERS, Store(root))
         return {
             "columns": trial_list(connection),
             "parts": chunk[0],
@@ -160,6 +163,15 @@ def _groups(computed: Mapping[str, Table]) -> list[tuple[str, list[Table], list[
     """Return the groups of tables with their titles: tables with rows, then tables without."""
     chosen = [(title, [computed[name] for name in names if name in computed]) for title, names in GROUPS.items()]
     return [(title, [one for one in each if one.rows], [one for one in each if not one.rows]) for title, each in chosen]
+
+
+def _cell(said: Finding, computed: Mapping[str, Table]) -> str:
+    """Return the name that the page gives to the row of a finding, empty if it rests on no single row."""
+    rows = computed[said.table].rows if said.keys else ()
+    found = [row for row in rows if all(str(row[key]) == it for key, it in said.keys.items())]
+    if len(found) != 1:
+        return ""
+    return json.dumps([said.table, *(found[0][key] for key in computed[said.table].keys)], ensure_ascii=False)
 
 
 def _interval(said: Finding, computed: Mapping[str, Table]) -> tuple[float, float, float] | None:

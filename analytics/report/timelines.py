@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lhaw_record.analytics.report.trials import cut_sql
+from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.storage.blobs import load_blob
+from lhaw_record.recorder.storage.store import Store
 
 if TYPE_CHECKING:
     import duckdb
@@ -90,6 +93,15 @@ _PARTS = {
         where finished.final_answer <> ''
         order by shown.place
     """,
+    "artifacts": """
+        select
+            shown.place, stored.artifact_stored.role, stored.artifact_stored.name, stored.artifact_stored.size_bytes,
+            stored.artifact_stored.sha256
+        from shown_trials as shown
+        inner join events as stored on shown.stream_id = stored.stream_id
+        where stored.type = 'artifact_stored' and stored.artifact_stored.media_type like 'text/%'
+        order by shown.place, stored.sequence
+    """,
     "messages": """
         select told.place, told.call_id, told.role, shared.number, if(shared.number is null, {content}, null),
             told.result_of_action, told.tool_calls
@@ -126,11 +138,17 @@ _TEXTS = {
 }
 
 
-def timelines(connection: "duckdb.DuckDBPyConnection", length: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield chunks of ``CHUNK_TRIALS`` timelines in the order of the trial list, without empty parts."""
+def timelines(
+    connection: "duckdb.DuckDBPyConnection", length: int, store: Store | None = None
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield chunks of ``CHUNK_TRIALS`` timelines in the order of the trial list, without empty parts.
+
+    The texts of artifacts, such as the output of a program, are read from ``store``; without it they are left out.
+    """
     texts = {name: cut_sql(column, length) for name, column in _TEXTS.items()}
     (row,) = connection.execute("select count(*) from shown_trials").fetchall()
     parts = {name: _entries(connection, query.format(**texts)) for name, query in _PARTS.items()}
+    parts["artifacts"] = ((*row[:-1], _end(store, row[-1], length)) for row in parts["artifacts"] if store)
     ahead = {name: next(entries, None) for name, entries in parts.items()}
     for first in range(0, int(row[0]), CHUNK_TRIALS):
         chunk: list[dict[str, Any]] = [{} for _ in range(min(CHUNK_TRIALS, int(row[0]) - first))]
@@ -141,6 +159,15 @@ def timelines(connection: "duckdb.DuckDBPyConnection", length: int) -> Iterator[
                 entry = next(entries, None)
             ahead[name] = entry
         yield chunk
+
+
+def _end(store: Store, sha256: str, length: int) -> str:
+    """Return the end of a text in the store, where a program says why it ended."""
+    try:
+        text = load_blob(store, sha256).decode(errors="replace")
+    except (OSError, StoreError) as error:
+        return f"cannot be read: {error}"
+    return text if len(text) <= length else f"({len(text)} characters) … {text[-length:]}"
 
 
 def _entries(connection: "duckdb.DuckDBPyConnection", query: str) -> Iterator[tuple[Any, ...]]:

@@ -221,6 +221,9 @@ def choose_length(connection: "duckdb.DuckDBPyConnection", budget: int = BUDGET_
             select length(reasoning_text) from stg_models_responded semi join shown_trials using (stream_id)
             where reasoning_text is not null
             union all
+            select stored.artifact_stored.size_bytes from events as stored semi join shown_trials using (stream_id)
+            where stored.type = 'artifact_stored' and stored.artifact_stored.media_type like 'text/%'
+            union all
             select length(content) from (select distinct content from request_messages where content is not null)
         )
         select sum(n), {sums} from lengths

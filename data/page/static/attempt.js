@@ -8,6 +8,7 @@ class Attempt {
     this.walk = new Walk(box);
     this.shown = ""; // the JSON that is drawn
     this.isRunning = false;
+    state.onChange((changed) => (changed.has("plain") || changed.has("view")) && this.draw(JSON.parse(this.shown)));
   }
 
   async follow() {
@@ -29,7 +30,7 @@ class Attempt {
     const open = new Set(folds().filter(([, fold]) => fold.open).map(([name]) => name));
     this.isRunning = columns.outcome[0] === "running";
     const isFirst = !this.box.firstElementChild;
-    this.box.replaceChildren(new Trial({ at: (name) => columns[name][0], parts, prompts, texts }).draw());
+    this.box.replaceChildren(new Trial({ at: (name) => columns[name][0], columns, parts, prompts, texts }).draw());
     for (const [name, fold] of folds()) if (open.has(name)) fold.open = true;
     if (isFirst) this.walk.follow();
   }

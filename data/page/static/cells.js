@@ -91,3 +91,22 @@ async function rowNamed(name) {
     return null; // an address that somebody cut or wrote by hand
   }
 }
+
+// A success among the trials behind a row, and beside it a trial without success of the same task, agent and number under
+// another condition; the first trial and nothing beside it if no outcome differs so.
+function decidingTrials(list, places) {
+  const pairOf = (place) => JSON.stringify(["task", "agent", "role", "trial_index"].map((name) => list.at(name, place)));
+  const failed = new Map(places.filter((place) => list.at("outcome", place) === "no success").map((place) => [pairOf(place), place]));
+  const informed = (place) => Number(/ask_user$|^inject/.test(list.at("condition", place)));
+  const won = places.filter((place) => list.at("outcome", place) === "success" && failed.has(pairOf(place)));
+  const [first] = (won.length ? won : [...places]).sort((one, other) => informed(other) - informed(one) || one - other);
+  return [first, won.length ? failed.get(pairOf(first)) : undefined].filter((place) => place !== undefined);
+}
+
+// Opens the trials that decide a finding.
+async function openDeciding(list, cell) {
+  const found = await rowNamed(cell);
+  if (!found) return;
+  const [first, beside] = decidingTrials(list, trialsBehind(list, found.table, found.row)).map((place) => list.at("trial_id", place).slice(0, 16));
+  if (first) state.set({ at: "", cell, trial: first, beside: beside || "", action: "first" }, true);
+}

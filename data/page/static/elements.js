@@ -23,3 +23,9 @@ function counted(number, noun) {
 function folded(title, text, isOpen) {
   return element("details", { open: isOpen, class: isOpen ? "prompt" : null }, element("summary", {}, title), element("pre", { tabindex: 0 }, text));
 }
+
+function saved(name, type, text) {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  element("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}

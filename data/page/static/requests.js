@@ -96,9 +96,9 @@ class Requests {
   }
 
   // One call of a thread beside the agent's own: what is new in it, and what the model replied.
-  turn(call, trial) {
+  turn(call, trial, isOpen = false) {
     const line = [this.failed(call), element("span", { class: "aside" }, this.costs(call))];
-    return trial.event(`call-${call.id}`, { name: call.id, line, stop: call.error === null ? null : "error" }, this.news(call).map((each) => folded(`${each.role}, ${counted(each.text.length, "character")}`, each.text)),
+    return trial.event(`call-${call.id}`, { name: call.id, line, stop: call.error === null ? null : "error" }, this.news(call).map((each) => folded(`${each.role}, ${counted(each.text.length, "character")}`, each.text, isOpen)),
       call.reasoning ? folded("reasoning", call.reasoning) : null,
       call.text === null ? null : this.message({ role: "reply", text: call.text, toolCalls: call.toolCalls }), this.fold(call));
   }

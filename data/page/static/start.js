@@ -39,6 +39,10 @@ async function start() {
   const trials = await unpack("data-trials");
   const list = new TrialList(trials);
   const timeline = new Timeline(list, trials);
+  document.getElementById("findings").addEventListener("click", (event) => {
+    const button = event.target.closest(".decides");
+    if (button) openDeciding(list, button.dataset.cell);
+  });
   const follow = () => uncover(document.getElementById(state.get("at")));
   state.onChange((changed) => {
     if (changed.has("at") && state.get("at")) follow();

@@ -235,9 +235,7 @@ function toCsv(table, rows) {
 }
 
 function saveCsv(table, rows) {
-  const address = URL.createObjectURL(new Blob([toCsv(table, rows)], { type: "text/csv" }));
-  element("a", { href: address, download: `${table.name}.csv` }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  saved(`${table.name}.csv`, "text/csv", toCsv(table, rows));
 }
 
 async function fillTable(place) {

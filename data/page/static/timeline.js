@@ -9,7 +9,7 @@ class Timeline {
     this.walk = new Walk(this.box);
     this.box.addEventListener("keydown", (event) => this.press(event));
     state.onChange((changed) => {
-      if (changed.has("trial") || changed.has("beside") || changed.has("plain")) this.follow();
+      if (changed.has("trial") || changed.has("beside") || changed.has("plain") || changed.has("view")) this.follow();
       else if (changed.has("q")) showHits(this.box, this.list.terms);
     });
   }
@@ -50,7 +50,7 @@ class Timeline {
       const parts = chunks[number][trial % this.trials.chunk];
       const at = (name) => this.list.at(name, trial);
       const noteAddress = IS_SERVED ? `/experiments/${encodeURIComponent(at("experiment_id"))}/attempts/${encodeURIComponent(parts.attempts.at(-1)[2])}#note-it` : null;
-      return new Trial({ at, parts, prompts, texts, beside, number, noteAddress });
+      return new Trial({ at, columns: this.trials.columns, parts, prompts, texts, beside, number, noteAddress });
     });
     const articles = columns.map((each) => each.draw());
     this.box.replaceChildren(...[this.siblings(first, others), wanted.length > 1 ? alignedColumns(articles) : articles[0]].filter(Boolean));

@@ -4,8 +4,8 @@ const MARKS = { success: ["✓", "success"], "no success": ["✗", "failure"], m
 
 class Trial {
   // `at` gives a value of the list of trials. `beside` are the digests of the variants of all shown trials, `prompts` and `texts` what trials share.
-  constructor({ at, parts, prompts, texts, beside = [], number = 0, noteAddress = null }) {
-    Object.assign(this, { at, parts, prompts, beside, number, noteAddress, isAlone: beside.length < 2, requests: new Requests(parts, texts) });
+  constructor({ at, columns, parts, prompts, texts, beside = [], number = 0, noteAddress = null }) {
+    Object.assign(this, { at, columns, parts, prompts, beside, number, noteAddress, isAlone: beside.length < 2, requests: new Requests(parts, texts) });
     const counts = new Map();
     for (const call of this.requests.calls.filter((each) => this.requests.isOwn(each))) counts.set(call.model, (counts.get(call.model) || 0) + 1);
     this.models = [...counts.keys()];
@@ -16,10 +16,24 @@ class Trial {
     const condition = labelOf("condition", at("condition"));
     const title = `${at("variant_id") || at("task_id")}, ${condition}, ${at("agent")} #${at("trial_index")}`;
     const name = isAlone ? title : [condition, element("span", { class: "aside" }, `${at("variant_id") || at("task_id")}, ${at("agent")} #${at("trial_index")}`)];
-    const events = element("ol", { class: "events" }, this.events());
+    const isWire = state.get("view") === "requests";
+    const events = element("ol", { class: "events" }, isWire ? this.requests.calls.map((call) => this.requests.turn(call, this, true)) : this.events());
     const sections = [[this.facts()], [...this.attempts(), ...this.notes()], [this.strip()], this.promptParts(), [this.checkpoints()]].map((section) => element("div", {}, section));
-    const happened = element("div", { class: isAlone ? "happened" : "" }, isAlone ? this.outline(events) : null, element("div", {}, element("h4", {}, "What happened"), events));
+    const happened = element("div", { class: isAlone ? "happened" : "" }, isAlone ? this.outline(events) : null, element("div", {}, element("h4", {}, isWire ? "Requests and replies" : "What happened", this.isAlone || this.number === 0 ? this.buttons(isWire) : null), events));
     return element("article", { class: "trial-in-full", "aria-label": title }, element("h3", { title: at("condition"), tabindex: -1, id: this.number === 0 ? "timeline-title" : null }, name), sections, happened);
+  }
+
+  // What is shown, how, and the trial as a file.
+  buttons(isWire) {
+    const toggle = (name, value, words) => {
+      const button = element("button", { type: "button", class: "switch", "aria-pressed": String(state.get(name) === value) }, words);
+      button.addEventListener("click", () => state.set({ [name]: state.get(name) === value ? "" : value }, true));
+      return button;
+    };
+    const save = element("button", { type: "button", class: "switch", title: "this trial as a file" }, "JSON");
+    const values = () => Object.fromEntries(Object.keys(this.columns).map((name) => [name, this.at(name)]));
+    save.addEventListener("click", () => saved(`${this.at("trial_id")}.json`, "application/json", JSON.stringify({ trial: values(), task: this.prompts.tasks[this.at("task")], variant: this.prompts.variants[this.at("variant")], ...this.parts }, null, 1)));
+    return element("span", { class: "switches" }, this.requests.calls.length ? toggle("view", "requests", isWire ? "Requests" : `Requests (${this.requests.calls.length})`) : null, toggle("plain", "yes", "Plain text"), save);
   }
 
   // An address of this trial and of what happened in it.
@@ -183,6 +197,7 @@ class Trial {
     say(null);
     if (after === null) events.push(...told);
     for (const [text] of parts.answers || []) events.push(this.event("answer", { name: "final answer" }, prose(text)));
+    for (const [role, name, size, text] of parts.artifacts || []) events.push(this.event(`file-${name}`, { name: `${role.replaceAll("_", " ")}: ${name}` }, folded(counted(size, "byte"), text)));
     return events.filter(Boolean);
   }
 

@@ -4,6 +4,13 @@ const ROW_PIXELS = 48;
 const FOUND_ROW_PIXELS = 68; // with a line for the words that were found
 const GLOBAL = ["benchmark", "agent", "condition"];
 const FURTHER = ["experiment_id", "outcome", "role", "ambiguity_class", "noted"];
+const FACTS = {
+  agent: (value) => value, condition: (value) => labelOf("condition", value), trial_index: (value) => `#${value}`, action_count: (value) => counted(value, "action"),
+  question_count: (value) => value ? counted(value, "question") : null, checkpoint_progress: (value) => `${(100 * value).toFixed(1)} %`, cost_usd: (value) => `${Number(value.toFixed(4))} USD`,
+  tokens: (value) => counted(value, "token"), ended_by: (value) => value.replaceAll("_", " "), ambiguity_class: (value) => value, role: (value) => value, strategy: (value) => value,
+  persona: (value) => value, domain: (value) => value, experiment_id: (value) => value, trial_id: (value) => value.slice(0, 12),
+};
+const USUAL_FACTS = ["agent", "condition", "trial_index", "action_count", "question_count"];
 const TYPING_MS = 60;
 const SAVED = ["trial_id", "outcome", "benchmark", "task_id", "variant_id", "ambiguity_class", "agent", "role", "condition", "trial_index", "checkpoint_progress",
   "action_count", "question_count", "tokens", "cost_usd", "strategy", "persona", "ended_by", "domain", "experiment_id", "noted"];
@@ -27,7 +34,7 @@ class TrialList {
     document.getElementById("more").append(...FURTHER.map((name) => chooser(name, this.choices(name))).filter(Boolean), this.trials.count > 1 ? chooser("sort", Object.keys(SORTS), "by task") : "");
     const save = element("button", { type: "button", class: "switch", title: "the trials in the list" }, "CSV");
     save.addEventListener("click", () => saveCsv({ name: "trials", columns: SAVED }, this.found.map((place) => Object.fromEntries(SAVED.map((name) => [name, this.at(name, place)])))));
-    document.getElementById("more").append(save);
+    document.getElementById("more").append(save, this.columns());
     clear.addEventListener("click", () => state.set(Object.fromEntries([...CHOICES, "cell"].map((name) => [name, ""])), true));
     this.search = document.getElementById("search");
     this.search.value = state.get("q");
@@ -64,6 +71,22 @@ class TrialList {
     });
     this.filter();
     if (state.get("cell")) this.showCell();
+  }
+
+  // Which facts a line of the list has, kept in the address.
+  get facts() {
+    return state.get("columns") ? state.get("columns").split(",").filter((name) => FACTS[name]) : USUAL_FACTS;
+  }
+
+  columns() {
+    const boxes = Object.keys(FACTS).map((name) => element("label", {}, element("input", { type: "checkbox", value: name }), name.replaceAll("_", " ")));
+    const inputs = boxes.map((each) => each.firstChild);
+    const show = () => inputs.forEach((each) => { each.checked = this.facts.includes(each.value); });
+    const made = element("details", { class: "choice" }, element("summary", {}, "columns"), boxes);
+    made.addEventListener("change", () => state.set({ columns: inputs.filter((each) => each.checked).map((each) => each.value).join(",") }));
+    show();
+    state.onChange((changed) => { if (changed.has("columns")) { show(); this.draw(); } });
+    return made;
   }
 
   at(name, place) {
@@ -162,14 +185,8 @@ class TrialList {
   row(place) {
     const trial = this.found[place];
     const [mark, kind] = MARKS[this.at("outcome", trial)];
-    const questions = this.at("question_count", trial);
-    const facts = [this.at("agent", trial), labelOf("condition", this.at("condition", trial)), `#${this.at("trial_index", trial)}`];
-    if (this.at("action_count", trial) !== null) facts.push(counted(this.at("action_count", trial), "action"));
-    if (questions) facts.push(counted(questions, "question"));
-    const value = this.sorted && this.at(this.sorted, trial);
-    if (value !== null && this.sorted === "cost_usd") facts.unshift(`${Number(value.toFixed(4))} USD`);
-    if (value !== null && this.sorted === "tokens") facts.unshift(counted(value, "token"));
-    if (value !== null && this.sorted === "checkpoint_progress") facts.unshift(`${(100 * value).toFixed(1)} %`);
+    const names = this.sorted && !this.facts.includes(this.sorted) ? [this.sorted, ...this.facts] : this.facts;
+    const facts = names.map((name) => this.at(name, trial) === null ? null : FACTS[name](this.at(name, trial))).filter(Boolean);
     if (this.at("noted", trial) !== "no note") facts.unshift(`noted: ${this.at("noted", trial)}`);
     const found = this.terms.map((term) => this.index.around(trial, term)).find(Boolean);
     const row = element("div", {

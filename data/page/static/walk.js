@@ -30,6 +30,10 @@ class Walk {
   }
 
   follow() {
+    if (state.get("action") === "first") { // at which information arrives, or is asked for
+      const stop = this.box.querySelector("[data-stop=told], .arrival[data-stop], [data-stop=question]");
+      if (this.box.querySelector("[data-event]")) state.set({ action: stop?.dataset.event || "" });
+    }
     const wanted = state.get("action");
     for (const each of this.box.querySelectorAll(".current")) {
       each.classList.remove("current");

@@ -697,6 +697,51 @@ def test_every_event_has_an_address(view, busy_address):
     assert view.complaints() == []
 
 
+@pytest.mark.thorough
+def test_a_finding_leads_to_the_moment_that_decides_it(view, tmp_path):
+    """One press opens a success beside the failure of the same task, at its question, in rows with it."""
+    store = Store(trials=1)
+    for task in range(8):
+        store.task(f"t{task}")
+        store.variant(f"t{task}", f"v{task}")
+        store.trial(f"t{task}", "full", 0)
+        store.trial(f"v{task}", "underspecified", 0, scores=(0.0,), actions=["read a", "submit"])
+        store.trial(f"v{task}", "ask_user", 0, actions=["read a", "ask_user S1", "submit"])
+    view.open(written(page_about(store.snapshot()), tmp_path))
+    view.value("[...document.querySelectorAll('.decides')].find((each) => each.dataset.cell.includes('_gain')).click()")
+    view.wait("document.querySelector('.event.question.current')")
+    assert view.value("document.activeElement.dataset.event") == "2"
+    marks = (
+        "[...document.querySelectorAll('.trial-in-full .facts dd:first-of-type')].map((each) => each.textContent[0])"
+    )
+    assert view.value(marks) == ["✓", "✗"]
+    last = "each.querySelector('[data-event]:last-child').style.gridRow"
+    rows = view.value(f"[...document.querySelectorAll('.trial-in-full')].map((each) => {last})")
+    assert rows[0] == rows[1]
+    assert view.complaints() == []
+
+
+def test_a_trial_is_shown_as_its_requests_and_saved(view, busy_address):
+    """A tab has every request with its reply; the file has all of the trial; chosen columns stand in the list."""
+    view.open(busy_address)
+    _open_first(view, "ask_user")
+    view.value(
+        "[...document.querySelectorAll('h4 button')].find((each) => each.textContent.startsWith('Requests')).click()"
+    )
+    view.wait("document.querySelector('#timeline [data-event^=call]')")
+    assert "view=requests" in view.value("location.hash")
+    view.value(
+        "var saved_text, make = URL.createObjectURL;"
+        "URL.createObjectURL = (file) => { saved_text = file.text(); return make.call(URL, file); }"
+    )
+    view.value("[...document.querySelectorAll('h4 button')].find((each) => each.textContent === 'JSON').click()")
+    saved = json.loads(view.value("saved_text"))
+    assert (saved["trial"]["condition"], saved["questions"][0][1], len(saved["calls"])) == ("ask_user", "which?", 2)
+    view.value("document.querySelector('.choice input[value=tokens]').click()")
+    view.wait("document.querySelector('.trial .second').textContent.endsWith('tokens')")
+    assert "tokens" in view.value("location.hash")
+
+
 def test_what_is_printed_is_complete(view, busy_address):
     """Before printing every table opens, and what only serves a screen is left out."""
     view.open(busy_address)
