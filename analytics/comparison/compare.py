@@ -240,7 +240,7 @@ def compare(
     a: Group,
     b: Group,
     *,
-    measure: str = "pass_at_k",
+    measure: str = "pass_at_1",
     by: str | None = None,
     allow_hang_ups: bool = False,
     allow_mixed_instruments: bool = False,
@@ -344,7 +344,7 @@ def print_comparison(
             allow_mixed_instruments=allow_mixed_instruments,
         )
         media = media_notes(connection, a, b)
-        parameters = (*(("k",) if measure.startswith("pass") else ()), *(("per",) if by == "dimension" else ()))
+        parameters = (*(("k",) if measure.endswith("_k") else ()), *(("per",) if by == "dimension" else ()))
         pooled = ("pooled",) if a.agent is None else ()
         chosen = (*parameters, *pooled, "permutations", "seed", "cluster")
         notes = notes_for(background(connection), "compare", chosen, found)
