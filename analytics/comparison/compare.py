@@ -240,7 +240,7 @@ def compare(
     a: Group,
     b: Group,
     *,
-    measure: str = "pass_at_k",
+    measure: str = "pass_at_1",
     by: str | None = None,
     allow_hang_ups: bool = False,
     allow_mixed_instruments: bool = False,
@@ -344,7 +344,7 @@ def print_comparison(
             allow_mixed_instruments=allow_mixed_instruments,
         )
         media = media_notes(connection, a, b)
-        parameters = (*(("k",) if measure.startswith("pass") else ()), *(("per",) if by == "dimension" else ()))
+        parameters = (*(("k",) if measure.endswith("_k") else ()), *(("per",) if by == "dimension" else ()))
         pooled = ("pooled",) if a.agent is None else ()
         chosen = (*parameters, *pooled, "permutations", "seed", "cluster")
         notes = notes_for(background(connection), "compare", chosen, found)
@@ -391,9 +391,16 @@ def media_notes(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group) -> 
 
 def _left_out(connection: "duckdb.DuckDBPyConnection") -> dict[str, str]:
     """Map each agent whose trials cannot be compared to the reason."""
-    query = """select agent, string_agg(distinct role, ' and ') from stg_trials_started
+    query = """select agent,
+            case when bool_and(stream_id in (select discarded_stream_id from stg_trials_discarded where not is_undone))
+                then 'discarded' else string_agg(distinct role, ' and ') end
+        from stg_trials_started
         where agent not in (select agent from int_arm_values) group by agent order by agent"""
-    reasons = {"classifier": "it is a classifier: its trials give variants their class and are in no table"}
+    discarded = "all its trials are set aside; 'lhaw-record discard STORE --undo' takes them back in"
+    reasons = {
+        "discarded": discarded,
+        "classifier": "it is a classifier: its trials give variants their class and are in no table",
+    }
     other = "none of its trials counts here; 'lhaw-record tables STORE trial_counts_and_cost' and the notes say why"
     return {agent: reasons.get(role, other) for agent, role in connection.execute(query).fetchall()}
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from lhaw_record.analytics.errors import BadParameter, UnknownName
 from lhaw_record.recorder.events.values import CONDITIONS, is_own_condition
 
-MEASURES = ("pass_at_k", "pass_hat_k", "checkpoint_progress", "success_pct", "ask_pct", "questions_per_trial")
+MEASURES = ("pass_at_1", "pass_at_k", "pass_hat_k", "checkpoint_progress", "ask_pct", "questions_per_trial")
 
 SPLITS: Mapping[str, str] = {
     "benchmark": "benchmark",

@@ -56,7 +56,7 @@ _SPECS = (
     ),
     FigureSpec(
         name="wasted",
-        title="Work before the injection that no oracle trial does",
+        title="Work before the injection that no trial with the full prompt does",
         source="Ask Early figure 4",
         reads=("wasted",),
         draw=injections.wasted,

@@ -37,7 +37,7 @@ def wasted(spec: FigureSpec, rows: Rows) -> "Figure":
     """Draw the share and the number of wasted actions per benchmark, for each agent and for all agents pooled."""
     found, pooled = ([row for row in rows[view] if has_value(row)] for view in ("wasted", "pooled_wasted"))
     if not found:
-        raise NothingToDraw("no injected trials with an oracle trace in this store")
+        raise NothingToDraw("no injected trials in this store whose task also ran with the full prompt")
     benchmarks, agents = values_of(found, "benchmark"), values_of(found, "agent")
     figure, grid = canvas(len(benchmarks), 2, title=spec.title, size=(8, 0.9 + 2.4 * len(benchmarks)))
     handles: dict[str, Any] = {}

@@ -24,6 +24,7 @@ from lhaw_record.analytics.figures.drawing import (
     values_of,
 )
 from lhaw_record.recorder.events.values import DIMENSIONS, INJECT_PERCENTAGES
+from lhaw_record.recorder.wording import CONDITION_LABELS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,13 +33,13 @@ if TYPE_CHECKING:
 _LABELS = {"pass_at_1": "trial success", "checkpoint_progress": "progress"}
 _BAND = "simultaneous band"
 _ALLOWS = "The band holds the whole curve at once: what all curves inside it share may be said of the curve."
-_BASELINES = (("full", "full prompt (oracle)", ":"), ("underspecified", "no clarification", "--"))
+_BASELINES = tuple((name, CONDITION_LABELS[name], line) for name, line in (("full", ":"), ("underspecified", "--")))
 
 
 def voi(spec: FigureSpec, rows: Rows) -> "Figure":
     """Draw one panel per benchmark and dimension, with a curve per agent and one for all agents pooled.
 
-    Horizontal lines show the full prompt (oracle) and the underspecified prompt without clarification.
+    Horizontal lines show the full and the underspecified prompt.
     """
     found = injected(pick(rows["voi"], measure=_measure(rows)))
     pooled = _pooled(rows)
@@ -114,7 +115,7 @@ def injected(rows: Sequence[Row]) -> list[Row]:
     if not any(has_value(row) and row["condition"].startswith("inject_") for row in rows):
         planned = any(row["condition"].startswith("inject_") and row["n_dropped"] for row in rows)
         raise NothingToDraw(
-            "no unit has the oracle and every injection (see the parameter voi_cases)"
+            "no unit has the full prompt and every injection (see the parameter voi_cases)"
             if planned
             else "no injected trials in this store"
         )
@@ -126,7 +127,7 @@ def heading(axes: "Axes", title: str, rows: Sequence[Row]) -> None:
     units = span(row["n_units"] for row in rows if has_value(row))
     flat = any(row.get("has_oracle_gap") is False for row in rows)
     axes.set_title(title, pad=15)
-    note(axes, f"n = {units} units" + (", no oracle gap" if flat else ""))
+    note(axes, f"n = {units} units" + (", no gap to the full prompt" if flat else ""))
 
 
 def _panel(

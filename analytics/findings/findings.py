@@ -477,7 +477,7 @@ def _capitalised(sentence: str) -> str:
 
 
 def _wasted(said: _Said) -> Iterator[Finding]:
-    """Yield how much an agent did before the latest message, and how much of that no informed trial does."""
+    """Yield what an agent did before the latest message, and how much of that no trial with the full prompt does."""
     rows, latest = said.rows("wasted", {}), _latest(said)
     if not rows:
         yield _nothing(_WASTE, "wasted", None)
@@ -499,8 +499,8 @@ def _wasted(said: _Said) -> Iterator[Finding]:
         cost = "the cost is unknown" if is_unknown else f"replies until then cost {said_as(spent)}"
         sentence = (
             f"Before a message {when}, {{agent}} took {said_as(done)}, "
-            f"{said_as(of['wasted_actions'], is_bare=True)} of them ({said_as(row)}) absent from every informed trial; "
-            f"{cost}"
+            f"{said_as(of['wasted_actions'], is_bare=True)} of them ({said_as(row)}) absent from every "
+            f"trial with the full prompt; {cost}"
             f"{', without intervals' if has_none else ''}"
         )
         yield said.finding(_WASTE, "wasted", row, "measured", sentence)

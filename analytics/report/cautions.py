@@ -103,7 +103,7 @@ def _no_gap(voi: Table) -> Caution:
             where = f"{row['benchmark']}, {row['dimension']}, {agent}"
             flat.setdefault(where, set()).add(label("measure", row["measure"]))
     return Caution(
-        title="No oracle gap",
+        title="No gap to the full prompt",
         meaning="The full prompt does no better than the underspecified one, so injection timing is uninformative.",
         found=tuple(f"{where}: {', '.join(sorted(flat[where]))}" for where in sorted(flat)),
     )

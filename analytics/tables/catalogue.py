@@ -115,7 +115,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="wasted",
-        title="Work before the injection that no oracle trial does",
+        title="Work before the injection that no trial with the full prompt does",
         keys=("benchmark", "agent", "condition", "measure"),
         needs="injected trials",
         conditions=_INJECTED,

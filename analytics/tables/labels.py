@@ -135,7 +135,7 @@ _COLUMNS = {
     "cost_usd_per_trial": "cost per trial, USD",
     "cost_usd_per_trial_high": "cost per trial, high",
     "cost_usd_per_trial_low": "cost per trial, low",
-    "has_oracle_gap": "oracle gap",
+    "has_oracle_gap": "gap to the full prompt",
     "is_archetype_clear": "clear",
     "is_significant": "significant",
     "is_shown": "shown",

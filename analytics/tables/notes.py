@@ -318,7 +318,7 @@ def _row_notes(rows: Sequence[dict[str, Any]]) -> list[str]:
     flat = sorted({_curve(row) for row in rows if row.get("has_oracle_gap") is False})
     if flat:
         notes.append(
-            "no oracle gap (full does not exceed underspecified, so injection timing is uninformative): "
+            "no gap to the full prompt (full does not exceed underspecified, so injection timing is uninformative): "
             + ", ".join(flat)
         )
     reasons = {row[column] for row in rows for column in _REASONS if column in row}

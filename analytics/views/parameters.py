@@ -121,7 +121,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         name="voi_cases",
         default="available",
         allowed=("complete", "available"),
-        meaning="units with the oracle and all five injections, or every unit that a cell has",
+        meaning="units with the full prompt and all five injections, or every unit that a cell has",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
@@ -182,7 +182,8 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         name="wasted_supply",
         default="max",
         allowed=("max", "set", "single", "sum"),
-        meaning="how often an oracle action can be a counterpart: most in one trace, always, first trace, all traces",
+        meaning="how often an action with the full prompt can be a counterpart: most in one trace, always, first "
+        "trace, all traces",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(

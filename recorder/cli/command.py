@@ -20,6 +20,10 @@ from lhaw_record.recorder.wording import did_you_mean
 PROGRAM = "lhaw-record"
 
 
+_BY_OPTION = "here a store is named by --store"
+_ONE_PATH = "several files are imported together if they lie in one folder and that is named"
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors suggest the closest known command, option or choice.
 
@@ -43,7 +47,12 @@ class Parser(argparse.ArgumentParser):
         """Parse arguments, and fail on an unknown option that is close to a known option of this command."""
         found, extras = super().parse_known_args(args, namespace)
         known = [name for action in self._actions for name in action.option_strings]
+        places = [action.dest for action in self._actions if not action.option_strings]
         for each in extras:
+            if each.partition("=")[0] == "--store" and "store" in places:
+                self.error(f"unrecognized arguments: {each}; here the store is named without it: {self.prog} STORE")
+            if "--store" in known and not any(extra.startswith("-") for extra in extras):
+                self.error(f"unrecognized arguments: {each}; {_ONE_PATH if 'path' in places else _BY_OPTION}")
             if each.startswith("--") and (hint := did_you_mean(each.partition("=")[0], known)):
                 self.error(f"unrecognized arguments: {each}{hint}")
         return found, extras

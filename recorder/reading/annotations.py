@@ -25,11 +25,6 @@ def standing_discards(envelopes: Iterable[Envelope]) -> dict[str, TrialsDiscarde
     return standing
 
 
-def owed_again(envelopes: Iterable[Envelope]) -> frozenset[str]:
-    """Return the stream ids of the discarded attempts that a run will repeat."""
-    return frozenset(stream_id for stream_id, event in standing_discards(envelopes).items() if event.is_owed)
-
-
 def read_notes(snapshot: Snapshot) -> dict[str, list[TrialsNoted]]:
     """Return the current notes in a store by the attempt's stream id, ordered by author."""
     return standing_notes(events_of_types(snapshot, (TrialsNoted,)))

@@ -18,7 +18,7 @@ from lhaw_record.recorder.events import (
 )
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.events.trial import Boundary
-from lhaw_record.recorder.reading.annotations import owed_again
+from lhaw_record.recorder.reading.annotations import standing_discards
 from lhaw_record.recorder.reading.reader import Snapshot
 from lhaw_record.recorder.reading.typed_rows import events_of_types, from_each, in_recorded_order
 
@@ -65,6 +65,7 @@ class TrialIndex(msgspec.Struct, frozen=True, kw_only=True):
     failed; any other discarded attempt counts as before, so that it is not paid for twice. ``unpriced`` counts the
     attempts with unknown cost. ``registered`` holds the digests of tasks and variants over every field, so a variant
     whose ambiguity class has changed since is not among them. ``looks`` are in their order, each as it was first taken.
+    ``set_aside`` has the finished trials that count nowhere, because each of their results was discarded.
     """
 
     finished: dict[str, FinishedTrial]
@@ -76,6 +77,7 @@ class TrialIndex(msgspec.Struct, frozen=True, kw_only=True):
     unpriced: int = 0
     unknown_cost_calls: int = 0
     looks: tuple[LookTaken, ...] = ()
+    set_aside: frozenset[str] = frozenset()
 
 
 def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
@@ -88,7 +90,8 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
     spent_usd = 0.0
     unpriced = unknown_cost_calls = 0
     envelopes = sorted(events_of_types(snapshot, _INDEXED, experiment_id), key=in_recorded_order)
-    owed = owed_again(envelopes)
+    discarded = standing_discards(envelopes)
+    counting: set[str] = set()
     for envelope in envelopes:
         event, trial_id, attempt = envelope.event, envelope.trial_id or "", envelope.attempt or 0
         if isinstance(event, TrialFinished | TrialFailed):
@@ -97,9 +100,10 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
             unpriced += event.cost_usd is None
         if isinstance(event, ModelFailed):
             unknown_cost_calls += envelope.trial_id is not None and event.has_unknown_cost
-        elif envelope.stream_id in owed:
+        elif envelope.stream_id in discarded and discarded[envelope.stream_id].is_owed:
             continue
         elif isinstance(event, TrialFinished):
+            counting.update([] if envelope.stream_id in discarded else [trial_id])
             if trial_id not in finished or rank(envelope) > finished[trial_id][0]:
                 ended = FinishedTrial(
                     trial_id=trial_id,
@@ -126,6 +130,7 @@ def load_trial_index(snapshot: Snapshot, experiment_id: str) -> TrialIndex:
         unpriced=unpriced,
         unknown_cost_calls=unknown_cost_calls,
         looks=tuple(looks[number] for number in sorted(looks)),
+        set_aside=frozenset(finished.keys() - counting),
     )
 
 

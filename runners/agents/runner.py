@@ -102,6 +102,7 @@ class TrialRunner(msgspec.Struct, frozen=True, kw_only=True):
             unknown_cost_calls=parts.spending.unknown_cost_calls,
             crash=parts.program.crash if parts.program else None,
             is_flagged=parts.program is not None and bool(parts.program.flags),
+            has_asked=parts.has_asked,
         )
 
 
@@ -282,6 +283,12 @@ class _Parts:
         from lhaw_record.runners.users.ask_user.forms import fill_in_for_server
 
         return await fill_in_for_server(user, self.recording, params, *self._executed())
+
+    @property
+    def has_asked(self) -> bool | None:
+        """Whether the agent asked its user, None if it had none."""
+        user: RecordedUser | None = vars(self).get("_user")  # not made now, after the end
+        return None if user is None else user.was_asked
 
     @cached_property
     def _user(self) -> RecordedUser | None:

@@ -24,7 +24,7 @@ class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     ``spent_on`` is the known cost of its calls in USD, by the name of the model; ``unknown_cost_calls`` counts failed
     calls that may have been paid for. ``crash`` is the exit code other than 0 with which a program gave up, and the
-    last line of its stderr, which may hold secrets.
+    last line of its stderr, which may hold secrets. ``has_asked`` is None where nobody can be asked.
     """
 
     trial: PlannedTrial
@@ -38,6 +38,7 @@ class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
     crash: tuple[int, str] | None = None
     is_flagged: bool = False
     is_success: bool = False
+    has_asked: bool | None = None
 
 
 def failed_outcome(trial: PlannedTrial, stored: FailedTrial) -> TrialOutcome:

@@ -86,7 +86,8 @@ def _events_beside(options: argparse.Namespace, patterns: Sequence[str], given: 
     from lhaw_record.recorder.transfer.export import events_name
     from lhaw_record.runners.imports.source_files import read_sources
 
-    there = sorted(options.path.glob("events-*.jsonl.zst")) if options.path.is_dir() else []
+    folder: Path = options.path
+    there = sorted(folder.glob("events-*.jsonl.zst")) if folder.is_dir() else []
     if not there:
         return None
     if options.experiment or given != {"trial_index": 0}:
@@ -94,7 +95,7 @@ def _events_beside(options: argparse.Namespace, patterns: Sequence[str], given: 
             f"{there[0].name}, the store's own events, is not read, because options say how to read the files beside it"
         )
         return None
-    named = options.path / events_name(each.content for each in read_sources(options.path, patterns))
+    named = folder / events_name(each.content for each in read_sources(folder, patterns))
     if named not in there:
         say(f"{there[0].name} is not read: files beside it have changed, or one is missing or new")
         return None

@@ -18,7 +18,11 @@ from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import UNKNOWN_COST, ExperimentError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from lhaw_record.recorder.reading.trial_index import TrialIndex
     from lhaw_record.recorder.writing.redaction import Redactor
+    from lhaw_record.runners.agents.planned_trial import PlannedTrial
     from lhaw_record.runners.runs.planning.looks import StoppingRule
     from lhaw_record.runners.runs.preparation import PreparedExperiment
     from lhaw_record.runners.runs.run import Executor
@@ -46,7 +50,8 @@ def run_command(options: argparse.Namespace, rule: "StoppingRule") -> int:
     batch = next_batch(prepared, index)
     if batch is not None and not options.dry_run:
         check_runnable(batch)
-    for note in plan_notes(prepared.experiment, prepared.benchmark, prepared.plan, index):
+    notes = plan_notes(prepared.experiment, prepared.benchmark, prepared.plan, index)
+    for note in (*notes, *_store_notes(root, prepared.experiment.name, prepared.plan.trials, index)):
         say(note)
     refused = {trial_id for trial_id, failed in index.failed.items() if is_refused(failed)}
     left_alone = () if options.retry_refused else refused
@@ -82,6 +87,21 @@ def run_command(options: argparse.Namespace, rule: "StoppingRule") -> int:
         say(look_words(index.looks[-1]))
         batch = next_batch(prepared, index)
     return exit_code
+
+
+def _store_notes(
+    root: Path, experiment: str, planned: "Iterable[PlannedTrial]", index: "TrialIndex"
+) -> "Iterator[str]":
+    """Say where the trials of a plan go, which of them count nowhere, and where the experiment has others."""
+    yield f"the store of this plan is {store_name(root)}"
+    if aside := sum(each.trial_id in index.set_aside for each in planned):
+        yield (
+            f"{aside} of the finished trials are set aside by 'discard' and count nowhere; 'lhaw-record discard "
+            f"{store_name(root)} --experiment {experiment} --rerun' has them run again, '--undo' takes them back in"
+        )
+    others = sorted(each.parent.parent for each in root.parent.glob(f"*/events/experiment={experiment}"))
+    if not index.finished and (there := [each for each in others if each != root]):
+        yield f"{there[0]} has trials of experiment {experiment} already; --store {there[0]} goes on there"
 
 
 def check_command(options: argparse.Namespace) -> int:

@@ -234,6 +234,8 @@ def program_problems(spec: ProgramSpec) -> Iterator[str]:
         for package in getattr(spec.install, kind):
             if not wanted.fullmatch(package):
                 yield f"key 'install.{kind}': {package!r} is not pinned; write its exact version"
+    if spec.install.pip and spec.command and spec.command[0] in ("python", "python3"):
+        yield f"key 'command': {spec.command[0]} does not see the packages of install.pip; write {{bin}}/python"
 
 
 def _asking_problems(spec: ProgramSpec) -> Iterator[str]:

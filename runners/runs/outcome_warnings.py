@@ -80,6 +80,20 @@ def _words(message: str, trial: PlannedTrial) -> str:
     return _VARYING.sub("#", message)
 
 
+def silent_agents(outcomes: Iterable[TrialOutcome]) -> tuple[str, ...]:
+    """Return which programs asked nothing in any trial in which they could, and what to look at."""
+    asked: defaultdict[str, list[bool]] = defaultdict(list)
+    for outcome in outcomes:
+        if outcome.is_valid and outcome.has_asked is not None and outcome.trial.agent.external is not None:
+            asked[outcome.trial.agent.name].append(outcome.has_asked)
+    return tuple(
+        f"{agent} asked nothing in {len(found)} trials in which it could; whether it is offered a way to ask: "
+        "docs/slips.md"
+        for agent, found in sorted(asked.items())
+        if not any(found)
+    )
+
+
 def crashes(outcomes: Iterable[TrialOutcome]) -> tuple[str, ...]:
     """Return how many trials of each agent ended with which exit code, and the first last line of stderr."""
     lines: defaultdict[tuple[str, int], list[str]] = defaultdict(list)

@@ -26,7 +26,7 @@ from lhaw_record.runners.base.budget import cost_of
 from lhaw_record.runners.base.errors import EndpointDown, LeaseReturned, RunBudgetSpent
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment
 from lhaw_record.runners.models.call_outcomes import REFUSED_KINDS
-from lhaw_record.runners.runs.outcome_warnings import RepeatedFailures, crashes
+from lhaw_record.runners.runs.outcome_warnings import RepeatedFailures, crashes, silent_agents
 from lhaw_record.runners.runs.planning.plan import Plan, budgets_of, settle_budget
 from lhaw_record.runners.runs.planning.plan_table import expected_costs_usd
 
@@ -58,9 +58,9 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     ``outcome`` is completed, interrupted, cost_limit, cost_unknown (a limit that cannot be enforced), paused (a model's
     endpoint is down) or failed (some trials could not be finished). ``unpriced`` counts attempts of unknown cost, which
     are not in ``spent_usd``. Neither are ``unknown_cost_calls``: failed calls that may have been paid for. ``flagged``
-    counts trials whose recording is doubtful. ``crashes`` say which programs ended with which exit code. ``pauses`` are
-    the reasons of a pause. ``repeated`` are the reasons why agents were stopped that failed repeatedly.
-    ``spent_limits`` are the keys of cost limits without room, for ``cost_limit``.
+    counts trials whose recording is doubtful. ``crashes`` say which programs ended with which exit code, or never
+    asked. ``pauses`` are the reasons of a pause. ``repeated`` are the reasons why agents were stopped that failed
+    repeatedly. ``spent_limits`` are the keys of cost limits without room, for ``cost_limit``.
     """
 
     outcome: str
@@ -482,7 +482,7 @@ class Scheduler:
             failures=tuple(self._given_up.values()),
             unpriced=self.unpriced,
             unknown_cost_calls=self.unknown_cost_calls,
-            crashes=crashes(self._outcomes),
+            crashes=(*crashes(self._outcomes), *silent_agents(self._outcomes)),
             flagged=self._flagged,
             pauses=tuple(dict.fromkeys(self._pauses.values())),
             repeated=tuple(self._stuck.values()),

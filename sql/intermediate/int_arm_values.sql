@@ -7,8 +7,8 @@
 --   least double: the value if all missing trials failed
 --   most double: the value if all missing trials succeeded
 --   n_trials, n_missing
--- equation: success_pct = 100 * successes / trials; ask_pct = 100 * trials with a
---     question / trials; questions_per_trial = questions / trials
+-- equation: ask_pct = 100 * trials with a question / trials;
+--     questions_per_trial = questions / trials; the others as in int_cells
 -- source: docs/metrics.md 2 and 3; what `lhaw-record compare` pairs
 -- notes: the trials of a task's full prompt count for the task, and for each of its
 --     variants that the agent ran and that has no full trials of its own. Without valid
@@ -19,13 +19,6 @@ with cells as (
         unnest(
             levels
             || [
-                {
-                    'name': 'success_pct',
-                    'number': 100 * n_success / nullif(n_trials, 0),
-                    'reason': trial_reason,
-                    'least': 100 * levels[1].least,
-                    'most': 100 * levels[1].most
-                },
                 {
                     'name': 'ask_pct',
                     'number': 100 * n_asking_trials / nullif(n_trials, 0),
@@ -69,4 +62,3 @@ select
     n_trials,
     n_missing
 from cells
-where level.name <> 'pass_at_1'

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lhaw_record.recorder.wording import CONDITION_LABELS
 from tests.lines_of_code import lines_of_code
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,3 +55,11 @@ def test_every_folder_is_on_the_map_in_the_order_of_its_imports(package):
     assert mapped == sorted(
         mapped, key=lambda name: next(i for i, layer in enumerate(layers) if name in layer.split(" | "))
     )
+
+
+def test_each_condition_has_the_names_that_are_shown():
+    """Those for machines and those for people, each pair in one row of the glossary."""
+    rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
+    for name, label in CONDITION_LABELS.items():
+        shown = any(f"`{name}`" in row and label in row for row in rows)
+        assert shown or (name.startswith("inject_") and label.startswith("told at"))

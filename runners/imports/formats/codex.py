@@ -113,7 +113,7 @@ def _as_call(item: dict[str, Any]) -> dict[str, Any]:
         return {**item, "type": "function_call_output", "output": json.dumps(item.get("tools") or [])}
     if name in CALLS or not name.endswith("_call"):
         return item
-    arguments = next((item[each] for each in ("arguments", "action") if item.get(each)), {})
+    arguments: Any = next((item[each] for each in ("arguments", "action") if item.get(each)), {})
     call_id = item.get("call_id") or item.get("id") or ""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return {"type": "function_call", "call_id": call_id, "name": name.removesuffix("_call"), "arguments": text}

@@ -1,6 +1,7 @@
 """Two arms side by side: what an arm is, what pairs up, and the numbers worked by hand."""
 
 import json
+from inspect import signature
 
 import anyio
 import msgspec
@@ -9,8 +10,9 @@ import pytest
 from scipy.stats import permutation_test, ttest_ind
 
 from lhaw_record.analytics.comparison.compare import VIEWS, compare, media_notes
-from lhaw_record.analytics.comparison.groups import Group, check_groups, parse_group
+from lhaw_record.analytics.comparison.groups import MEASURES, Group, check_groups, parse_group
 from lhaw_record.analytics.errors import BadParameter, UnknownName
+from lhaw_record.analytics.findings import MEASURES as FINDING_MEASURES
 from lhaw_record.analytics.tables.filters import known_filter
 from lhaw_record.analytics.tables.notes import background, notes_for
 from lhaw_record.analytics.tables.tables import table
@@ -141,8 +143,8 @@ def test_full_prompts_are_compared_task_by_task(connection):
     """Full prompts pair over tasks, each once; against another condition they stand under every variant."""
     (row,) = compare(connection, parse_group("a:full"), parse_group("a:full_ask_user"))
     assert (row["a"], row["b"], row["n_units"], row["n_trials"]) == (1.0, 0.666667, 4, 24)
-    (row,) = compare(connection, parse_group("a:full_ask_user"), parse_group("a:ask_user"), measure="success_pct")
-    assert (row["a"], row["b"], row["n_units"]) == (66.666667, 66.666667, 4)
+    (row,) = compare(connection, parse_group("a:full_ask_user"), parse_group("a:ask_user"), measure="pass_at_1")
+    assert (row["a"], row["b"], row["n_units"]) == (0.666667, 0.666667, 4)
 
 
 def test_other_measures(connection):
@@ -330,7 +332,12 @@ def test_an_agent_that_stands_in_no_arm_is_explained():
         opened.close()
 
 
-@pytest.mark.parametrize(("measure", "of_table"), [("success_pct", "pass_at_1_loss"), ("pass_at_k", "pass_at_k_loss")])
+def test_what_is_compared_by_default_is_what_findings_say():
+    """Success in single trials; pass@k only where it is named."""
+    assert MEASURES[0] == next(iter(FINDING_MEASURES)) == signature(compare).parameters["measure"].default
+
+
+@pytest.mark.parametrize(("measure", "of_table"), [("pass_at_1", "pass_at_1_loss"), ("pass_at_k", "pass_at_k_loss")])
 def test_a_loss_is_that_of_the_table(measure, of_table):
     """The full prompt against underspecified: variants share it, so interval and p-value are those of losses."""
     store = Store(trials=3)
@@ -347,8 +354,7 @@ def test_a_loss_is_that_of_the_table(measure, of_table):
         value, low, high, p_value = opened.execute(query, {"measure": of_table}).fetchone()
     finally:
         opened.close()
-    scale = 100 if measure == "success_pct" else 1
-    assert (row["difference"], row["low"], row["high"]) == pytest.approx((scale * value, scale * low, scale * high))
+    assert (row["difference"], row["low"], row["high"]) == pytest.approx((value, low, high))
     assert row["p_value"] == p_value
 
 

@@ -88,7 +88,7 @@ def test_what_a_figure_says_of_the_pool_is_not_filtered(connection, name):
             [text.get_text() for text in axes.texts if text.get_text().startswith("n =")] for axes in (before, after)
         ]
         assert counts[0] == counts[1] != []
-        levels = [_drawn(axes, "full prompt (oracle)", "no clarification", "all agents") for axes in (before, after)]
+        levels = [_drawn(axes, "full prompt", "underspecified", "all agents") for axes in (before, after)]
         assert levels[0] == levels[1] or name != "ask_timing"
         assert {key: each for key, each in levels[0].items() if key != "all agents"} == {
             key: each for key, each in levels[1].items() if key != "all agents"

@@ -85,7 +85,7 @@ def test_without_missing_trials_bounds_are_the_value():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("measure", ["pass_at_k", "success_pct", "ask_pct", "questions_per_trial"])
+@pytest.mark.parametrize("measure", ["pass_at_k", "pass_at_1", "ask_pct", "questions_per_trial"])
 def test_a_comparison_has_bounds(measure):
     """Paired over units, as gains have, in the measure's own unit; amounts, which have no largest value, have none."""
     found, against = (

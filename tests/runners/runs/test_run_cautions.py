@@ -3,7 +3,8 @@
 import msgspec
 
 from lhaw_record.runners.agents.trial_record import TrialOutcome
-from lhaw_record.runners.runs.outcome_warnings import crashes
+from lhaw_record.runners.experiment.program import ProgramSpec
+from lhaw_record.runners.runs.outcome_warnings import crashes, silent_agents
 from tests.runners.runs.test_scheduler import run
 from tests.support.toy_plan import PretendingRunner, experiment
 
@@ -23,3 +24,23 @@ async def test_programs_that_crashed_are_counted_by_exit_code():
         "a: 2 trials ended with exit code 1, graded as they stand; last line of stderr: KeyError: 'x'",
         "a: 1 trials ended with exit code 137, graded as they stand",
     )
+
+
+async def test_a_program_that_never_asks_is_named():
+    """Where it asked once, or where nobody could be asked, nothing is said; nor of native agents."""
+    runner = PretendingRunner()
+    await run(experiment(trials=3), runner)
+    trial = runner.attempts[0][0]
+    program = msgspec.structs.replace(
+        trial, agent=msgspec.structs.replace(trial.agent, program=ProgramSpec(command=("x",)))
+    )
+
+    def said(of, *asked):
+        ended = [
+            TrialOutcome(trial=of, attempt=1, is_valid=True, action_count=1, cost_usd=None, has_asked=each)
+            for each in asked
+        ]
+        return silent_agents(ended)
+
+    assert said(program, False, False)[0].startswith("a asked nothing in 2 trials in which it could; ")
+    assert said(program, False, True) == said(program, None) == said(trial, False) == ()

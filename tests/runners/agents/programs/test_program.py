@@ -37,6 +37,10 @@ VALUES = {name: f"<{name}>" for name in PLACEHOLDERS}
         ('command = ["a"]\n[asking]\ncommand = ["x"]', "key 'asks_by': it is \"none\""),
         ('command = ["a"]\n[threads]\nmain = "("', "key 'threads.main': '(' is not a regular expression"),
         ('command = ["a"]\n[install]\npip = ["x"]', "key 'install.pip': 'x' is not pinned"),
+        (
+            'command = ["python3", "a.py"]\n[install]\npip = ["x==1"]',
+            "key 'command': python3 does not see the packages of install.pip",
+        ),
         ('command = ["a"]\n[install]\npip = ["x>=1"]', "key 'install.pip'"),
         ('command = ["a"]\n[install]\nnpm = ["@a/b@latest"]', "key 'install.npm': '@a/b@latest' is not pinned"),
         ('command = ["a"]\nversion = ["{home}"]', "key 'version[0]': unknown placeholder {home}; known: {bin}"),
