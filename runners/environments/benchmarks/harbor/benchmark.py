@@ -327,9 +327,10 @@ class HarborBenchmark(Benchmark):
                 sandbox = await closing.enter_async_context(
                     open_program_sandbox(own, container, settings.limits, access, user=user)
                 )
+                await container.give_skills(task, sandbox.home)
             inner = setup.within(provider)
             without = partial(grade_without_verdict, oracle) if is_gated else None
-            parts = (artifact,), sandbox, check_solution, servers, passed, without
+            parts = (artifact,), sandbox, check_solution, servers, passed, without, await container.skills(task)
             yield HarborEnvironment(inner, container, closing, *parts)
 
     @asynccontextmanager

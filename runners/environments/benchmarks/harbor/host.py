@@ -282,6 +282,7 @@ def _needs(task: HarborTask) -> Iterator[str]:
         "environment.docker_image": table.docker_image,
         "environment.env": table.env,
         "environment.healthcheck": table.healthcheck,
+        "environment.skills_dir": table.skills_dir,
         "agent.user": config.agent.user,
         "verifier.user": config.verifier.user,
         "verifier.environment": config.verifier.is_separate,
