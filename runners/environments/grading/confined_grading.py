@@ -9,9 +9,11 @@ correct answer of desk takes 2 % of the memory and 0.2 % of the time); so is a c
 check runs an agent's program. The item counts as unreadable, and the trial ends by ``resource_abuse``. Anything else is
 the fault of the grader or the host, and the trial is missing data: an exception in the code, a limit reached before
 anything was read, or a child that was killed from outside or got no CPU time.
+
+Graders in containers have no items: one that gives no verdict is tried on another work (:func:`grade_without_verdict`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import anyio
@@ -32,6 +34,12 @@ from lhaw_record.runners.environments.grading.confined import (
 from lhaw_record.runners.environments.grading.deliverables import CheckpointNotMet, Deliverables
 from lhaw_record.runners.environments.grading.grade import Grade, failed_grade, with_plain_details
 
+_NO_VERDICT = {  # whether the agent's work used up what the grader may use
+    **dict.fromkeys(("verifier_timeout", "suite_timeout", "timeout", "suite_killed"), True),
+    **dict.fromkeys(("out_of_memory", "out_of_processes", "exec_failed"), True),
+    **dict.fromkeys(("no_reward", "empty_reward", "garbage_reward", "no_result", "garbage", "crash"), False),
+    **dict.fromkeys(("parser_timeout", "parser_crash", "parser_garbage", "suite_crash"), False),
+}
 T = TypeVar("T")
 
 GRADING_LIMITS = ConfinedLimits()
@@ -130,3 +138,22 @@ def _children() -> anyio.CapacityLimiter:
         limiter = anyio.CapacityLimiter(processor_count())
         _limiter.set(limiter)
         return limiter
+
+
+async def grade_without_verdict(
+    error: GraderError, checkpoints: Sequence[Checkpoint], still_grades: Callable[[], Awaitable[bool]], other: str
+) -> Grade:
+    """Return the grade of a work on which a grader gives no verdict, if on another work it still gives one.
+
+    Only a run on other work tells a deliverable that hangs, forks or kills from a machine that is slow or ill.
+
+    Args:
+        error: How the grader ended. It is raised if the work is not to blame.
+        checkpoints: The task's checkpoints.
+        still_grades: Whether the grader gives its verdict on the other work, here and now.
+        other: What the other work is.
+    """
+    if error.kind not in _NO_VERDICT or not await still_grades():
+        raise error
+    said = f"{error}; on {other} it gives its verdict"
+    return failed_grade(checkpoints, said, said if _NO_VERDICT[error.kind] else None)

@@ -31,9 +31,9 @@ from lhaw_record.runners.environments.benchmarks.harbor.mcp_servers import SERVE
 from lhaw_record.runners.environments.benchmarks.harbor.oracle import (
     Oracle,
     OracleGate,
-    grade_without_verdict,
     oracle_of,
     passes_folder,
+    without_verdict,
 )
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
     BENCHMARK,
@@ -327,9 +327,10 @@ class HarborBenchmark(Benchmark):
                 sandbox = await closing.enter_async_context(
                     open_program_sandbox(own, container, settings.limits, access, user=user)
                 )
+                await container.give_skills(task, sandbox.home)
             inner = setup.within(provider)
-            without = partial(grade_without_verdict, oracle) if is_gated else None
-            parts = (artifact,), sandbox, check_solution, servers, passed, without
+            without = partial(without_verdict, oracle) if is_gated else None
+            parts = (artifact,), sandbox, check_solution, servers, passed, without, await container.skills(task)
             yield HarborEnvironment(inner, container, closing, *parts)
 
     @asynccontextmanager

@@ -123,7 +123,7 @@ class Compose(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _Flag = Literal["true", "false"]
-_KEEPS_EMPTY = (("environment",), ("build", "args"), ("depends_on",))
+_KEEPS_EMPTY = (("environment",), ("networks",), ("build", "args"), ("depends_on",))
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -188,9 +188,14 @@ class _ServiceTable(_Table, frozen=True, kw_only=True):
     mem_limit: str = ""
     cpus: str = ""
     shm_size: str = "64m"
+    networks: list[str] | dict[str, None] = []
     restart: Annotated[str, msgspec.Meta(pattern="^(no|always|unless-stopped|on-failure(:[0-9]+)?)$")] = "no"
     expose: list[Annotated[str, msgspec.Meta(pattern="^[0-9]+(/|$)")]] = []  # containers of a network reach all ports
     deploy: _Deploy = _Deploy()
+
+
+class _Network(_Table, frozen=True, kw_only=True):
+    driver: Literal["bridge"] = "bridge"
 
 
 class _File(_Table, frozen=True, kw_only=True):
@@ -198,6 +203,7 @@ class _File(_Table, frozen=True, kw_only=True):
     name: Any = None
     services: dict[str, Any] = {}
     volumes: dict[str, _Table | None] = {}
+    networks: dict[str, _Network | None] = {}
 
 
 def read_compose(task: Path, given: Mapping[str, str], without: Sequence[str] = ()) -> Compose:
@@ -208,6 +214,7 @@ def read_compose(task: Path, given: Mapping[str, str], without: Sequence[str] = 
         reader = _Reader(task, given, frozenset(file.volumes), without)
         names = [name for name in file.services if name == MAIN or name not in without]
         read = {name: reader.service(name, file.services[name]) for name in names}
+        _check_networks(reader.networks if MAIN in names else {MAIN: {"default"}, **reader.networks}, file.networks)
     except (AttributeError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise ComposeError(f"{COMPOSE} has a value of another kind than its key needs: {error}") from error
     main = read.pop(MAIN, Service(name=MAIN))
@@ -259,10 +266,12 @@ class _Reader:
         self._given = given
         self._volumes = volumes
         self._without = without
+        self.networks: dict[str, set[str]] = {}
 
     def service(self, name: str, value: object) -> Service:
         place = f"services.{name}"
         table = _converted(place, self._filled(place, {} if value is None else value), _ServiceTable)
+        self.networks[name] = set(table.networks) or {"default"}
         limits = table.deploy.resources.limits
         memory, cpus = table.mem_limit or limits.memory, table.cpus or limits.cpus
         waits = table.depends_on
@@ -393,6 +402,17 @@ class _Reader:
         if not is_there and operator is None:
             raise ComposeError(f"{COMPOSE}: {place} asks for {name}; set it in [environment.env] of task.toml")
         return (value if is_there else word) or ""
+
+
+def _check_networks(named: Mapping[str, set[str]], declared: Mapping[str, object]) -> None:
+    """Check that all containers are in the same networks, as in the one that they have here."""
+    for name, networks in named.items():
+        for missing in networks - {*declared, "default"}:
+            raise ComposeError(f"{COMPOSE}: services.{name}.networks: {missing!r} is not declared under networks")
+        if networks != named[MAIN]:
+            raise ComposeError(
+                f"{COMPOSE}: services.{name}.networks: only what is the same for all services, main too, is supported"
+            )
 
 
 def _in_order(services: Mapping[str, Service], main: Service) -> Iterator[Service]:

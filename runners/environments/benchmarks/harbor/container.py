@@ -4,6 +4,7 @@ Harbor starts every command with ``bash -c`` in the work directory, as the phase
 task's image needs bash and the usual tools of a Linux system, but no Python.
 """
 
+import re
 import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 import msgspec
+import yaml
 
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.base.host.scratch import scratch_folder
@@ -43,6 +45,16 @@ _PREPARE_S = 60.0
 _SOLUTION_S = 3600.0  # of a task that sets no limit; all its trials wait for its solution
 _ARTIFACTS = FileLimits(total_bytes=256 << 20)
 _STDOUT_BYTES = 200_000
+
+
+# The path and the beginning of each skill.
+_SKILLS = r"""for each in "$0"/*/SKILL.md; do
+[ -f "$each" ] && printf "%s\0" "$each" && head -c 65536 -- "$each" && printf "\0"; done; true"""
+# Where programs look for skills below their HOME, as Harbor's agents have it.
+_GIVE_SKILLS = """[ -d "$0" ] || exit 0
+for each in .agents .claude .config/goose .config/opencode .gemini .qwen; do
+mkdir -p "$1/$each/skills" && cp -r -- "$0"/. "$1/$each/skills"; done"""
+_HEAD = re.compile(r"---\s*\n(.*?)\n---", re.DOTALL)
 
 
 # Each process as its number and start, so that a number that is used again is another process. Only bash itself is
@@ -137,6 +149,19 @@ class TaskContainer(MachineShell):
                 raise SandboxBoundaryError(f"the container is {ill}", kind="unhealthy")
         self._usage_at_start = await self.machine.usage()
         self._own = (await self.bash(_PROCESSES, self.root(_PREPARE_S))).stdout.decode()
+
+    async def skills(self, task: HarborTask) -> str:
+        """Return what ``skills_dir`` has, one skill a line: its name, when it applies, and its file."""
+        if not self._table.skills_dir:
+            return ""
+        found = await self.bash(_SKILLS, agent_phase(task), self._table.skills_dir)
+        words = found.stdout.decode("utf-8", "replace").split("\0")
+        return "".join(_skill_line(path, text) for path, text in zip(words[::2], words[1::2], strict=False))
+
+    async def give_skills(self, task: HarborTask, home: str) -> None:
+        """Copy what ``skills_dir`` has to where programs look for skills."""
+        if self._table.skills_dir:
+            await self.bash(_GIVE_SKILLS, agent_phase(task), self._table.skills_dir, home)
 
     async def begin(self, step: HarborTask, *, is_first: bool) -> None:
         """Prepare one of several steps: clear what graded the one before, place the files, run ``setup.sh``, wait."""
@@ -338,6 +363,18 @@ def _sessions(printed: bytes) -> list[str]:
     """Return for each process that ``_END_OTHERS`` ended whether it was in the session of the shell, the ``tests``."""
     pairs = [line.split() for line in printed.decode("utf-8", "replace").splitlines()]
     return ["tests" if own == session else "other" for session, own in (pair for pair in pairs if len(pair) == 2)]
+
+
+def _skill_line(path: str, text: str) -> str:
+    """Return the line of a skill, or nothing if it does not begin with its name and description, as in Harbor."""
+    head = _HEAD.match(text)
+    try:
+        about = yaml.safe_load(head[1]) if head else None
+    except yaml.YAMLError:
+        return ""
+    if not isinstance(about, dict) or not {"name", "description"} <= about.keys():
+        return ""
+    return f"\n- {about['name']}: {about['description']} ({path})"
 
 
 def agent_phase(task: HarborTask) -> Phase:

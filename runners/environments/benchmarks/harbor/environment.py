@@ -215,6 +215,7 @@ class HarborEnvironment(Environment):
         check_solution: Checks that the reference solution passes here, after a time of anyio's clock. None for a task
             without a gate or without a network.
         without_verdict: Returns the grade where the tests give no verdict, or raises. None without a gate.
+        skills: The skills of the task, one a line; empty if it has none.
         passed: What the reference solution showed here, or None if it was not tried.
         servers: The MCP servers of the task, or None.
     """
@@ -230,10 +231,11 @@ class HarborEnvironment(Environment):
     servers: McpServers | None = None
     passed: OraclePass | None = None
     without_verdict: Callable[[GraderError], Awaitable[Grade]] | None = None
+    skills: str = ""
 
     def __post_init__(self) -> None:
         self.program_tools = self.servers.tools if self.servers else ()
-        self.tools = (*TOOLS, *self.program_tools)
+        self.tools = (_with_skills(self.skills), *TOOLS[1:], *self.program_tools)
         self.ask_command = self.setup.task.ask_command
         self._steps = Steps(self.setup, self.container, self.closing)
         self._failed: Grade | None = None
@@ -331,6 +333,12 @@ class HarborEnvironment(Environment):
         except OSError as error:
             return ToolResult(text=f"Cannot write {path}: {error.strerror}.", is_error=True)
         return ToolResult(text=f"Wrote {len(encoded)} bytes to {path}.")
+
+
+def _with_skills(skills: str) -> ToolDefinition:
+    """Return the tool that runs commands, which says what skills a task has, as programs are told of theirs."""
+    told = f"\n\nThe task brings skills. If one applies, read its file first:{skills}" if skills else ""
+    return msgspec.structs.replace(TOOLS[0], description=TOOLS[0].description + told)
 
 
 async def verdict(

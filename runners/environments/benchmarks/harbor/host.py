@@ -31,7 +31,7 @@ from lhaw_record.runners.environments.benchmarks.harbor.container import (
     verdict_of,
 )
 from lhaw_record.runners.environments.benchmarks.harbor.environment import OraclePass, grade_of
-from lhaw_record.runners.environments.benchmarks.harbor.oracle import Oracle, grade_without_verdict
+from lhaw_record.runners.environments.benchmarks.harbor.oracle import Oracle, without_verdict
 from lhaw_record.runners.environments.benchmarks.harbor.rewards import REWARD_JSON, REWARD_TEXT
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
     CONFIG,
@@ -151,7 +151,7 @@ class HostEnvironment(Environment):
             except GraderError as error:
                 if self.passed is None:
                     raise
-                return await grade_without_verdict(self.oracle, error)
+                return await without_verdict(self.oracle, error)
 
 
 class Host:
@@ -282,6 +282,7 @@ def _needs(task: HarborTask) -> Iterator[str]:
         "environment.docker_image": table.docker_image,
         "environment.env": table.env,
         "environment.healthcheck": table.healthcheck,
+        "environment.skills_dir": table.skills_dir,
         "agent.user": config.agent.user,
         "verifier.user": config.verifier.user,
         "verifier.environment": config.verifier.is_separate,

@@ -35,12 +35,9 @@ from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
     beside_digests,
     file_digests,
 )
-from lhaw_record.runners.environments.grading.grade import Grade, failed_grade
+from lhaw_record.runners.environments.grading.confined_grading import grade_without_verdict
+from lhaw_record.runners.environments.grading.grade import Grade
 
-_NO_VERDICT = {  # whether the agent's work used up what the tests may use
-    **dict.fromkeys(("verifier_timeout", "out_of_memory", "out_of_processes", "exec_failed"), True),
-    **dict.fromkeys(("no_reward", "empty_reward", "garbage_reward"), False),
-}
 _OVER = -1.0  # the time of a pass that counts no more
 _RULES = 2  # counts up when a pass means something else
 
@@ -162,15 +159,13 @@ async def solved(oracle: Oracle, words: Mapping[str, str]) -> tuple[HarborVerdic
     return found, keeps, problem
 
 
-async def grade_without_verdict(oracle: Oracle, error: GraderError) -> Grade:
-    """Return the grade of an agent on whose work the tests gave no verdict, if on the solution they still give one.
+async def without_verdict(oracle: Oracle, error: GraderError) -> Grade:
+    """Return the grade of an agent on whose work the tests gave no verdict, if the solution still passes."""
 
-    Only another run of the solution tells a deliverable that hangs, forks or kills from a machine that is slow or ill.
-    """
-    if error.kind not in _NO_VERDICT or (await solved(oracle, {}))[2] is not None:
-        raise error
-    said = f"{error}; on the reference solution they give their rewards, before and after it"
-    return failed_grade(oracle.task.checkpoints, said, said if _NO_VERDICT[error.kind] else None)
+    async def still_passes() -> bool:
+        return (await solved(oracle, {}))[2] is None
+
+    return await grade_without_verdict(error, oracle.task.checkpoints, still_passes, "the reference solution")
 
 
 async def _tried(oracle: Oracle, words: Mapping[str, str], *, keeps: bool) -> tuple[HarborVerdict | None, str | None]:

@@ -652,8 +652,6 @@ def _unsupported(place: str, table: EnvironmentTable) -> Iterator[str]:
         yield f"{CONFIG}: {place}.os is {table.os!r}; containers here are Linux"
     if table.gpus or table.tpu:
         yield f"{CONFIG}: {place}.{'gpus' if table.gpus else 'tpu'}: containers here have no accelerator"
-    if table.skills_dir:
-        yield f"{CONFIG}: {place}.skills_dir: skills of a task are not supported"
     if table.memory is not None and table.total_memory_mb is None:
         yield f"{CONFIG}: {place}.memory is {table.memory!r}; write memory_mb with a number"
     if table.network not in NETWORKS:

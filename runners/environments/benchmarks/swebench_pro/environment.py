@@ -6,13 +6,15 @@ from typing import Any
 
 import msgspec
 
+from lhaw_record.runners.base.errors import GraderError
 from lhaw_record.runners.environments.benchmarks.protocol import Artifact, AskJudge, Environment, Grade, ToolResult
-from lhaw_record.runners.environments.benchmarks.swebench_pro.instances import Instance
+from lhaw_record.runners.environments.benchmarks.swebench_pro.instances import Instance, task_of
 from lhaw_record.runners.environments.benchmarks.swebench_pro.patch import AgentRepository, NoPatch
 from lhaw_record.runners.environments.benchmarks.swebench_pro.scoring import checkpoint_results, verdict_of
 from lhaw_record.runners.environments.benchmarks.swebench_pro.scripts import Scripts
 from lhaw_record.runners.environments.benchmarks.swebench_pro.suite import SuiteRun, Tester
 from lhaw_record.runners.environments.benchmarks.workspace_tools import WORKSPACE_TOOLS, call_workspace_tool
+from lhaw_record.runners.environments.grading.confined_grading import grade_without_verdict
 from lhaw_record.runners.environments.sandboxes.docker.machine import open_machine
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramSandbox, Sandbox, SandboxLimits
@@ -69,6 +71,26 @@ class SwebenchProEnvironment(Environment):
         if isinstance(self.patch, NoPatch):
             run = SuiteRun(statuses={}, refusal=f"the agent left no repository to take a patch from: {self.patch}")
             return self._graded(b"", run)
+        try:
+            return self._graded(self.patch, await self._tested(self.patch))
+        except GraderError as error:
+            if self.plan.instance.patch is None:
+                raise
+            checkpoints, other = task_of(self.plan.instance).checkpoints, "the published patch"
+            grade = await grade_without_verdict(error, checkpoints, self._still_passes, other)
+            return msgspec.structs.replace(grade, artifacts=(_kept(self.patch),))
+
+    async def _still_passes(self) -> bool:
+        """Return whether the tests pass now on the published patch."""
+        instance = self.plan.instance
+        try:
+            run = await self._tested((instance.patch or "").encode())
+        except GraderError:
+            return False
+        return verdict_of(instance, run.statuses).is_success
+
+    async def _tested(self, patch: bytes) -> SuiteRun:
+        """Return what the tests say of a patch in a fresh container."""
         plan = self.plan
         async with open_machine(plan.provider.image, plan.limits, plan.provider.room) as machine:
             tester = Tester(
@@ -79,8 +101,7 @@ class SwebenchProEnvironment(Environment):
                 timeout_s=plan.timeout_s,
                 has_network=plan.provider.image.network != "none",
             )
-            run = await tester.test(self.patch)
-        return self._graded(self.patch, run)
+            return await tester.test(patch)
 
     def _graded(self, patch: bytes, run: SuiteRun) -> Grade:
         instance = self.plan.instance
@@ -97,7 +118,7 @@ class SwebenchProEnvironment(Environment):
             results=results,
             is_success=verdict.is_success,
             artifacts=(
-                Artifact(name="patch.diff", role="patch", media_type="text/x-diff", content=patch),
+                _kept(patch),
                 Artifact.of_json("tests.json", "test_results", about),
                 *(
                     Artifact(name=name, role="test_output", media_type="text/plain", content=content)
@@ -105,3 +126,7 @@ class SwebenchProEnvironment(Environment):
                 ),
             ),
         )
+
+
+def _kept(patch: bytes) -> Artifact:
+    return Artifact(name="patch.diff", role="patch", media_type="text/x-diff", content=patch)

@@ -2,7 +2,7 @@
 
 A full pass is always accepted. Any other result counts only if the machinery worked. If a suite hangs, is killed, runs
 out of memory or disk, loses the network while it installs something, or cannot be started, or if its parser fails, the
-result is missing data, never a zero.
+result is no verdict: missing data, unless the suite passes on the published patch at that time.
 """
 
 import shlex

@@ -7,8 +7,10 @@ works in it.
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,6 +26,7 @@ from lhaw_record.runners.environments.benchmarks.tac.model_route import open_rou
 from lhaw_record.runners.environments.benchmarks.tac.options import TacOptions
 from lhaw_record.runners.environments.benchmarks.tac.scoring import grade_of
 from lhaw_record.runners.environments.benchmarks.workspace_tools import WORKSPACE_TOOLS, call_workspace_tool
+from lhaw_record.runners.environments.grading.confined_grading import grade_without_verdict
 from lhaw_record.runners.environments.sandboxes.docker.execution import ExecResult
 from lhaw_record.runners.environments.sandboxes.docker.files import FileLimits
 from lhaw_record.runners.environments.sandboxes.docker.machine import DockerMachine, MachineUsage
@@ -77,6 +80,8 @@ class TacEnvironment(Environment):
         usage_at_start: What the container used before the agent came.
         prompt: The prompt that the agent got.
         facts: Artifacts that describe images and services.
+        closing: Closes all of it before another environment opens, so that a trial never holds the memory of both.
+        another: Opens a new environment of the task, without an agent.
     """
 
     bounds_its_grading = True
@@ -93,6 +98,8 @@ class TacEnvironment(Environment):
     usage_at_start: MachineUsage
     prompt: str
     facts: tuple[Artifact, ...]
+    closing: AsyncExitStack
+    another: Callable[[], AbstractAsyncContextManager["TacEnvironment"]]
 
     def __post_init__(self) -> None:
         self.program_tools = tuple(self.browser.tools) if self.browser else ()
@@ -131,19 +138,39 @@ class TacEnvironment(Environment):
             await put_back(self.own_sandbox.machine, self.hidden)
             content, said = await self._evaluated(trajectory, ask_judge, has_room=not left)
         except (GraderError, SandboxBoundaryError) as error:
-            if not left or error.kind not in _STARVED:
+            if left and error.kind in _STARVED:
+                raise SandboxBoundaryError(f"{left}; {error}", kind="sandbox_exhausted", is_abuse=True) from error
+            if isinstance(error, SandboxBoundaryError) or self.options.asks_directly:  # its model may be what is slow
                 raise
-            raise SandboxBoundaryError(f"{left}; {error}", kind="sandbox_exhausted", is_abuse=True) from error
+            still_grades = partial(self._still_grades, ask_judge)
+            grade = await grade_without_verdict(error, self.task.checkpoints, still_grades, "untouched work")
+            return msgspec.structs.replace(grade, artifacts=(_kept(trajectory),))
         await self._check_company()
         grade = grade_of(content, self.task.checkpoints)
         return msgspec.structs.replace(
             grade,
             artifacts=(
-                Artifact(name="trajectory.json", role="trajectory", media_type=_JSON, content=trajectory),
+                _kept(trajectory),
                 Artifact(name=self._file("eval"), role="grader_result", media_type=_JSON, content=content),
                 Artifact(name="evaluator.txt", role="grader_output", media_type="text/plain", content=said),
             ),
         )
+
+    async def _still_grades(self, ask_judge: AskJudge | None) -> bool:
+        """Return whether the evaluator gives a verdict now where nobody has worked."""
+        await self.closing.aclose()
+        async with self.another() as fresh:
+            try:
+                await fresh.grade_untouched(ask_judge)
+            except GraderError:
+                return False
+        return True
+
+    async def grade_untouched(self, ask_judge: AskJudge | None) -> Grade:
+        """Return what the evaluator says where nobody has worked."""
+        await put_back(self.own_sandbox.machine, self.hidden)
+        content, _ = await self._evaluated(trajectory_of(self.prompt, [], ""), ask_judge, has_room=True)
+        return grade_of(content, self.task.checkpoints)
 
     async def _check_company(self) -> None:
         """Check that the services are healthy, and have been since the trial began."""
@@ -230,6 +257,10 @@ class TacEnvironment(Environment):
     def _file(self, kind: str) -> str:
         """Return a file name in the original benchmark's form."""
         return f"{kind}_{self.task.task_id}.json"
+
+
+def _kept(trajectory: bytes) -> Artifact:
+    return Artifact(name="trajectory.json", role="trajectory", media_type=_JSON, content=trajectory)
 
 
 def _without_key(said: bytes, variables: Mapping[str, str]) -> bytes:

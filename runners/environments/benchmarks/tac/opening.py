@@ -3,6 +3,7 @@
 import posixpath
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -106,6 +107,8 @@ class CompanyOpening(msgspec.Struct, frozen=True):
                 usage_at_start=await sandbox.machine.usage(),
                 prompt=self.prompt,
                 facts=(self._facts(image_ids, company, browser),),
+                closing=stack,
+                another=partial(self.open, msgspec.structs.replace(settings, access=None)),
             )
 
     @property

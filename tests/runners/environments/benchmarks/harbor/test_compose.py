@@ -111,7 +111,10 @@ REFUSED = [
     ("services: {main: {cpus: 0}}\n", "write environment.cpus into task.toml"),
     ("services: {main: {build: .}}\n", "there is no"),
     ("services: {main: {image: '${MAIN_IMAGE_NAME}'}}\n", "environment.docker_image names another image"),
-    ("services: {}\nnetworks: {a: {}}\n", "unknown key 'networks'"),
+    ("services: {}\nnetworks: {a: {external: true}}\n", "unknown key 'networks.a.external'"),
+    ("services: {}\nnetworks: {a: {internal: true}}\n", "unknown key 'networks.a.internal'"),
+    (WEB % "networks: [a]", "'a' is not declared under networks"),
+    (f"{WEB % 'networks: [a]'}\nnetworks: {{a: }}\n", "services.web.networks: only what is the same for all"),
     ("services: {}\nvolumes: {a: {external: true}}\n", "unknown key 'volumes.a.external'"),
     ("services: [\n", "not readable YAML"),
     ("services: !reset {}\n", "not readable YAML"),
@@ -184,3 +187,9 @@ def test_no_kind_of_value_breaks_the_reading_of_a_folder(tmp_path):
         reasons[key, value] = refusal(task)
     assert all(reason is None or COMPOSE_FILE in reason for reason in reasons.values())
     assert {key for (key, _), reason in reasons.items() if reason} == {key for key, _ in KINDS}
+
+
+def test_networks_that_all_services_share_are_that_of_the_trial(tmp_path):
+    """Whatever they are called, as lists or tables; here all containers of a trial are in one."""
+    services = "services: {main: {networks: [inner]}, web: {image: a, networks: {inner: }}}\n"
+    assert refusal(task_in(tmp_path, f"{services}networks: {{inner: {{driver: bridge}}}}\n")) is None

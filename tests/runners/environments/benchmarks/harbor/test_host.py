@@ -67,6 +67,7 @@ def test_a_dockerfile_that_only_places_files_needs_no_image(tmp_path, dockerfile
         ("FROM a\nWORKDIR /workspace/app\n", "", "the work directory is /workspace/app;"),
         (DOCKERFILE, '[environment.env]\nA = "1"\n', "environment.env needs Docker"),
         (DOCKERFILE, '[agent]\nuser = "me"\n', "agent.user needs Docker"),
+        (DOCKERFILE, '[environment]\nskills_dir = "/skills"\n', "environment.skills_dir needs Docker"),
     ],
 )
 def test_a_task_that_needs_its_image_is_left_out_by_name(tmp_path, dockerfile, config, why):

@@ -19,7 +19,7 @@ from tests.runners.agents.programs.rigs import scripted, tiny
 from tests.runners.environments.benchmarks.harbor.folders import CONFIG, write_task
 from tests.runners.environments.benchmarks.harbor.runs import check_alike, recorded
 from tests.runners.environments.sandboxes.docker_fixtures import engine, make_provider, needs_engine, own_names  # noqa: F401
-from tests.support.docker import docker
+from tests.support.docker import BASE_IMAGE, docker
 
 pytestmark = [needs_engine, pytest.mark.thorough]
 
@@ -95,6 +95,24 @@ async def test_a_program_has_the_users_home_and_one_way_out(tmp_path):
         assert end.stdout.startswith("fedfile /entry/bin /srv\nagent\nsaid\n")
         assert "unreachable" in end.stdout
         assert "/run" not in (await run(sandbox, "grep -o '^.*listener.*$' /proc/mounts || true")).stdout
+
+
+SKILL = "---\nname: greeting\ndescription: How to greet\n---\nSay hello.\n"
+SKILLS = f"""FROM {BASE_IMAGE}
+COPY skills /skills
+"""
+
+
+async def test_skills_of_a_task_are_told_and_lie_where_programs_look(tmp_path):
+    """The native agent is told name, use and file of each; one that says neither is none. Programs have the files."""
+    files = {"greeting__SKILL.md": SKILL, "broken__SKILL.md": "no head", "greeting__more.md": "more"}
+    config = '[agent]\nuser = "agent"\n[environment]\nskills_dir = "/skills"\nnetwork_mode = "no-network"\n'
+    brought = {f"environment__skills__{name}": text for name, text in files.items()}
+    async with opened(tmp_path, config=config, environment__Dockerfile=SKILLS, **brought) as environment:
+        told = environment.tools[0].description
+        assert told.endswith("read its file first:\n- greeting: How to greet (/skills/greeting/SKILL.md)")
+        look = "cat ~/.agents/skills/greeting/more.md ~/.claude/skills/greeting/SKILL.md"
+        assert (await run(environment.sandbox, look)).stdout == f"more{SKILL}"
 
 
 async def test_a_stop_ends_the_program_and_leaves_its_services(tmp_path):

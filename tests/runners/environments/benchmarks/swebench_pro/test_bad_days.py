@@ -100,6 +100,27 @@ async def test_a_run_script_that_fails_is_no_grade(opened, acme, tmp_path, scrip
     assert not [line for line in _command_lines() if b"7654399" in line]
 
 
+@pytest.mark.parametrize(
+    ("deed", "ending"),
+    [
+        ("time.sleep(600)", "stopped after"),
+        ("os.kill(os.getppid(), 9)", "exit code 137"),
+        ("bytearray(1 << 30)", "memory"),
+    ],
+    ids=["sleeps", "kills", "memory"],
+)
+async def test_a_patch_on_which_the_suite_gives_no_verdict_is_graded(opened, acme, deed, ending):
+    """The suite still passes on the published patch, so the work is to blame: no points, and the trial counts."""
+    async with opened(PYTHON, acme, test_seconds=20.0) as environment:
+        command = f"printf 'import os, time\n{deed}\n' >> /app/ledger/__init__.py"
+        await environment.call("bash", {"command": command})
+        grade = await environment.grade("", None)
+    assert not grade.is_success
+    assert ending in grade.resource_abuse
+    assert "on the published patch it gives its verdict" in grade.resource_abuse
+    assert own_names() == []
+
+
 async def test_a_full_pass_is_believed(opened, acme, tmp_path):
     """Where every test passed it does not matter how the run script ended."""
     script = 'python -m unittest -v tests/test_money.py; kill -9 "$$"'

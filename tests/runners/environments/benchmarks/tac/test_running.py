@@ -387,8 +387,8 @@ def test_bad_graders_are_missing_data(run):
         "other": ("other_checkpoints", "set benchmark.checkpoints to what the evaluator says"),
     }
     # A result that is there before the evaluator runs is none of its.
-    forged = call("bash", command="mkdir /outputs; echo '{}' > /outputs/eval_bm-nothing.json")
-    calls = {f"bm-{mood}": [call("write_file", path="mood.txt", content=mood), forged] for mood in moods}
+    forged = call("bash", command="mkdir /outputs; echo '{}' > /outputs/eval_bm-bad-nothing.json")
+    calls = {f"bm-bad-{mood}": [forged] for mood in moods}
     code, events = run(calls, services="", more='init = ["true"]')
     assert code == 1
     assert len(events["TrialFailed"]) == len(moods)
@@ -401,13 +401,23 @@ def test_bad_graders_are_missing_data(run):
 
 def test_a_grader_that_hangs_is_missing_data(run):
     """It is ended at its limit, and a result that was there before it ran is none of its."""
-    forged = call("bash", command="mkdir /outputs; echo '{}' > /outputs/eval_bm-hang.json")
-    made = [call("write_file", path="mood.txt", content="hang"), forged]
-    code, events = run({"bm-hang": made}, services="", more='init = ["true"]\ngrading_seconds = 1.0')
+    forged = call("bash", command="mkdir /outputs; echo '{}' > /outputs/eval_bm-bad-hang.json")
+    code, events = run({"bm-bad-hang": [forged]}, services="", more='init = ["true"]\ngrading_seconds = 1.0')
     (failed,) = events["TrialFailed"]
     assert (code, failed.boundary, failed.error_kind, failed.is_retry_owed) == (1, "grader", "timeout", True)
     assert "took over 1 s" in failed.message
     assert not events["CheckpointScored"]
+
+
+def test_work_on_which_the_evaluator_gives_no_verdict_is_graded(run):
+    """Where nobody has worked it gives one, so the work is to blame: no points, and the trial counts."""
+    moods = {"hang": "resource_abuse", "processes": "resource_abuse", "crash": "gave_up"}
+    calls = {f"bm-{mood}": [call("write_file", path="mood.txt", content=mood)] for mood in moods}
+    code, events = run(calls, services="", more='init = ["true"]\ngrading_seconds = 30.0')
+    assert code == 0, events["stderr"]
+    assert sorted(end.ended_by for end in events["TrialFinished"]) == sorted(moods.values())
+    assert {score for each in points(events).values() for score, _ in each} == {0.0}
+    assert all("on untouched work it gives its verdict" in each.details for each in events["CheckpointScored"])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The grader of the test task. A file mood.txt of the agent makes it as bad as a grader can be."""
+"""The grader of the test task. A file mood.txt of the agent, or the task's name, makes it as bad as a grader can be."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def meet_limit(mood):
 
 def grade_checkpoints(trajectory):
     """Return the points of every checkpoint, all of them where the last one is reached."""
-    mood = text_of("/workspace/mood.txt")
+    mood = text_of("/workspace/mood.txt") or " ".join(sys.argv).partition("bm-bad-")[2].partition(".")[0]
     if mood == "crash":
         sys.exit("the grader has a bad day")
     if mood == "hang":
