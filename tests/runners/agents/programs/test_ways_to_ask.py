@@ -25,15 +25,18 @@ def _codex(config):
     return not config.get("tools", {}).get("experimental_request_user_input", {}).get("enabled", True)
 
 
+def _kimi(config):
+    return "AskUserQuestion" in config["tools"]["disabled"]
+
+
 IS_OFF = {
     "claude-code": lambda start: "--print" in start.argv and "--permission-prompt-tool" not in start.argv,
     "claude-code-acp": lambda _: True,  # it has its tool only where the host says that it shows forms
     "codex": lambda start: _codex(tomllib.loads(start.files[".codex/config.toml"])),
     "codex-acp": lambda start: _codex(json.loads(start.environment["CODEX_CONFIG"])),
     "gemini-cli": lambda start: "--prompt" in start.argv,
-    "kimi-code": lambda start: (
-        "AskUserQuestion" in tomllib.loads(start.files[".kimi-code/config.toml"])["tools"]["disabled"]
-    ),
+    "kimi-code": lambda start: _kimi(tomllib.loads(start.files[".kimi-code/config.toml"])),
+    "kimi-code-acp": lambda start: _kimi(tomllib.loads(start.files[".kimi-code/config.toml"])),
     "opencode": lambda start: start.argv[1] == "run" and not any("QUESTION" in name for name in start.environment),
     "qwen-code": lambda start: "--prompt" in start.argv and "--acp" not in start.argv,
 }
