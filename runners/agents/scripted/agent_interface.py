@@ -41,7 +41,8 @@ class ToolAdapter(msgspec.Struct, frozen=True, kw_only=True):
 
     ``arguments`` names the arguments that matter, in order, and ``others`` has values for the other arguments that the
     tool requires. If ``takes_words`` is set, the first argument is a list of words instead of one text; with
-    ``takes_questions`` it is a list of one question with two options that say nothing.
+    ``takes_questions`` it is a list of one question with two options that say nothing, and with those of the usual
+    keys that the tool's schema has, ``question_keys`` (empty: all).
     """
 
     name: str
@@ -49,13 +50,14 @@ class ToolAdapter(msgspec.Struct, frozen=True, kw_only=True):
     others: dict[str, Any] = msgspec.field(default_factory=dict)
     takes_words: bool = False
     takes_questions: bool = False
+    question_keys: frozenset[str] = frozenset()
 
     def filled(self, *texts: str) -> dict[str, Any]:
         """Return the arguments of a call, with these texts as the arguments that matter."""
         if self.takes_questions:
             options = [{"label": label, "description": ""} for label in ("As you think best", "I do not know")]
             one = {"id": "question", "header": "Detail", "question": texts[0], "options": options, "multiSelect": False}
-            return {self.arguments[0]: [one]}
+            return {self.arguments[0]: [{key: one[key] for key in one if key in (self.question_keys or one)}]}
         values = dict(zip(self.arguments, texts, strict=True))
         first = {self.arguments[0]: ["bash", "-lc", texts[0]]} if self.takes_words else {}
         return {**self.others, **values, **first}
@@ -139,7 +141,11 @@ def is_question(name: str) -> bool:
 def _own_asker(tools: Sequence[ToolDefinition]) -> ToolAdapter | None:
     """Adapt the agent's own tool that asks its user several questions at once."""
     asker = _adapter(tools, _is_named(_OWN_ASK), ("questions",))
-    return msgspec.structs.replace(asker, takes_questions=True) if asker else None
+    if asker is None:
+        return None
+    schema = next(tool.input_schema for tool in tools if tool.name == asker.name)["properties"]["questions"]
+    keys = frozenset((schema.get("items") or {}).get("properties") or ())
+    return msgspec.structs.replace(asker, takes_questions=True, question_keys=keys)
 
 
 def _is_named(pattern: re.Pattern[str]) -> Callable[[ToolDefinition], bool]:

@@ -136,7 +136,7 @@ async def _questions_page(daemon: Daemon, request: Request) -> Response:
     asked = next((each for each in waiting if each.question_id == chosen), None)
     if chosen and asked is None:
         raise DaemonRefusal("this question is answered, or its trial has ended", kind="not_open", status=404)
-    follow = {} if asked else {"follow": ""}
+    follow: dict[str, Any] = {} if asked else {"follow": ""}
     return _page("questions", "Questions", facts=daemon.facts(), waiting=waiting, asked=asked, **follow)
 
 
