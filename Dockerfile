@@ -2,8 +2,8 @@
 #
 #   pip wheel --no-deps --wheel-dir dist . && docker build -t lhaw-record .
 #
-# BASE is any image of Debian or of Python with pip; WHEELS a folder with the wheel, and with its dependencies where the
-# build has no network (--build-arg PIP_OPTIONS="--no-index --find-links /wheels").
+# BASE is any image of Debian with Python 3.11 or later. The folder dist/ has the wheel, and its dependencies where the build
+# reaches no package index (--build-arg PIP_OPTIONS="--no-index --find-links /wheels").
 ARG BASE=python:3.12-slim-bookworm
 FROM $BASE
 ARG PIP_OPTIONS=""
