@@ -139,7 +139,12 @@ comma := ,
 
 # uv where it is there, pip elsewhere; both take the tested versions from constraints.txt.
 define install
-	if [ ! -x "$(BIN)/python" ]; then "$(PYTHON)" -m venv "$(VENV)"; fi
+	if [ ! -x "$(BIN)/python" ] && ! "$(PYTHON)" -m venv "$(VENV)"; then
+	  rm -rf "$(VENV)" # half an environment would be taken for a whole one next time
+	  echo 'No environment could be made, see above. On Debian and Ubuntu: apt-get install python3-venv; then the same again.' >&2
+	  exit 1
+	fi
+	trap 'echo "Not set up, see above. $(CURDIR) needs 1.5 GB, and $${TMPDIR:-/tmp} 0.5 GB; then the same again." >&2' ERR
 	if command -v uv > /dev/null; then
 	  uv pip install --quiet --python "$(BIN)/python" --constraint constraints.txt --editable '$(1)'
 	else

@@ -31,15 +31,15 @@ NEXT_STEPS = {
 def refusal(error: OSError, path: Path | None = None) -> str:
     """Return a sentence from a system's error: the place, what is wrong, and the next step.
 
-    Args:
-        error: The system's error.
-        path: The place, if it is not the one that the error names. A failed write names none.
+    The place is ``path``, or what the error names; a failed write names none.
     """
     place = path or error.filename
     step = NEXT_STEPS.get(error.errno or 0, "mend this or name another place")
-    if place is None:  # most often a temporary file
-        return f"{error.strerror or error}; free space, or name a folder for temporary files with TMPDIR"
-    return f"{place}: {os.strerror(error.errno) if error.errno else error}; {step}"
+    if place is not None:
+        return f"{place}: {os.strerror(error.errno) if error.errno else error}; {step}"
+    if error.errno in (errno.ENOSPC, errno.ENOENT):  # most often of a temporary file
+        step = "free space, or name a folder for temporary files with TMPDIR"
+    return f"{error.strerror or error}; {step}"
 
 
 class RecorderError(Exception):

@@ -15,7 +15,7 @@ from lhaw_record.runners.base.errors import BoundaryError, ExperimentError
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
 from lhaw_record.runners.environments.sandboxes.docker.config import DockerImage
 from lhaw_record.runners.environments.sandboxes.docker.provider import DockerSandboxProvider
-from lhaw_record.runners.environments.sandboxes.kinds import install_command, isolation_problem, provider
+from lhaw_record.runners.environments.sandboxes.kinds import isolation_problem, provider, remedy
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxProvider
 from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSpec
 from lhaw_record.runners.models.costs import reports_cost
@@ -148,16 +148,16 @@ async def choose_sandbox(experiment: Experiment, report: Callable[[str], None]) 
     problem = await isolation_problem() if kind == "auto" else None
     if problem is not None and (not real or experiment.sandbox.allow_unisolated):
         kind = "process"
-        report(f"nothing isolates here yet; before a real model runs commands: {install_command()}")
+        report(f"nothing isolates here yet; before a real model runs commands: {remedy()}")
     elif problem is not None:
         raise ExperimentError(
-            f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; run: "
-            f"{install_command()} (or set sandbox.allow_unisolated = true if this machine may be harmed): {problem}"
+            f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; "
+            f"{remedy()} (or set sandbox.allow_unisolated = true if this machine may be harmed): {problem}"
         )
     if kind == "process" and real and not experiment.sandbox.allow_unisolated:
         raise ExperimentError(
-            f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; take bubblewrap "
-            f"({install_command()}) or namespaces, or set sandbox.allow_unisolated = true if this machine may be harmed"
+            f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; take kind = "
+            '"auto", or set sandbox.allow_unisolated = true if this machine may be harmed'
         )
     image = DockerImage(name=experiment.sandbox.image or "", cpus=experiment.sandbox.cpus) if kind == "docker" else None
     heard = report if real or image else lambda _: None  # weak limits matter where somebody may exceed them

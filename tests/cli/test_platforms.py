@@ -77,3 +77,28 @@ def test_an_old_make_is_told_what_to_use():
     done = subprocess.run(["make", ".FEATURES=", "help"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "gmake" in done.stderr
+
+
+def test_a_python_that_makes_no_environment_leaves_no_half_of_one(tmp_path):
+    """As Debian's without python3-venv: the second try is not told something else than the first."""
+    environment, python = tmp_path / "environment", tmp_path / "python"
+    python.write_text('#!/bin/sh\nmkdir -p "$3/bin" && touch "$3/bin/python" && chmod +x "$3/bin/python" && exit 1\n')
+    python.chmod(0o755)
+    command = ["make", "demo", f"VENV={environment}", f"PYTHON={python}"]
+    for _ in range(2):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode != 0
+        assert "apt-get install python3-venv" in done.stderr
+        assert not environment.exists()
+
+
+def test_an_installation_that_fails_says_what_space_it_needs(tmp_path):
+    """Most often the disk is full, and pip's own words come before."""
+    environment, python = tmp_path / "environment", tmp_path / "python"
+    python.write_text('#!/bin/sh\nmkdir -p "$3/bin" && cp /bin/false "$3/bin/python"\n')
+    python.chmod(0o755)
+    command = ["make", "demo", f"VENV={environment}", f"PYTHON={python}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert f"{ROOT} needs 1.5 GB" in done.stderr
+    assert not (environment / ".ready").exists()

@@ -1,6 +1,7 @@
 """Places that cannot be written to: every command names the place, what is wrong and the next step, in one sentence."""
 
 import errno
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -109,6 +110,19 @@ def test_no_place_for_temporary_files_is_told():
     told = refusal(FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"))
     assert told.startswith("No usable temporary directory found in ['/tmp'];")
     assert "TMPDIR" in told
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP], ids=errno.errorcode.get)
+def test_a_file_system_without_locks(number, experiment, tmp_path, capsys, monkeypatch):
+    """As a home directory on NFS may be: nothing is recorded there, since two runs could not see each other."""
+
+    def refused(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refused)
+    place = tmp_path / "store"
+    complaint = refuses(capsys, ["run", str(experiment), "--store", str(place)], place)
+    assert "name a place on a disk of this host (docs/shared-stores.md)" in complaint
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ import pytest
 
 from tests.cli.experiments import write_experiment
 from tests.cli.program import environment
+from tests.support.docker import BASE_IMAGE, docker
+from tests.support.needs import needs
 
 ROOT = Path(__file__).parents[2]
 LAYERS = ("recorder", "runners", "analytics", "generators")
@@ -179,3 +181,48 @@ def test_programs_of_others_see_our_types(installed, tmp_path):
     faults = [line for line in done.stdout.splitlines() if "error:" in line]
     assert [line.rpartition("[")[2] for line in faults] == ["assignment]", "assignment]"], done.stdout
     assert all(line.startswith("consumer.py:") for line in faults)
+
+
+@needs("docker")
+@pytest.mark.thorough
+def test_the_container_runs_as_nobody_in_particular_and_says_what_it_needs(wheel, tmp_path):
+    """Our Dockerfile, on Debian: without options trials are processes and a page is named; with them bubblewrap works.
+
+    The dependencies are those of this environment, mounted, since installing them takes a minute.
+    """
+    if sys.version_info[:2] != (3, 11):
+        pytest.skip("the base image has Python 3.11, and so must this environment")
+    context, image = tmp_path / "context", "lhaw-record/container"
+    (context / "dist").mkdir(parents=True)
+    shutil.copy(wheel, context / "dist")
+    shutil.copy(ROOT / "Dockerfile", context)
+    arguments = {"BASE": BASE_IMAGE, "PACKAGES": "bubblewrap python3-venv", "PIP_OPTIONS": "--no-deps --no-index"}
+    built = docker(
+        *("build", "--network", "host", "--tag", image),
+        *(word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")),
+        str(context),
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    demo = write_experiment(tmp_path / "demo.toml", name="demo")
+    site = "/opt/lhaw-record/lib/python3.11/site-packages"
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(0o777)  # the user in it is not this one
+    mounts = (
+        f"{sysconfig.get_path('purelib')}:/dependencies:ro",
+        f"{demo}:{site}/lhaw_record/recorder/experiments/demo.toml:ro",
+        f"{data}:/data",
+    )
+    mounted = ["--env", "PYTHONPATH=/dependencies", *(word for each in mounts for word in ("--volume", each))]
+    options = ("seccomp=unconfined", "systempaths=unconfined", "apparmor=unconfined")
+
+    def called(*words, options=()):
+        allowed = (word for each in options for word in ("--security-opt", each))
+        done = docker("run", "--rm", "--network", "none", *allowed, *mounted, image, *words)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    assert "docs/container.md" in called("demo", "--store", "plain").stderr
+    assert "sandbox: bubblewrap" in called("demo", options=options).stderr
+    assert "underspecified" in called("tables", "stores/demo", "overall").stdout
+    assert {path.stat().st_uid for path in data.rglob("*")} == {1000}

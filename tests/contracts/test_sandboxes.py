@@ -15,7 +15,7 @@ import pytest
 
 from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
 from lhaw_record.runners.environments.sandboxes.command_output import cut_text
-from lhaw_record.runners.environments.sandboxes.kinds import install_command, isolation_problem, problem_with, provider
+from lhaw_record.runners.environments.sandboxes.kinds import isolation_problem, problem_with, provider, remedy
 from lhaw_record.runners.environments.sandboxes.local import providers
 from lhaw_record.runners.environments.sandboxes.local.bubblewrap import BubblewrapSandboxProvider
 from lhaw_record.runners.environments.sandboxes.local.cgroups import available_hierarchies, find_hierarchies
@@ -852,7 +852,17 @@ def test_the_command_is_the_one_of_this_machine(monkeypatch, tmp_path, installer
         (tmp_path / program).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert install_command() == f"sudo {installer} bubblewrap"
+    assert remedy() == f"run sudo {installer} bubblewrap"
+
+
+def test_the_remedy_is_one_that_this_machine_can_use(monkeypatch, tmp_path):
+    """Who has bubblewrap, in a container for instance, is not told to install it; a Mac has Docker."""
+    (tmp_path / "bwrap").write_text("")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "docs/container.md" in remedy()
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert "start Docker" in remedy()
 
 
 async def test_an_unknown_kind_names_the_known_ones():

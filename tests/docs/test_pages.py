@@ -98,3 +98,11 @@ def test_the_site_shows_every_page_once():
     ours = [path.relative_to(ROOT / "docs").as_posix() for path in PAGES if path.is_relative_to(ROOT / "docs")]
     root = ["architecture.md", "changelog.md", "cli.md", "contributing.md", "index.md", "security.md"]
     assert sorted(named) == sorted([*ours, *root])
+
+
+def test_every_platform_was_tried_at_a_date_or_is_called_untried():
+    """No cell of the table leaves open whether somebody has looked."""
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Platforms")[2].split("\n\n")[1]
+    rows = [[cell.strip() for cell in line.split("|")[2:-1]] for line in table.splitlines()[2:]]
+    assert len(rows) >= 5
+    assert all(re.search(r"untried|\b\d{1,2} [A-Z][a-z]+ 20\d\d\b", cell) for row in rows for cell in row)

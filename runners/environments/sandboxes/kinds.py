@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Callable
 
 from lhaw_record.runners.base.errors import ExperimentError, SandboxBoundaryError
@@ -57,22 +58,29 @@ async def isolation_problem() -> str | None:
     return None
 
 
-def install_command() -> str:
-    """Return the command that installs bubblewrap on this system."""
+def remedy() -> str:
+    """Return what brings isolation to this system."""
+    if sys.platform != "linux":
+        return 'start Docker and set sandbox.kind = "docker"'
+    if shutil.which("bwrap") is not None:
+        return (
+            "let this user make namespaces; in a container by docker run --security-opt seccomp=unconfined "
+            "--security-opt systempaths=unconfined (docs/container.md)"
+        )
     found = next((words for program, words in _INSTALLERS.items() if shutil.which(program)), _INSTALLERS["apt-get"])
-    return f"{'sudo ' if os.geteuid() != 0 and shutil.which('sudo') else ''}{found} bubblewrap"
+    return f"run {'sudo ' if os.geteuid() != 0 and shutil.which('sudo') else ''}{found} bubblewrap"
 
 
 async def problem_with(kind: str, report: Callable[[str], None] = lambda _: None) -> str | None:
     """Try one sandbox of an isolated kind; return why it fails here and the remedy, or None if it works."""
     if kind == "bubblewrap" and shutil.which("bwrap") is None:
-        return f"the sandbox bubblewrap is not installed; run: {install_command()}"
+        return f"the sandbox bubblewrap is not installed; {remedy()}"
     isolated, needs = _ISOLATED[kind]
     try:
         async with isolated().open(None, SandboxLimits()) as sandbox:
             result = await sandbox.run_bash("echo works")
     except SandboxBoundaryError as error:
-        return f"the sandbox {kind} does not work here ({error}); {needs}, and in a container the option --privileged"
+        return f"the sandbox {kind} does not work here ({error}); {needs}, in a container see docs/container.md"
     if result.output != _WORKS:
         return f"a first command in the sandbox {kind} printed {result.output!r}"
     if sandbox.weak_limits:

@@ -7,7 +7,7 @@ import pytest
 
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.environments.sandboxes import kinds
-from lhaw_record.runners.environments.sandboxes.kinds import install_command
+from lhaw_record.runners.environments.sandboxes.kinds import remedy
 from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment, SandboxSpec
 from lhaw_record.runners.runs import preflight
 
@@ -40,14 +40,14 @@ async def test_scripted_models_run_everywhere_and_the_way_out_is_told():
     told = []
     chosen = await preflight.choose_sandbox(experiment_of("scripted/balanced"), told.append)
     assert chosen.kind == "process"
-    assert told == [f"nothing isolates here yet; before a real model runs commands: {install_command()}"]
+    assert told == [f"nothing isolates here yet; before a real model runs commands: {remedy()}"]
 
 
 async def test_a_real_model_is_refused_with_the_reason_and_one_command():
     """The error names the model, the command for this machine, and why nothing isolates."""
     with pytest.raises(ExperimentError) as caught:
         await preflight.choose_sandbox(experiment_of("openai/gpt-x"), lambda _: None)
-    for words in ("openai/gpt-x would run commands on this machine without isolation", install_command(), WHY):
+    for words in ("openai/gpt-x would run commands on this machine without isolation", remedy(), WHY):
         assert words in str(caught.value)
 
 
