@@ -53,6 +53,11 @@ where purpose = 'all' and condition in ('underspecified', $better) and n_trials 
 and ($agent is null or agent = $agent)
 """
 
+_RECALL = """
+select sum(value * n_units) / sum(n_units) / 100
+from simulator_fidelity
+where measure = 'met_requests_pct' and value is not null
+"""
 
 _FILE = """conditions = ["underspecified", "ask_user"]
 trials = {trials}
@@ -77,6 +82,7 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
     from lhaw_record.analytics.statistics.power import StudyDesign, SuccessRates, power, rates_of
 
     cost, rates, source, agents = options.cost_per_trial, SuccessRates(0.3, 0.1), "assumed", list[str]()
+    measured: float | None = None
     better = "full" if options.of == "loss" else "ask_user"
     sizes = {"tasks": [6, 10, 20, 40, 80], "variants": [1, 3], "trials": [1, 3, 5]}
     if options.store is not None and Path(options.store).suffix == ".toml":
@@ -84,7 +90,7 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
         sizes = {"tasks": [study.tasks, 2 * study.tasks], "variants": [study.variants], "trials": [study.trials]}
         cost = study.cost_usd_per_trial if cost is None else cost
     elif options.store is not None:
-        units, known_cost = _pilot(options.store, options.agent, better)
+        units, known_cost, measured = _pilot(options.store, options.agent, better)
         if not units:
             raise BadParameter(f"no variant has trials under both underspecified and {better}; leave the store out")
         rates, source = rates_of(units), f"{len({unit.task for unit in units})} tasks of the pilot"
@@ -94,7 +100,10 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
     rates = rates._replace(**given)
     is_assumed = options.gain is not None or not agents  # a pilot's gain is what its own user leaves of it
     if better == "ask_user" and is_assumed:
-        rates = rates._replace(gain=rates.gain * options.recall)
+        recall = options.recall if options.recall is not None else 1.0 if measured is None else measured
+        rates = rates._replace(gain=rates.gain * recall)
+        if options.recall is None and measured is not None:
+            say(f"  the pilot's simulated user met {measured:.0%} of what it was asked for: of a gain, that is seen")
     sized = {name: getattr(options, name) or found for name, found in sizes.items()}
 
     def simulated(design: "StudyDesign") -> dict[str, Any]:
@@ -162,15 +171,16 @@ def _named(row: Row) -> str:
     return f"{size}, {row['total_trials']:,} trials{price}"
 
 
-def _pilot(store: Path, agent: str | None, better: str) -> tuple[list["PilotUnit"], float | None]:
+def _pilot(store: Path, agent: str | None, better: str) -> tuple[list["PilotUnit"], float | None, float | None]:
     from lhaw_record.analytics.statistics.power import PilotUnit
     from lhaw_record.analytics.views.store import open as open_store
 
     given = {"agent": agent, "better": better}
-    with open_store(store, only={"pass_at_k", "trial_counts_and_cost"}) as connection:
+    with open_store(store, only={"pass_at_k", "trial_counts_and_cost", "simulator_fidelity"}) as connection:
         units = [PilotUnit(*row) for row in connection.execute(_PILOT, given).fetchall()]
         ((cost,),) = connection.execute(_COST, given).fetchall()
-    return units, cost
+        ((recall,),) = connection.execute(_RECALL).fetchall()
+    return units, cost, recall
 
 
 def _share(name: str, text: str) -> Any:
@@ -220,10 +230,9 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
                 argument(
                     "--recall",
                     type=float,
-                    default=1.0,
                     metavar="X",
                     help="share of well-aimed questions that the simulated user answers; the rest of an assumed gain "
-                    "is never seen (docs/matcher.md has it; default: %(default)s)",
+                    "is never seen (docs/matcher.md has it; default: that of the pilot, else 1)",
                 ),
                 _share("--spread", "standard deviation of the tasks' log odds (assumed: 1.5)"),
                 _share("--gain-spread", "standard deviation of the tasks' gains in log odds (assumed: 0.7)"),

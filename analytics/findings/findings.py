@@ -264,12 +264,13 @@ class _Said(NamedTuple):
     def claim(self, question: str, row: Row, wording: str) -> Finding:
         """Return a difference that is shown, or not shown, with its corrected p-value."""
         verdict = _verdict(row)
-        evidence = f", corrected p = {row['p_family']:.2g} (family of {row['family']}, {row['n_family']:,} tested)"
+        family = f"{row['n_family']:,} {'claim' if row['n_family'] == 1 else 'claims'}"
+        evidence = f", corrected p = {row['p_family']:.2g} (family of {family})"
         found = self.finding(question, "claims", row, "not shown", wording + evidence)
         return msgspec.structs.replace(
             found,
             verdict=verdict,
-            family=row["family"],
+            family=family,
             p_family=row["p_family"],
             settled_by=found.settled_by if verdict == "not shown" else "",
         )

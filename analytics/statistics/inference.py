@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lhaw_record.analytics.statistics.bootstrap import expanded_percentile, studentised
 from lhaw_record.analytics.statistics.randomization import (
+    Columns,
     Draws,
     Inversion,
     permuted,
@@ -408,10 +409,11 @@ def _p_of_score(score: float) -> float:
 
 
 class Claim(NamedTuple):
-    """The units of one claim of a family, and whether only values above 0 are claimed."""
+    """The units of one claim of a family, whether only values above 0 are claimed, and its lead over others."""
 
     units: Units
     is_one_sided: bool
+    lead: float = 0.0
 
 
 def family_p_values(claims: "Sequence[Claim]", settings: InferenceSettings) -> list[float | None]:
@@ -424,7 +426,7 @@ def family_p_values(claims: "Sequence[Claim]", settings: InferenceSettings) -> l
 
     names, index = np.unique(np.concatenate([each.units.clusters for each in claims]), return_inverse=True)
     sums, start = np.zeros((len(names), len(claims))), 0
-    for place, (units, _) in enumerate(claims):
+    for place, (units, *_) in enumerate(claims):
         own = index[start : start + len(units.clusters)]
         start += len(own)
         order = np.lexsort((units.numerators, own))  # sums do not depend on the order of the units
@@ -435,9 +437,13 @@ def family_p_values(claims: "Sequence[Claim]", settings: InferenceSettings) -> l
         return [None] * len(claims)
     kept = sums[:, tested]
     most = [math.inf if (units := claims[place].units).shared is None else exchange_score(units) for place in tested]
-    is_one_sided = [claims[place].is_one_sided for place in tested]
-    present = kept[kept.any(axis=1)] if kept.any() else kept[:1]
-    found = step_down(present, np.array(most), np.array(is_one_sided), settings.exchanges)
+    columns = Columns(
+        sums=kept[kept.any(axis=1)] if kept.any() else kept[:1],
+        lead=np.array([claims[place].lead for place in tested]),
+        most=np.array(most),
+        is_one_sided=np.array([claims[place].is_one_sided for place in tested]),
+    )
+    found = step_down(columns, settings.exchanges)
     by_place = dict(zip(tested, found.tolist(), strict=True))
     return [by_place.get(place) for place in range(len(claims))]
 

@@ -87,35 +87,48 @@ def sign_flips(above: "Floats", below: "Floats", confidence: float, draws: Draws
     return _scaled(found, 1 / _STEPS)
 
 
-def step_down(sums: "Floats", most: "Floats", is_one_sided: "NDArray[np.bool_]", draws: Draws) -> "Floats":
+class Columns(NamedTuple):
+    """What a joint test knows of each claim.
+
+    Attributes:
+        sums: The sum of each cluster (row) and claim (column), 0 for a cluster without the claim.
+        lead: What is added to the t of a claim. Claims with a lead over others have more of the level.
+        most: The largest t that a claim may have, infinite without a limit.
+        is_one_sided: Whether only sums above 0 speak for a claim.
+    """
+
+    sums: "Floats"
+    lead: "Floats"
+    most: "Floats"
+    is_one_sided: "NDArray[np.bool_]"
+
+
+def step_down(claims: Columns, draws: Draws) -> "Floats":
     """Return the p-value of each of several means of 0, corrected for all of them, by joint flips of whole clusters.
 
-    A flip changes the sign of a cluster in all columns, so it keeps how they depend on each other. The statistic is the
-    sum of a column over the root of its sum of squares, which no flip changes. A p-value is the share of flips in which
-    the largest statistic of this column and all columns with smaller ones reaches the observed one.
+    A flip changes the sign of a cluster in all columns, so it keeps how they depend on each other. A p-value is the
+    share of flips in which the largest statistic of this column and all columns with smaller ones reaches the observed
+    one. The statistic is t and the lead of the claim. t is the sum of a column over the root of its sum of squares,
+    which no flip changes.
 
     Source: P. H. Westfall and S. S. Young, Resampling-based multiple testing (1993), 2.6; J. P. Romano and M. Wolf,
-    JASA 100 (2005), for the steps.
-
-    Args:
-        sums: The sum of each cluster (row) and claim (column), 0 for a cluster without the claim.
-        most: The largest statistic that a claim may have, infinite without a limit.
-        is_one_sided: Whether only sums above 0 speak for a claim.
+    JASA 100 (2005), for the steps; E. Spjøtvoll, Annals of Mathematical Statistics 43 (1972), for leads: with effects
+    of one size, sums of t and log weights see most at one level.
     """
     import numpy as np
 
-    steps = np.rint(sums[np.lexsort(sums.T)] * _STEPS)
+    steps = np.rint(claims.sums[np.lexsort(claims.sums.T)] * _STEPS)
     scale = np.sqrt((steps**2).sum(axis=0))
     scale[scale == 0] = 1.0
     flips, n_observed = _flips(len(steps), draws)
 
-    def sided(totals: "Floats") -> "Floats":
-        chosen: Floats = np.where(is_one_sided, totals, np.abs(totals)) / scale
+    def t(totals: "Floats") -> "Floats":
+        chosen: Floats = np.where(claims.is_one_sided, totals, np.abs(totals)) / scale
         return chosen
 
-    observed = np.minimum(sided(steps.sum(axis=0)), most)
+    observed = np.minimum(t(steps.sum(axis=0)), claims.most) + claims.lead
     order = np.argsort(observed, kind="stable")
-    found = sided(flips @ steps)  # sums of whole numbers: exact in any order
+    found = t(flips @ steps) + claims.lead  # sums of whole numbers: exact in any order
     extreme = np.maximum.accumulate(found[:, order], axis=1) >= observed[order] - _SAME
     shares = (n_observed + np.count_nonzero(extreme, axis=0)) / (n_observed + len(flips))
     p_values = np.empty(len(order))

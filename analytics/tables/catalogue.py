@@ -51,7 +51,7 @@ SPECS: tuple[TableSpec, ...] = (
     TableSpec(
         name="claims",
         title="What findings may claim, corrected over all of it",
-        keys=("success", "family", "benchmark", "dimension", "agent", "condition", "measure"),
+        keys=("success", "benchmark", "dimension", "agent", "condition", "measure"),
         needs="trials under two of full, underspecified, ask_user and inject_p",
         parameters=("k", "intention_to_treat", "pooled", "timing_measure", "permutations"),
         shown=("p_value", "p_family", "n_family"),

@@ -198,9 +198,10 @@ _CELLS: dict[str, tuple[tuple[str, ...], _Estimator]] = {
 _Together = Callable[["list[Columns]", InferenceSettings], list[float | None]]
 _TOGETHER: dict[str, tuple[tuple[str, ...], _Together]] = {
     "family_p_values": (
-        ("above", "below", "base", "n_base", "n_own", "is_one_sided"),
+        ("above", "below", "base", "n_base", "n_own", "is_one_sided", "lead"),
         lambda parts, chosen: family_p_values(
-            [Claim(_shared_units_of(each), bool(each["is_one_sided"].any())) for each in parts], chosen
+            [Claim(_shared_units_of(each), bool(each["is_one_sided"].any()), float(each["lead"][0])) for each in parts],
+            chosen,
         ),
     ),
     "band_halves": (

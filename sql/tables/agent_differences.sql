@@ -186,7 +186,8 @@ families as (
                     'base': null::double,
                     'n_base': null::double,
                     'n_own': null::double,
-                    'is_one_sided': 0.0::double
+                    'is_one_sided': 0.0::double,
+                    'lead': 0.0::double
                 }
             ) filter (where difference is not null)
         ) as found

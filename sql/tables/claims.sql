@@ -1,34 +1,32 @@
 -- view: claims
--- grain: success, family, benchmark, dimension, agent, condition, measure
+-- grain: success, benchmark, dimension, agent, condition, measure
 -- inputs: int_looks, int_paired_values, int_variant_dimensions, int_voi_units,
 --     unit_values
 -- outputs:
 --   success varchar: what findings are about: pass_at_1, pass_at_k or
 --       checkpoint_progress
---   family varchar: gains, or losses and timings
 --   benchmark varchar: name of the benchmark; all pools benchmarks, of timings
 --   dimension varchar: goal, constraint, input or context, of timings; else all
 --   agent, condition, measure, value, low, high, n_units, n_dropped, n_clusters,
 --   n_trials, n_missing, method, reason
---   n_family bigint: tested claims of the family
+--   n_family bigint: tested claims about this success
 --   p_value double: of no mean difference, two-sided, uncorrected
 --   p_family double: corrected over all that findings can claim about this success
 --   is_shown boolean: p_family is below 1 - confidence, and below the level of the
 --       last look of a study that stops when a gain is shown
--- equation: p_family = number of families * p of the step-down max t of a family; of a
+-- equation: p_family = p of the step-down test over all claims about this success; of a
 --     timing, the largest up to this one; at least p_value
 -- source: docs/metrics.md 5, sentences; parameters `confidence`, `permutations`,
 --     `pooled`, `timing_measure`
--- notes: every difference that findings may claim. Gains of asking are one family;
---     losses, the effect of being able to ask with the full prompt, and the gains of
---     messages by dimension and time are the other. Whole tasks are flipped jointly in
---     all claims of a family. A family is tested at half the level, or at the whole
---     level if the other has no claim with 6 clusters. Timings pool agents and
---     benchmarks, have timing_measure for every success, and are one-sided: information
---     helps up to a time if it helps at all times before it.
+-- notes: every difference that findings may claim: gains of asking, losses, the effect
+--     of being able to ask with the full prompt, and the gains of messages by dimension
+--     and time. Whole tasks are flipped jointly in all of them. A lead is added to t,
+--     chosen by simulation: 1.25 for gains of asking, 1 for losses of underspecified,
+--     0.6 for gains of messages. Timings pool agents and benchmarks, have
+--     timing_measure for every success, and are one-sided: information helps up to a
+--     time if it helps at all times before it.
 with paired as (
     select
-        'losses and timings' as family,
         'loss' as kind,
         measure as success,
         benchmark,
@@ -64,7 +62,6 @@ with paired as (
 
 gains as (
     select
-        'gains' as family,
         'gain' as kind,
         replace(measure, '_gain', '') as success,
         benchmark,
@@ -85,7 +82,6 @@ gains as (
 
 channels as (
     select
-        'losses and timings' as family,
         'difference' as kind,
         measure as success,
         benchmark,
@@ -131,7 +127,6 @@ dimensioned as (
 
 timings as (
     select
-        'losses and timings' as family,
         'injection_gain' as kind,
         'all' as benchmark,
         dimension,
@@ -180,7 +175,6 @@ estimated as (
     select
         member,
         any_value(kind) as kind,
-        any_value(family) as family,
         any_value(benchmark) as benchmark,
         any_value(dimension) as dimension,
         any_value(agent) as agent,
@@ -221,7 +215,6 @@ members as (
 families as (
     select
         of_success as success,
-        family,
         list(distinct member) as members,
         family_test(
             list(
@@ -233,12 +226,18 @@ families as (
                     'base': base,
                     'n_base': n_base::double,
                     'n_own': n_own::double,
-                    'is_one_sided': (kind = 'injection_gain')::integer::double
+                    'is_one_sided': (kind = 'injection_gain')::integer::double,
+                    'lead': case
+                        when kind = 'gain' then 1.25
+                        when kind = 'loss' and condition = 'underspecified' then 1.0
+                        when kind = 'injection_gain' then 0.6
+                        else 0.0
+                    end::double
                 }
             ) filter (where difference is not null)
         ) as found
     from members
-    group by of_success, family
+    group by of_success
 ),
 
 tested as (
@@ -255,38 +254,36 @@ tested as (
     cross join unnest(families.members) as members (member)
 ),
 
-counted as (
+corrected as (
     select
         tested.success,
         tested.n_family,
         estimated.*,
-        tested.p_step
-        * count(distinct case when tested.n_family > 0 then estimated.family end)
-            over (partition by tested.success)
-            as p_joint
+        case
+            when tested.p_step is null then null
+            when estimated.kind <> 'injection_gain'
+                then least(1, greatest(tested.p_step, estimated.estimate.p_value))
+            when count(tested.p_step) over times = count(*) over times
+                then least(
+                    1,
+                    max(greatest(tested.p_step, estimated.estimate.p_value)) over times
+                )
+        end as p_family
     from tested
     inner join estimated on tested.member = estimated.member
-),
-
-corrected as (
-    select
-        *,
-        case
-            when p_joint is null then null
-            when kind <> 'injection_gain'
-                then least(1, greatest(p_joint, estimate.p_value))
-            when count(p_joint) over times = count(*) over times
-                then least(1, max(greatest(p_joint, estimate.p_value)) over times)
-        end as p_family
-    from counted
     window times as (
-        partition by success, kind, benchmark, dimension, agent order by condition
+        partition by
+            tested.success,
+            estimated.kind,
+            estimated.benchmark,
+            estimated.dimension,
+            estimated.agent
+        order by estimated.condition
     )
 )
 
 select
     success,
-    family,
     benchmark,
     dimension,
     agent,

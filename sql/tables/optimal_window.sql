@@ -116,7 +116,8 @@ tested as (
                             'base': null::double,
                             'n_base': null::double,
                             'n_own': null::double,
-                            'is_one_sided': 0.0::double
+                            'is_one_sided': 0.0::double,
+                            'lead': 0.0::double
                         }
                     ) filter (where inject_percent > 10 and change is not null)
                 ),

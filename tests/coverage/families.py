@@ -27,7 +27,9 @@ from tests.coverage.page import write_section
 SETTINGS = InferenceSettings(permutations=1_000)
 TIMINGS = tuple(f"inject_{percent}" for percent in (10, 30, 50, 70, 90))
 DIMENSIONS = ("goal", "constraint", "input", "context")
-GAINS, OTHERS = "gains", "losses and timings"
+LEADS = {"gain": 1.25, "loss": 1.0, "timing": 0.6}
+"""What is added to the t of a claim in the table ``claims``."""
+
 LEVEL, TRIALS = 0.05, 3
 _SPREAD, _BASE = 1.5, 0.5
 """A task's rate of success is a beta draw with these parameters, so its mean is a half and its intraclass correlation
@@ -57,7 +59,6 @@ class Study(NamedTuple):
 class Tested(NamedTuple):
     """A claim of a study with its corrected p-value, and its p-value by itself as it was tested before."""
 
-    family: str
     kind: str
     is_true: bool
     p_family: float | None
@@ -88,7 +89,7 @@ class _Cells(NamedTuple):
 
 def tested(study: Study, rng: np.random.Generator) -> list[Tested]:
     """Draw one study and test everything that ``findings`` may claim about it."""
-    found: list[tuple[str, str, bool, Claim]] = []
+    found: list[tuple[str, bool, Claim]] = []
     pooled: dict[str, list[tuple[np.ndarray, ...]]] = {timing: [] for timing in TIMINGS}
     for benchmark in range(study.benchmarks):
         sizes = rng.integers(1, 8, study.tasks) if study.is_unbalanced else np.full(study.tasks, study.variants)
@@ -106,21 +107,24 @@ def tested(study: Study, rng: np.random.Generator) -> list[Tested]:
                 pooled[timing].append((gains, cluster, np.full(len(task), agent), dimensions))
             found += _of_agent(study, cells, cluster, met, is_affected=is_affected)
     found += _timings(study, pooled)
-    p_values: dict[int, float | None] = {}
-    for family in (GAINS, OTHERS):
-        places = [place for place, each in enumerate(found) if each[0] == family]
-        numbers = family_p_values([found[place][3] for place in places], SETTINGS)
-        p_values |= dict(zip(places, numbers, strict=True))
+    claims = [claim._replace(lead=LEADS.get(kind, 0.0)) for kind, _, claim in found]
+    p_values = [_with_own(claim, p) for claim, p in zip(claims, family_p_values(claims, SETTINGS), strict=True)]
     for place, each in enumerate(found):  # helps up to a time if it helps at all times before
-        if each[1] == "timing" and found[place - 1][1] == "timing" and (place - _first_timing(found)) % len(TIMINGS):
+        if each[0] == "timing" and found[place - 1][0] == "timing" and (place - _first_timing(found)) % len(TIMINGS):
             earlier, own = p_values[place - 1], p_values[place]
             p_values[place] = None if earlier is None or own is None else max(earlier, own)
-    families = len({found[place][0] for place, number in p_values.items() if number is not None})
     return [
-        Tested(family, kind, is_true, None if p is None else min(1.0, families * p), _before(kind, claim))
-        for place, (family, kind, is_true, claim) in enumerate(found)
-        for p in (p_values[place],)
+        Tested(kind, is_true, p, _before(kind, claim))
+        for (kind, is_true, claim), p in zip(found, p_values, strict=True)
     ]
+
+
+def _with_own(claim: Claim, p_value: float | None) -> float | None:
+    """Return the larger of a corrected p-value and the claim's own, which is needed only where the former is low."""
+    if p_value is None or p_value >= LEVEL:
+        return p_value
+    own = estimate("gain" if claim.units.shared is None else "loss", claim.units, SETTINGS).p_value
+    return max(p_value, own or 0.0)
 
 
 def _cells(
@@ -146,11 +150,11 @@ def _drawn(study: Study, rng: np.random.Generator, rates: np.ndarray) -> _Cells:
 
 def _of_agent(
     study: Study, cells: dict[str, _Cells], cluster: np.ndarray, met: np.ndarray, *, is_affected: bool
-) -> Iterator[tuple[str, str, bool, Claim]]:
+) -> Iterator[tuple[str, bool, Claim]]:
     """Yield the claims about one agent: its gain, its losses, and the effect of being able to ask."""
     full, low, asked = (cells[name] for name in ("full", "underspecified", "ask_user"))
     has_gain, has_loss = (bool(effect) and is_affected for effect in (study.gain, study.loss))
-    yield GAINS, "gain", has_gain, Claim(_units(np.where(met, asked.values - low.values, np.nan), cluster), False)
+    yield "gain", has_gain, Claim(_units(np.where(met, asked.values - low.values, np.nan), cluster), False)
     for name, is_true in (
         ("underspecified", has_loss),
         ("ask_user", has_gain or has_loss),
@@ -159,13 +163,13 @@ def _of_agent(
         own = cells[name]
         lost = np.where(met, full.values - own.values, np.nan)
         claim = Claim(_units(lost, cluster, shared=(full, own)), False)
-        yield OTHERS, "loss" if name == "underspecified" else "rest", is_true, claim
+        yield "loss" if name == "underspecified" else "rest", is_true, claim
     first = np.unique(cluster, return_index=True)[1]
     difference = (cells["full_ask_user"].values - full.values)[first]
-    yield OTHERS, "difference", False, Claim(_units(difference, cluster[first]), False)
+    yield "difference", False, Claim(_units(difference, cluster[first]), False)
 
 
-def _timings(study: Study, pooled: dict[str, list[tuple[np.ndarray, ...]]]) -> Iterator[tuple[str, str, bool, Claim]]:
+def _timings(study: Study, pooled: dict[str, list[tuple[np.ndarray, ...]]]) -> Iterator[tuple[str, bool, Claim]]:
     """Yield the claims about all agents and benchmarks, over all variants and for each dimension."""
     for place, timing in product(range(-1, len(DIMENSIONS)), TIMINGS):
         gains, cluster, agent, dimensions = (np.concatenate(column) for column in zip(*pooled[timing], strict=True))
@@ -177,7 +181,7 @@ def _timings(study: Study, pooled: dict[str, list[tuple[np.ndarray, ...]]]) -> I
         np.add.at(agents, np.unique(member) // study.agents, 1)
         weights = 1 / (own[member] * agents[cluster])
         claim = Claim(Units(weights * gains, weights, cluster), True)
-        yield OTHERS, "timing", bool(study.timing_gain), claim
+        yield "timing", bool(study.timing_gain), claim
 
 
 def _units(values: np.ndarray, cluster: np.ndarray, shared: tuple[_Cells, _Cells] | None = None) -> Units:
@@ -193,8 +197,8 @@ def _before(kind: str, claim: Claim) -> float | None:
     return estimate(kind, claim.units._replace(shared=None), SETTINGS).p_value
 
 
-def _first_timing(found: Sequence[tuple[str, str, bool, Claim]]) -> int:
-    return next(place for place, each in enumerate(found) if each[1] == "timing")
+def _first_timing(found: Sequence[tuple[str, bool, Claim]]) -> int:
+    return next(place for place, each in enumerate(found) if each[0] == "timing")
 
 
 def _is_false(found: Sequence[Tested]) -> bool:

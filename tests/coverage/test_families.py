@@ -13,10 +13,10 @@ from lhaw_record.analytics.statistics.inference import (
     Units,
     family_p_values,
 )
-from lhaw_record.analytics.statistics.randomization import Draws, step_down
+from lhaw_record.analytics.statistics.randomization import Columns, Draws, step_down
 from lhaw_record.analytics.views.store import connect
 from tests.analytics.make_store import Store
-from tests.coverage.families import LEVEL, NULL, Study, simulated
+from tests.coverage.families import LEADS, LEVEL, NULL, Study, simulated
 
 CONDITIONS = ("underspecified", "ask_user", "inject_10", "inject_90", "full_ask_user")
 
@@ -38,16 +38,18 @@ def test_the_simulation_tests_what_the_product_does(seed):
     store, values = _random_store(np.random.default_rng(seed), agents, tasks)
     claims = {}
     for agent in agents:
-        claims["gains", "ask_user", agent] = _differences(values, agent, tasks, "ask_user", "underspecified")
+        gain = _differences(values, agent, tasks, "ask_user", "underspecified")
+        claims["gain", "ask_user", agent] = gain
         for condition in ("underspecified", "ask_user", "inject_90"):
-            claims["losses and timings", condition, agent] = _losses(values, agent, tasks, condition)
+            kind = "loss" if condition == "underspecified" else "rest"
+            claims[kind, condition, agent] = _losses(values, agent, tasks, condition)
         pairs = [(f"t{task}", task) for task in range(tasks)]
         extra = [values[agent, "full_ask_user", name][0] - values[agent, "full", name][0] for name, _ in pairs]
-        claims["losses and timings", "full_ask_user", agent] = Claim(_units(extra, [task for _, task in pairs]), False)
+        claims["difference", "full_ask_user", agent] = Claim(_units(extra, [task for _, task in pairs]), False)
     opened = connect(store.snapshot(), only={"claims"})
     try:
         rows = opened.execute(
-            "select family, condition, agent, dimension, p_family, is_shown from claims where success = 'pass_at_1'"
+            "select measure, condition, agent, dimension, p_family, is_shown from claims where success = 'pass_at_1'"
         ).fetchall()
     finally:
         opened.close()
@@ -56,11 +58,13 @@ def test_the_simulation_tests_what_the_product_does(seed):
         units = Units(*(np.concatenate(parts) for parts in zip(*[each[:3] for each in both], strict=True)))
         for dimension in ("all", "goal"):
             weighted = units._replace(numerators=units.numerators / 4, denominators=units.denominators / 4)
-            claims["losses and timings", condition, dimension] = Claim(weighted, True)
+            claims["timing", condition, dimension] = Claim(weighted, True)
     expected = _expected(claims)
     compared = 0
-    for family, condition, agent, dimension, p_family, is_shown in rows:
-        key = family, condition, dimension if agent == "all" else agent
+    for measure, condition, agent, dimension, p_family, is_shown in rows:
+        kind = "timing" if agent == "all" else measure.removeprefix("pass_at_1_")
+        kind = "rest" if kind == "loss" and condition != "underspecified" else kind
+        key = kind, condition, dimension if agent == "all" else agent
         if key in expected and (agent != "all" or condition == "inject_10"):
             assert p_family >= float(f"{expected[key]:.6g}") - 1e-9
             assert p_family == pytest.approx(expected[key], rel=1e-4) or p_family > LEVEL
@@ -86,12 +90,8 @@ def _random_store(rng, agents, tasks):
 
 
 def _expected(claims):
-    expected = {}
-    for family in ("gains", "losses and timings"):
-        keys = [key for key in claims if key[0] == family]
-        numbers = family_p_values([claims[key] for key in keys], InferenceSettings())
-        expected |= {key: min(1.0, 2 * number) for key, number in zip(keys, numbers, strict=True)}
-    return expected
+    worthy = [claim._replace(lead=LEADS.get(kind, 0.0)) for (kind, *_), claim in claims.items()]
+    return dict(zip(claims, family_p_values(worthy, InferenceSettings()), strict=True))
 
 
 def _differences(values, agent, tasks, condition, base):
@@ -123,9 +123,23 @@ def test_a_family_of_one_is_its_own_test():
     """Eight equal gains: 2 of 256 flips are as extreme two-sided, 1 one-sided, also beside a claim of nothing."""
     gains, none, infinite = np.ones((8, 1)), np.zeros((8, 1)), np.full(2, math.inf)
     for is_one_sided, p_value in ((False, 2 / 256), (True, 1 / 256)):
-        assert step_down(gains, infinite[:1], np.array([is_one_sided]), Draws(1_000, 1)).tolist() == [p_value]
-    both = np.hstack([none, gains])
-    assert step_down(both, infinite, np.array([False, False]), Draws(1_000, 1)).tolist() == [1.0, 2 / 256]
+        columns = Columns(gains, np.zeros(1), infinite[:1], np.array([is_one_sided]))
+        assert step_down(columns, Draws(1_000, 1)).tolist() == [p_value]
+    both = Columns(np.hstack([none, gains]), np.zeros(2), infinite, np.array([False, False]))
+    assert step_down(both, Draws(1_000, 1)).tolist() == [1.0, 2 / 256]
+
+
+def test_a_claim_with_a_lead_has_more_of_the_level():
+    """The same gains of 14 tasks beside 29 claims of nothing: with a lead nearly their own p, without many times it."""
+    rng = np.random.default_rng(1)
+    found = rng.normal(0, 0.3, (14, 30))
+    found[:, 0] += 0.04
+    claims = [Claim(Units(each, np.ones(14), np.arange(14)), False) for each in found.T]
+    own, led, equal = (
+        family_p_values(each, InferenceSettings())[0]
+        for each in (claims[:1], [claims[0]._replace(lead=2.0), *claims[1:]], claims)
+    )
+    assert led < 2 * own < 8 * own < equal
 
 
 @pytest.mark.parametrize("values", [[0.5], [], [0.0] * 9, [1.0] * 5])

@@ -270,7 +270,7 @@ def test_bars_of_findings_are_their_intervals(connection):
         settled_by="",
         table="point_of_no_return",
         keys={**keys, "measure": "point_of_no_return_pct"},
-        family="losses and timings",
+        family="12 claims",
         p_family=0.01,
     )
     assert _interval(late, computed) is None

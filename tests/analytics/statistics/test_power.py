@@ -10,7 +10,10 @@ from scipy.stats import permutation_test
 from lhaw_record.analytics.statistics import power as power_module
 from lhaw_record.analytics.statistics.inference import InferenceSettings, estimate
 from lhaw_record.analytics.statistics.power import PilotUnit, StudyDesign, SuccessRates, power, rates_of
+from lhaw_record.analytics.views import store as store_module
+from lhaw_record.analytics.views.store import connect
 from lhaw_record.command_line import main
+from tests.analytics.make_store import Store
 
 
 def seen_by_others(rates, low, shift, tasks, trials, studies):
@@ -166,3 +169,22 @@ def test_a_user_that_misses_questions_hides_its_share_of_an_assumed_gain(capsys)
         "trials": 5,
         "stop_when_shown": {"max_tasks": 60},
     }
+
+
+def test_the_recall_of_a_pilot_is_that_of_its_simulated_user(monkeypatch, capsys):
+    """Its user met one of two requests: half of the gain that is assumed is seen, unless another recall is given."""
+    store = Store(trials=2)
+    for task in "tu":
+        store.task(task)
+        store.variant(task, f"v{task}", "goal input", ambiguity_class="divergent")
+        for index in (0, 1):
+            store.trial(f"v{task}", "underspecified", index, scores=(float(index),), actions=["submit"])
+            asked = ["ask_user S1", "ask_user -S2", "submit"]
+            store.trial(f"v{task}", "ask_user", index, scores=(1.0,), actions=asked)
+    monkeypatch.setattr(store_module, "open", lambda _, only: connect(store.snapshot(), only=only))
+    words = ["power", "pilot", "--gain", "0.4", "--tasks", "8", "--variants", "1", "--trials", "1", "--studies", "5"]
+    for more, gain in (([], 0.2), (["--recall", "1"], 0.4)):
+        main([*words, *more])
+        said = capsys.readouterr().err
+        assert f"gain = {gain}," in said
+        assert ("met 50% of what it was asked for" in said) == (not more)
