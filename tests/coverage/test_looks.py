@@ -48,7 +48,7 @@ def _studied(level, is_shown):
 def test_findings_of_a_planned_study_name_their_look_and_use_its_level(level, verdict):
     """Eight of twelve tasks gain, p = 2 / 256: that is shown at the level 0.010 and not at 0.005."""
     computed, said = _studied(level, level > 0.0078125)
-    (gain,) = (each for each in said if each.family == "gains")
+    (gain,) = (each for each in said if each.table == "claims")
     assert gain.verdict == verdict
     assert {row["is_shown"] for row in computed["claims"].rows if row["success"] == "pass_at_1"} == {verdict == "shown"}
     (look,) = (each for each in said if each.table == "looks")
