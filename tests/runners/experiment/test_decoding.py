@@ -30,7 +30,12 @@ def said(kind, raw):
             "sandbox.kind",
             "auto, bubblewrap, namespaces, docker, process",
         ),
-        (Experiment, {**WHOLE, "user_simulator": {"kind": "x"}}, "user_simulator.kind", "exact, dump, hil_bench, llm, person"),
+        (
+            Experiment,
+            {**WHOLE, "user_simulator": {"kind": "x"}},
+            "user_simulator.kind",
+            "exact, dump, hil_bench, llm, person",
+        ),
         (Experiment, {**WHOLE, "grader": {"kind": "x"}}, "grader.kind", "default, matcher, judge"),
         (Experiment, {**WHOLE, "oracle_scope": "x"}, "oracle_scope", "task, variant"),
         (Experiment, {**WHOLE, "ask_notice": "x"}, "ask_notice", "none, paper"),
