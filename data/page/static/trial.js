@@ -113,9 +113,10 @@ class Trial {
     const kinds = [["tool", "action"], ["text", "text only"], ["ask", "question"], ["error", "error"], ["wasted", "wasted"], ["told", "information arrives"]];
     const seen = kinds.filter(([kind]) => blocks.some((block) => block.classList.contains(kind)));
     const legend = seen.map(([kind, name]) => element("li", {}, element("span", { class: "strip" }, element("span", { class: kind })), name));
-    const words = `${counted(actions.length, "action")}${after === null ? "" : `, injection after action ${after}`}, `
-      + `${answered.size ? `answers with information to ${counted(answered.size, "question")}, ` : ""}`
-      + `${counted(actions.filter((action) => action[8]).length, "wasted action")}`;
+    const isJudged = actions.some((action) => typeof action[8] === "boolean"); // only of injections, and not of single attempts
+    const words = `${counted(actions.length, "action")}${after === null ? "" : `, injection after action ${after}`}`
+      + `${answered.size ? `, answers with information to ${counted(answered.size, "question")}` : ""}`
+      + `${isJudged ? `, ${counted(actions.filter((action) => action[8]).length, "wasted action")}` : ""}`;
     return element("div", {}, element("div", { class: "strip", role: "img", "aria-label": words }, blocks), element("ul", { class: "legend", "aria-hidden": "true" }, legend));
   }
 
