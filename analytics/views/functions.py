@@ -22,7 +22,7 @@ from lhaw_record.analytics.statistics.inference import (
     estimate,
     family_p_values,
 )
-from lhaw_record.analytics.statistics.noise_floor import pass_noise_floor, progress_noise_floor
+from lhaw_record.analytics.statistics.randomization import pass_noise_floor, progress_noise_floor
 from lhaw_record.recorder.events.canonical_json import canonical_json
 
 if TYPE_CHECKING:

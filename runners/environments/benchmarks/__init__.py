@@ -14,10 +14,11 @@ _OURS = {
     "mcp_atlas": "lhaw_record.runners.environments.benchmarks.mcp_atlas.benchmark:open_mcp_atlas",
     "tac": "lhaw_record.runners.environments.benchmarks.tac.benchmark:open_tac",
     "harbor": "lhaw_record.runners.environments.benchmarks.harbor.benchmark:open_harbor",
+    "qa": "lhaw_record.runners.environments.benchmarks.qa:open_qa",
     "swebench_pro": "lhaw_record.runners.environments.benchmarks.swebench_pro.benchmark:open_swebench_pro",
 }
 BENCHMARKS = tuple(_OURS)
-_WITH_GRADERS = ("mcp_atlas", "tac")
+_WITH_GRADERS = ("mcp_atlas", "qa", "tac")
 ENTRY_POINTS = "lhaw_record.benchmarks"
 """Installed packages register their own benchmarks in this entry point group. See docs/own-tasks.md."""
 
