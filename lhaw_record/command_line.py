@@ -232,8 +232,12 @@ def _planned_study(path: Path) -> power_commands.PlannedStudy:
     """Return the plan in an experiment file for the agent with the most trials with and without questions."""
     from lhaw_record.runners.runs.planning.plan_table import typical_usd
     from lhaw_record.runners.runs.preparation import prepare
+    from lhaw_record.runners.users.simulated_user.encoder import installed_encoder
+    from lhaw_record.runners.users.simulated_user.matcher import judge_of
 
-    plan = prepare(path).plan
+    prepared = prepare(path)
+    plan, user = prepared.plan, prepared.experiment.user_simulator
+    encoder = installed_encoder() if user.matcher == "encoder" else None
     compared: dict[str, list[PlannedTrial]] = {}
     for trial in plan.trials:
         if trial.condition in ("underspecified", "ask_user") and trial.variant is not None:
@@ -248,6 +252,7 @@ def _planned_study(path: Path) -> power_commands.PlannedStudy:
         variants=max(1, round(len({cell for cell, _ in cells}) / len(tasks))),
         trials=max(1, round(len(trials) / len(cells))),
         cost_usd_per_trial=typical_usd(trials[0].agent),
+        user_judge=judge_of(encoder) if user.kind == "exact" else None,
     )
 
 

@@ -1,6 +1,7 @@
-"""The command ``power``: which design would detect a gain from asking, and what it costs."""
+"""The command ``power``: which design would detect what asking is worth, and what it costs."""
 
 import argparse
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -8,16 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lhaw_record.recorder.cli.arguments import FORMAT
-from lhaw_record.recorder.cli.command import Command, argument
+from lhaw_record.recorder.cli.command import Command, argument, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.sharing.address import store_address
 
 if TYPE_CHECKING:
-    from lhaw_record.analytics.statistics.power import PilotUnit, StudyDesign
+    from lhaw_record.analytics.statistics.power import StudyDesign, SuccessRates
 
 Row = dict[str, Any]
 
 _MOST_DOUBLINGS = 5
+_MOST_TASKS = 1280
 _COLUMNS = ("tasks", "variants", "trials", "total_trials", "cost_usd", "power", "power_error", "is_enough")
 
 _PILOT = """
@@ -42,72 +44,87 @@ where
     and base.condition = 'underspecified'
     and base.n_trials > 0
     and better.n_trials > 0
-    and ($agent is null or base.agent = $agent)
+    and (len($agents) = 0 or list_contains($agents, base.agent))
 order by all
 """
 
 _COST = """
 select sum(cost_usd_per_trial * n_trials) / sum(n_trials)
 from trial_counts_and_cost
-where purpose = 'all' and condition in ('underspecified', $better) and n_trials > 0
-and ($agent is null or agent = $agent)
+where purpose = 'all' and list_contains($conditions, condition) and n_trials > 0
+and (len($agents) = 0 or list_contains($agents, agent))
 """
 
-_RECALL = """
-select sum(value * n_units) / sum(n_units) / 100
-from simulator_fidelity
-where measure = 'met_requests_pct' and value is not null
+_USERS = """
+select
+    is_chosen,
+    min(judge) filter (where user_simulator = 'exact') as judge,
+    sum(len(list_intersect(asks_for, gives))) as n_met,
+    sum(len(withheld)) as n_withheld
+from int_exchange_readings
+inner join int_attempts on int_exchange_readings.stream_id = int_attempts.stream_id
+where judge is not null
+group by is_chosen
+having n_met + n_withheld > 0
+order by is_chosen
 """
 
-_FILE = """conditions = ["underspecified", "ask_user"]
+_FILE = """# {named}
+conditions = [{conditions}]
 trials = {trials}
-
+"""
+_LOOKS = """
 [stop_when_shown]
 max_tasks = {tasks}
 """
 
 
 class PlannedStudy(NamedTuple):
-    """What an experiment file plans for one agent under underspecified and ask_user. The cost is None if unknown."""
+    """What an experiment file plans for one agent under underspecified and ask_user.
+
+    The cost is None if unknown, and so is the judge of ``exact`` if another user answers.
+    """
 
     tasks: int
     variants: int
     trials: int
     cost_usd_per_trial: float | None
+    user_judge: str | None
+
+
+class _Known(NamedTuple):
+    """What a pilot or an experiment file says: rates with their source, the agents, cost, and recall of the user."""
+
+    rates: "SuccessRates"
+    source: str = "assumed"
+    agents: tuple[str, ...] = ()
+    cost_usd_per_trial: float | None = None
+    recall: tuple[float, str] | None = None
 
 
 def power_command(options: argparse.Namespace, planned_by: Callable[[Path], PlannedStudy]) -> int:
     """Print the power of every design. Return exit code 1 if no design reaches the wanted power."""
-    from lhaw_record.analytics.errors import BadParameter
-    from lhaw_record.analytics.statistics.power import StudyDesign, SuccessRates, power, rates_of
+    from lhaw_record.analytics.statistics.power import EFFECTS, StudyDesign, SuccessRates, power
 
-    cost, rates, source, agents = options.cost_per_trial, SuccessRates(0.3, 0.1), "assumed", list[str]()
-    measured: float | None = None
-    better = "full" if options.of == "loss" else "ask_user"
+    known = _Known(SuccessRates(0.3, 0.1))
     sizes = {"tasks": [6, 10, 20, 40, 80], "variants": [1, 3], "trials": [1, 3, 5]}
     if options.store is not None and Path(options.store).suffix == ".toml":
         study = planned_by(Path(options.store))
         sizes = {"tasks": [study.tasks, 2 * study.tasks], "variants": [study.variants], "trials": [study.trials]}
-        cost = study.cost_usd_per_trial if cost is None else cost
+        known = known._replace(cost_usd_per_trial=study.cost_usd_per_trial, recall=_kept_recall(study.user_judge))
     elif options.store is not None:
-        units, known_cost, measured = _pilot(options.store, options.agent, better)
-        if not units:
-            raise BadParameter(f"no variant has trials under both underspecified and {better}; leave the store out")
-        rates, source = rates_of(units), f"{len({unit.task for unit in units})} tasks of the pilot"
-        agents = sorted({unit.agent for unit in units})
-        cost = known_cost if cost is None else cost
+        known = _pilot(options.store, options.agent, options.of)
+    cost = known.cost_usd_per_trial if options.cost_per_trial is None else options.cost_per_trial
     given = {name: getattr(options, name) for name in SuccessRates._fields if getattr(options, name) is not None}
-    rates = rates._replace(**given)
-    is_assumed = options.gain is not None or not agents  # a pilot's gain is what its own user leaves of it
-    if better == "ask_user" and is_assumed:
-        recall = options.recall if options.recall is not None else 1.0 if measured is None else measured
-        rates = rates._replace(gain=rates.gain * recall)
-        if options.recall is None and measured is not None:
-            say(f"  the pilot's simulated user met {measured:.0%} of what it was asked for: of a gain, that is seen")
+    rates = known.rates._replace(**given)
+    recall = known.recall if options.recall is None else (options.recall, "--recall")
+    hides = options.of != "loss" and recall is not None and (options.gain is not None or not known.agents)
+    if hides and recall is not None:  # a pilot's gain is what its own user leaves of it
+        rates = rates._replace(gain=rates.gain * recall[0], other_gain=rates.other_gain * recall[0])
     sized = {name: getattr(options, name) or found for name, found in sizes.items()}
 
-    def simulated(design: "StudyDesign") -> dict[str, Any]:
-        found = power(rates, design, level=options.level, studies=options.studies)
+    def simulated(design: "StudyDesign") -> Row:
+        found = power(rates, design, level=options.level, studies=options.studies, above=options.above)
         return {
             **design._asdict(),
             "total_trials": design.total,
@@ -117,17 +134,57 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
             "is_enough": found >= options.wanted,
         }
 
-    designs = product(sized["tasks"], sized["variants"], sized["trials"], [better == "full"])
-    rows = [simulated(StudyDesign(*each)) for each in designs]
-    print_rows(rows, _COLUMNS, options.format)
-    shown = ", ".join(f"{name} = {round(value, 4):.3g}" for name, value in rates._asdict().items())
-    say(f"  rates ({source}): {shown}")
-    if len(agents) > 1:
-        say(f"  agents of the pilot, averaged: {', '.join(agents)} (--agent NAME for one)")
-    if agents and options.gain is None:
+    if options.price:
+        ones = [StudyDesign(1, *each, options.of) for each in product(sized["variants"], sized["trials"])]
+        priced = _priced(options, ones, cost)
+        rows = [{"price_usd": price, **simulated(design)} for price, design in priced]
+    else:
+        designs = product(sized["tasks"], sized["variants"], sized["trials"], [options.of])
+        rows = [simulated(StudyDesign(*each)) for each in designs]
+    print_rows(rows, ("price_usd", *_COLUMNS) if options.price else _COLUMNS, options.format)
+    others = {effect.own_rate for name, effect in EFFECTS.items() if name != options.of}
+    shown = ", ".join(
+        f"{name} = {round(value, 4):.3g}" for name, value in rates._asdict().items() if name not in others
+    )
+    say(f"  rates ({known.source}): {shown}")
+    if hides and recall is not None:
+        say(f"  the simulated user met {recall[0]:.0%} of what it was asked for ({recall[1]}): of a gain, that is seen")
+    if len(known.agents) > 1 and options.of != "lead":
+        say(f"  agents of the pilot, averaged: {', '.join(known.agents)} (--agent NAME for one)")
+    if known.agents and options.gain is None:
         say("  the gain of a pilot is uncertain, and so is this power: --gain sets the smallest gain worth seeing")
-    say("\n".join(f"  {line}" for line in _advice(rows, simulated, options.wanted)))
+    say("\n".join(f"  {line}" for line in (*_curve(rows), *_advice(rows, simulated, options.wanted))))
     return 0 if any(row["is_enough"] for row in rows) else 1
+
+
+def _priced(
+    options: argparse.Namespace, ones: "Sequence[StudyDesign]", cost: float | None
+) -> "list[tuple[float, StudyDesign]]":
+    """Give each design of one task as many tasks as each price pays for."""
+    from lhaw_record.analytics.errors import BadParameter
+
+    if options.tasks:
+        raise BadParameter("--price finds the number of tasks: leave --tasks out")
+    if not cost:
+        raise BadParameter("--price needs the cost of a trial, which is 0 or unknown here: give --cost-per-trial USD")
+    paid = [
+        (price, one._replace(tasks=min(_MOST_TASKS, int(price / (cost * one.total) + 1e-9))))
+        for price in sorted(options.price)
+        for one in ones
+    ]
+    if not any(design.tasks for _, design in paid):
+        raise BadParameter(f"no price pays for one task: it costs {cost * min(one.total for one in ones):,.2f} USD")
+    return [(price, design) for price, design in paid if design.tasks]
+
+
+def _curve(rows: Sequence[Row]) -> Iterator[str]:
+    """Name the best and the worst design at each price; of those that are as good as the best, that with most tasks."""
+    for price in dict.fromkeys(row["price_usd"] for row in rows if "price_usd" in row):
+        paid = sorted((row for row in rows if row["price_usd"] == price), key=lambda row: row["power"])
+        least = paid[-1]["power"] - 2 * paid[-1]["power_error"]
+        best = max((row for row in paid if row["power"] >= least), key=lambda row: row["tasks"])
+        worse = f"; {_named(paid[0])} have {paid[0]['power']:.0%}" if paid[0]["power"] < least else ""
+        yield f"at {price:,.2f} USD: {_named(best)} have {best['power']:.0%}{worse}"
 
 
 def _advice(rows: Sequence[Row], simulated: "Callable[[StudyDesign], Row]", wanted: float) -> Iterator[str]:
@@ -135,16 +192,14 @@ def _advice(rows: Sequence[Row], simulated: "Callable[[StudyDesign], Row]", want
 
     If no design is sufficient, double the tasks of the best one until it is.
     """
-    from lhaw_record.analytics.statistics.power import StudyDesign
+    from lhaw_record.analytics.statistics.power import EFFECTS, StudyDesign
 
     enough = [row for row in rows if row["is_enough"]]
     if not enough:
         yield f"no design here reaches {wanted:.0%}: add tasks before variants, and variants before trials"
         best = max(rows, key=lambda row: (row["power"], -row["total_trials"]))
         for doubling in range(1, _MOST_DOUBLINGS + 1):
-            more = simulated(
-                StudyDesign(best["tasks"] * 2**doubling, best["variants"], best["trials"], best["is_loss"])
-            )
+            more = simulated(StudyDesign(best["tasks"] * 2**doubling, best["variants"], best["trials"], best["of"]))
             if more["is_enough"]:
                 yield f"{_named(more)} would: {more['power']:.0%}"
                 return
@@ -160,8 +215,12 @@ def _advice(rows: Sequence[Row], simulated: "Callable[[StudyDesign], Row]", want
     if others:
         other = min(others, key=lambda row: (row["total_trials"], -row["power"]))
         yield f"fewer tasks with more trials: {_named(other)}, have {other['power']:.0%} instead of {best['power']:.0%}"
-    if not best["is_loss"]:
-        yield f"in the experiment file, to stop as soon as it is shown:\n\n{_FILE.format(**best)}"
+    conditions = ", ".join(f'"{name}"' for name in EFFECTS[best["of"]].conditions)
+    file = _FILE.format(**best, named=_named(best), conditions=conditions)
+    if best["of"] == "gain":
+        yield f"in the experiment file, to stop as soon as it is shown:\n\n{file}{_LOOKS.format(**best)}"
+    else:
+        yield f"in the experiment file:\n\n{file}"
 
 
 def _named(row: Row) -> str:
@@ -171,16 +230,49 @@ def _named(row: Row) -> str:
     return f"{size}, {row['total_trials']:,} trials{price}"
 
 
-def _pilot(store: Path, agent: str | None, better: str) -> tuple[list["PilotUnit"], float | None, float | None]:
-    from lhaw_record.analytics.statistics.power import PilotUnit
+def _pilot(store: Path, agents: list[str], of: str) -> _Known:
+    from lhaw_record.analytics.errors import BadParameter
+    from lhaw_record.analytics.statistics.power import EFFECTS, PilotUnit, rates_of
     from lhaw_record.analytics.views.store import open as open_store
 
-    given = {"agent": agent, "better": better}
-    with open_store(store, only={"pass_at_k", "trial_counts_and_cost", "simulator_fidelity"}) as connection:
-        units = [PilotUnit(*row) for row in connection.execute(_PILOT, given).fetchall()]
-        ((cost,),) = connection.execute(_COST, given).fetchall()
-        ((recall,),) = connection.execute(_RECALL).fetchall()
-    return units, cost, recall
+    conditions = list(EFFECTS[of].conditions)
+    better = "full" if of == "loss" else "ask_user"
+    given: Row = {"agents": agents}
+    with open_store(store, only={"pass_at_k", "trial_counts_and_cost", "int_exchange_readings"}) as connection:
+
+        def units_of(better: str) -> list[PilotUnit]:
+            found = [PilotUnit(*row) for row in connection.execute(_PILOT, {**given, "better": better}).fetchall()]
+            if not found:
+                raise BadParameter(f"no variant has trials under both underspecified and {better}; leave the store out")
+            return found
+
+        units = units_of(better)
+        rates, names = rates_of(units), sorted({unit.agent for unit in units})
+        if of == "recovered":
+            rates = rates._replace(loss=rates_of(units_of("full")).gain)
+        elif of == "lead":
+            if len(names) != 2:
+                raise BadParameter(f"a lead is of two agents: give --agent NAME twice ({', '.join(names)})")
+            gains = [rates_of([unit for unit in units if unit.agent == name]).gain for name in names]
+            rates = rates._replace(gain=max(gains), other_gain=min(gains))
+        ((cost,),) = connection.execute(_COST, {**given, "conditions": conditions}).fetchall()
+        readings = connection.execute(_USERS).fetchall()
+    recall = None
+    for is_own, judge, n_met, n_withheld in readings[:1]:  # another judge's come first
+        recall = n_met / (n_met + n_withheld), f"by its {'own' if is_own else 'other'} judge"
+        if is_own and not n_withheld:  # what its matcher misses it does not count as asked for
+            recall = _kept_recall(judge) or recall
+    return _Known(rates, f"{len({unit.task for unit in units})} tasks of the pilot", tuple(names), cost, recall)
+
+
+def _kept_recall(judge: str | None) -> tuple[float, str] | None:
+    """Return what was measured of the user ``exact`` with this judge."""
+    from lhaw_record.analytics.statistics.power import KEPT_RECALL
+
+    version = re.match(r"\w+/\d+", judge or "")
+    if version is None or version[0] not in KEPT_RECALL:
+        return None
+    return KEPT_RECALL[version[0]], f"{version[0]} on the kept set, docs/matcher.md"
 
 
 def _share(name: str, text: str) -> Any:
@@ -201,13 +293,15 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
     return (
         Command(
             name="power",
-            help="plan the tasks, variants and trials that would show a gain from asking or a loss, and their cost",
+            help="plan the tasks, variants and trials that would show what asking is worth, and their cost",
             description="Simulate whole studies of underspecified against ask_user, test each with the test of the "
-            "tables (sign flips of whole tasks), and print how often it sees the gain. With a store, success and its "
-            "spread between the tasks of an agent are estimated from its trials. With an experiment file (.toml), "
-            "before its first trial, or with neither, they are assumed; the file says which design is meant and what "
-            "its trials may cost. Options replace all of that. The cheapest design is named, and what as many trials "
-            "of fewer tasks would see. Exit code 1: no design has the wanted power.",
+            "tables (sign flips of whole tasks; of recovered shares Fieller's set), and print how often it sees the "
+            "gain. With a store, success and its spread between the tasks of an agent are estimated from its trials. "
+            "With an experiment file (.toml), before its first trial, or with neither, they are assumed; the file says "
+            "which design is meant and what its trials may cost. Both say which simulated user answers, whose measured "
+            "recall reduces a gain that is assumed. Options replace all of that. The cheapest design is named, and "
+            "what as many trials of fewer tasks would see; with --price, the best and the worst design at each price. "
+            "Exit code 1: no design has the wanted power.",
             example="power stores/demo --gain 0.1 --tasks 10 20 40 --trials 1 3",
             arguments=(
                 argument(
@@ -219,20 +313,28 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
                 ),
                 argument(
                     "--of",
-                    choices=("gain", "loss"),
+                    choices=("gain", "loss", "lead", "recovered"),
                     default="gain",
-                    help="what is to be shown: the gain of ask_user over underspecified, or the loss of underspecified "
-                    "against full (default: %(default)s)",
+                    help="what is to be shown: the gain of ask_user over underspecified, the loss of underspecified "
+                    "against full, that one agent gains more than another, or the share of the loss that asking "
+                    "recovers (default: %(default)s)",
                 ),
-                argument("--agent", metavar="NAME", help="of the pilot, only this agent"),
+                repeatable("--agent", "NAME", "of the pilot, only this agent; twice: these two"),
                 _share("--base", "share of successes without asking (assumed: 0.3)"),
                 _share("--gain", "the true mean gain to be seen, as a fraction (assumed: 0.1)"),
+                _share("--other-gain", "of a lead, the gain of the other agent (assumed: 0)"),
+                _share("--loss", "of a recovered share, the loss (assumed: 0.3)"),
                 argument(
-                    "--recall",
+                    "--above",
                     type=float,
+                    default=0.0,
                     metavar="X",
-                    help="share of well-aimed questions that the simulated user answers; the rest of an assumed gain "
-                    "is never seen (docs/matcher.md has it; default: that of the pilot, else 1)",
+                    help="show that the recovered share is above this (default: %(default)s)",
+                ),
+                _share(
+                    "--recall",
+                    "share of well-aimed questions that the simulated user answers; the rest of an assumed gain is "
+                    "never seen (default: what was measured of the user of the pilot or file, else 1)",
                 ),
                 _share("--spread", "standard deviation of the tasks' log odds (assumed: 1.5)"),
                 _share("--gain-spread", "standard deviation of the tasks' gains in log odds (assumed: 0.7)"),
@@ -242,6 +344,13 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
                 argument("--wanted", type=float, default=0.8, metavar="X", help="wanted power (default: %(default)s)"),
                 argument("--level", type=float, default=0.05, metavar="X", help="of the test (default: %(default)s)"),
                 argument("--cost-per-trial", type=float, metavar="USD", help="default: that of the pilot"),
+                argument(
+                    "--price",
+                    type=float,
+                    nargs="+",
+                    metavar="USD",
+                    help="in place of --tasks: as many tasks as each of these prices pays for",
+                ),
                 argument(
                     "--studies", type=_count, default=300, metavar="N", help="simulated per design (default: 300)"
                 ),

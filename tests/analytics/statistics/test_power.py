@@ -1,19 +1,30 @@
 """Power is what it promises: a simulation that shares no code sees the gain as often; a pilot gives its rates back."""
 
 import json
+import re
 import tomllib
+from pathlib import Path
 
+import anyio
 import numpy as np
 import pytest
 from scipy.stats import permutation_test
 
 from lhaw_record.analytics.statistics import power as power_module
 from lhaw_record.analytics.statistics.inference import InferenceSettings, estimate
-from lhaw_record.analytics.statistics.power import PilotUnit, StudyDesign, SuccessRates, power, rates_of
+from lhaw_record.analytics.statistics.power import (
+    KEPT_RECALL,
+    PilotUnit,
+    StudyDesign,
+    SuccessRates,
+    power,
+    rates_of,
+)
 from lhaw_record.analytics.views import store as store_module
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.command_line import main
-from tests.analytics.make_store import Store
+from tests.analytics.findings.test_findings import store_of, with_trials
+from tests.analytics.make_store import Store, write_events
 
 
 def seen_by_others(rates, low, shift, tasks, trials, studies):
@@ -139,7 +150,9 @@ price = { input_usd_per_million_tokens = 2.0, output_usd_per_million_tokens = 10
         encoding="utf-8",
     )
     main(["power", str(path), "--studies", "20", "--format", "json"])
-    one, two = json.loads(capsys.readouterr().out)
+    said = capsys.readouterr()
+    assert "gain = 0.083," in said.err, "of 0.1, what the default user leaves"
+    one, two = json.loads(said.out)
     assert two["tasks"] == 2 * one["tasks"] > 0
     assert one["trials"] == 2
     assert one["cost_usd"] == pytest.approx(one["total_trials"] * (0.15 * 2.0 + 0.006 * 10.0), abs=0.01)
@@ -147,9 +160,9 @@ price = { input_usd_per_million_tokens = 2.0, output_usd_per_million_tokens = 10
 
 def test_a_loss_shares_its_full_trials_and_counts_them_once(capsys):
     """40 tasks x 3 variants x 3 trials: 3 + 9 trials a task; a loss of 0.6 is seen, one of nothing at the level."""
-    assert StudyDesign(40, 3, 3, is_loss=True).total == 480
-    assert power(SuccessRates(0.2, 0.6), StudyDesign(12, 3, 3, is_loss=True), level=0.05, studies=30) > 0.9
-    assert power(SuccessRates(0.4, 0.0), StudyDesign(12, 3, 3, is_loss=True), level=0.05, studies=150) < 0.06
+    assert StudyDesign(40, 3, 3, of="loss").total == 480
+    assert power(SuccessRates(0.2, 0.6), StudyDesign(12, 3, 3, of="loss"), level=0.05, studies=30) > 0.9
+    assert power(SuccessRates(0.4, 0.0), StudyDesign(12, 3, 3, of="loss"), level=0.05, studies=150) < 0.06
     words = ["power", "--of", "loss", "--base", "0.2", "--gain", "0.6", "--tasks", "12", "--variants", "3"]
     assert main([*words, "--trials", "3", "--studies", "20"]) == 0
     said = capsys.readouterr()
@@ -188,3 +201,78 @@ def test_the_recall_of_a_pilot_is_that_of_its_simulated_user(monkeypatch, capsys
         said = capsys.readouterr().err
         assert f"gain = {gain}," in said
         assert ("met 50% of what it was asked for" in said) == (not more)
+
+
+def test_a_lead_is_between_the_gains_of_two_agents(capsys):
+    """Four arms; gains of 0.6 and 0 are told apart, equal gains at the level, and both agents' gains are hidden."""
+    assert StudyDesign(10, 2, 3, of="lead").total == 10 * 2 * 3 * 4
+    design = StudyDesign(12, 1, 9, of="lead")
+    assert power(SuccessRates(0.2, 0.6), design, level=0.05, studies=30) > 0.8
+    assert power(SuccessRates(0.2, 0.4, other_gain=0.4), design, level=0.05, studies=200) < 0.06
+    words = ["power", "--of", "lead", "--base", "0.2", "--gain", "0.6", "--other-gain", "0.2", "--recall", "0.5"]
+    main([*words, "--tasks", "8", "--variants", "1", "--trials", "3", "--studies", "10"])
+    said = capsys.readouterr().err
+    assert "gain = 0.3," in said
+    assert "other_gain = 0.1" in said
+
+
+def test_a_recovered_share_is_seen_above_a_bound_as_often_as_it_should():
+    """Half of a loss of 0.5 is recovered: above 0 it is seen, above 0.5 in a fortieth, above 0.8 never."""
+    assert StudyDesign(10, 2, 3, of="recovered").total == 10 * 3 * (2 * 2 + 1)
+    design = StudyDesign(30, 1, 5, of="recovered")
+    rates = SuccessRates(0.2, 0.25, loss=0.5)
+    seen = [power(rates, design, level=0.05, studies=200, above=above) for above in (0.0, 0.5, 0.8)]
+    assert seen[0] > 0.8
+    assert seen[1] < 0.07
+    assert seen[2] == 0.0
+
+
+def test_a_price_buys_tasks_before_variants_before_trials(capsys):
+    """For 40 USD at 0.5 a trial: 40 tasks, or 4 with three variants and trials, which see a strong gain never."""
+    words = ["power", "--base", "0.2", "--gain", "0.5", "--price", "20", "40", "--cost-per-trial", "0.5"]
+    assert main([*words, "--variants", "1", "3", "--trials", "1", "3", "--studies", "40", "--format", "json"]) == 0
+    said = capsys.readouterr()
+    rows = json.loads(said.out)
+    sizes = [(row["price_usd"], row["tasks"], row["variants"], row["trials"]) for row in rows]
+    assert sizes[:4] == [(20.0, 20, 1, 1), (20.0, 6, 1, 3), (20.0, 6, 3, 1), (20.0, 2, 3, 3)]
+    assert sizes[4:] == [(40.0, 40, 1, 1), (40.0, 13, 1, 3), (40.0, 13, 3, 1), (40.0, 4, 3, 3)]
+    assert "at 40.00 USD: 40 tasks x 1 variant x 1 trial in each arm, 80 trials, about 40.00 USD have " in said.err
+    assert "; 4 tasks x 3 variants x 3 trials in each arm, 72 trials, about 36.00 USD have 0%" in said.err
+    for wrong, error in ((["--tasks", "5"], "leave --tasks out"), (["--price", "0.5"], "no price pays for one task")):
+        assert main([*words, *wrong]) == 1
+        assert error in capsys.readouterr().err
+
+
+@pytest.mark.thorough
+def test_a_pilot_tells_who_leads_and_what_its_user_missed(tmp_path, capsys):
+    """Asking gains 3 of 3 trials of a and 1 of 3 of b; another judge saw one of two wanted answers given."""
+    store = store_of(7, {"underspecified": lambda _: 0, "ask_user": lambda _: 3, "full": lambda _: 3})
+    with_trials(store, 7, {"underspecified": lambda _: 0, "ask_user": lambda _: 1}, "b")
+    pilot = tmp_path / "pilot"
+    anyio.run(write_events, pilot, store.envelopes)
+    few = ["--tasks", "7", "--variants", "1", "--trials", "3", "--studies", "10", "--wanted", "0"]
+    main(["power", str(pilot), "--of", "lead", *few])
+    said = capsys.readouterr().err
+    assert "gain = 1," in said
+    assert "other_gain = 0.333" in said
+    main(["power", str(pilot), "--of", "recovered", "--agent", "a", *few])
+    assert "loss = 1\n" in capsys.readouterr().err
+    assert main(["power", str(pilot), "--of", "lead", "--agent", "a", *few]) == 1
+    assert "give --agent NAME twice (a)" in capsys.readouterr().err
+
+    for index in range(2):
+        read = f"ask_user S1 @rules/3[en]:S1/S1 @m#1:S1/{'S1' * index}"
+        store.trial("v0", "ask_user", 3 + index, scores=(1.0,), actions=[read, "submit"])
+    judged = tmp_path / "judged"
+    anyio.run(write_events, judged, store.envelopes)
+    main(["power", str(judged), "--gain", "0.4", *few])
+    said = capsys.readouterr().err
+    assert "gain = 0.2," in said
+    assert "met 50% of what it was asked for (by its other judge)" in said
+
+
+def test_the_recall_of_the_user_is_that_of_the_page():
+    """docs/matcher.md has what the newest judges found of the kept set."""
+    page = (Path(__file__).parents[3] / "docs" / "matcher.md").read_text(encoding="utf-8")
+    found = re.search(r"\| found of 318 well-aimed questions \| \*\*([\d.]+)\*\*.*?\| \*\*([\d.]+)\*\*", page)
+    assert [str(KEPT_RECALL[judge]) for judge in ("rules/3", "encoder/3")] == list(found.groups())
