@@ -22,7 +22,7 @@ _SPECS = (
     FigureSpec(
         name="success",
         title="Success by condition",
-        source="the headline of findings and report",
+        source="pass@1 with its intervals",
         reads=("overall",),
         draw=questions.success,
     ),

@@ -58,6 +58,8 @@ MAIN_TABLES = ("overall", "by_class", "voi")
 _PROMPT_CHARACTERS = 20_000
 LABELS = json.dumps({"condition": CONDITION_LABELS, "benchmark": BENCHMARKS})
 _ESTIMATE = ("value", "low", "high")
+_COUNTED = ("task", "variant", "trial")
+_MOST_AGENTS = 8
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +107,7 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str, store: Store | N
         style=Markup(style),  # noqa: S704 - a file of ours
         script=Markup(script),  # noqa: S704 - a file of ours
         labels=LABELS,
+        contents=_contents(connection),
         findings=by_question(each for each in said if each.is_known),
         not_known=by_question(each for each in said if not each.is_known),
         has_bars=any(_interval(each, computed) for each in said),
@@ -153,6 +156,26 @@ def attempt_page(root: Path, stream_id: str) -> str:
         labels=LABELS,
         data=packed(attempt_data(root, stream_id)),
     )
+
+
+def _contents(connection: "duckdb.DuckDBPyConnection") -> str:
+    """Say which agents, tasks and days the report is about."""
+    ((agents, *counts, first, last),) = connection.execute(
+        """
+        select list_sort(list(distinct agent || coalesce(' (' || nullif(model, agent) || ')', ''))),
+            count(distinct (benchmark, task_id)), count(distinct variant_id), count(*),
+            strftime(make_timestamp(min(started_at_us)), '%-d %B %Y'),
+            strftime(make_timestamp(max(started_at_us)), '%-d %B %Y')
+        from trials
+        where getvariable('experiment') is null or experiment_id = getvariable('experiment')
+        """
+    ).fetchall()
+    if not agents:
+        return "The store has no trials."
+    parts = [f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in zip(counts, _COUNTED, strict=True)]
+    days = [] if first is None else [first] if first == last else [f"{first} to {last}"]
+    more = [f"{len(agents) - _MOST_AGENTS} more"] if len(agents) > _MOST_AGENTS else []
+    return f"{', '.join([*agents[:_MOST_AGENTS], *more])}: {', '.join([*parts, *days])}."
 
 
 def _left_out(count: int, listed: int) -> str:

@@ -66,6 +66,18 @@ def test_the_page_needs_nothing_else(busy_page):
     assert "default-src 'none'; script-src 'sha256-" in markup
 
 
+@pytest.mark.thorough
+def test_a_page_begins_with_its_contents_and_the_headline(connection, busy_page):
+    """Agents with their models, counts and days as the view has them; success by condition is above the findings."""
+    tasks, variants, trials = connection.execute(
+        "select count(distinct (benchmark, task_id)), count(distinct variant_id), count(*) from trials"
+    ).fetchall()[0]
+    top = busy_page.html.partition('id="findings-title"')[2].partition('id="cautions"')[0]
+    assert f": {tasks} tasks, {variants} variants, {trials} trials" in top
+    assert top.index('id="figure-success"') < top.index('class="verdict')
+    assert busy_page.html.count('id="figure-success"') == 1
+
+
 def test_ids_are_unique(hostile_page):
     """No two elements share an id, those inside figures included, and every reference has its element."""
     markup = re.sub(r"<script(?![^>]*text/plain).*?</script>", "", hostile_page.html, flags=re.DOTALL)
