@@ -23,7 +23,7 @@ _FAILED = b"1"
 
 
 class UploadChild:
-    """Controls the child process, which starts on first use, from the run.
+    """The run's side of the uploading child process, which starts on first use.
 
     Methods block, and an object must be used by one thread only.
     """

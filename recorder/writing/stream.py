@@ -98,7 +98,7 @@ class Stream:
         return drafts
 
     def last_drafts(self) -> list[Draft]:
-        """Return the drafts that close the stream when its recorder ends, none if the stream is empty or closed."""
+        """Return the drafts that close the stream when its recorder ends: none for an empty or closed stream."""
         if self._first is None or self._is_closed:
             return []
         return self.drafts([closing_event(self._first, RECORDER_ENDED)])

@@ -24,9 +24,9 @@ SECONDS_BETWEEN_LINES = 5.0
 class Reporter(msgspec.Struct, frozen=True):
     """The callbacks of a run. Each of them does nothing by default.
 
-    They receive the warnings of the preflight and what it used, the other open runs of the experiment, what was
-    recovered, the sandbox and its preparation, workers that join or are lost, every change and every second, and the
-    moment from which the run only waits for running trials.
+    Before the trials: the warnings of the preflight and what it used, other open runs of the experiment, what was
+    recovered, and the sandbox. Then each change and each second, workers that join or are lost, and the moment from
+    which the run only waits for running trials.
     """
 
     checked: Callable[[list[str], str], None] = lambda _warnings, _used: None

@@ -240,7 +240,7 @@ def _checkpoint(name: str, sample: Mapping[str, Any]) -> Checkpoint:
 
 
 def _told(sample: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return what a sample says beside the value of a score: an explanation, and further values."""
+    """Return what a sample says about a score besides its value: an explanation, and further values."""
     scores = sample.get("scores") or {}
     score = scores.get(f"{_OWN}{name}") or scores.get(name) or scores.get(name.partition("/")[0])
     return score if isinstance(score, dict) else {}

@@ -67,7 +67,7 @@ class Pace:
             self._next_s = max(now_s, self._next_s) + spacing_s
 
     def ended(self) -> None:
-        """Count a request that ended without information about the pace."""
+        """Note the end of a request that says nothing about the pace."""
         self.in_flight -= 1
 
     def answered(self, now_s: float, sent_s: float) -> None:

@@ -1,7 +1,8 @@
-"""Decides which removed segments a question is about, with a pure function and no model.
+"""Decides which removed segments a question is about, without a language model: :func:`asked_segments`.
 
 The author of a variant lists which questions ask for which segment. A question that equals one of them, apart from
-politeness and articles, needs no guessing; all others are matched by words. docs/matcher.md reports how accurate it is.
+politeness and articles, needs no guessing. All others are weighed in ``evidence.py``, where the rules of this module are
+one voice; they decide alone where the prompts do not show the place of a segment. docs/matcher.md has the accuracy.
 """
 
 import re

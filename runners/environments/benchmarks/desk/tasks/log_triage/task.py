@@ -148,7 +148,7 @@ def instant(text: str) -> dt.datetime:
 
 
 class ServiceTally(msgspec.Struct, frozen=True):
-    """One row of the correct table."""
+    """One row of the table that a right solution writes."""
 
     service: str
     count: int
