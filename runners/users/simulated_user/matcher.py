@@ -1,8 +1,8 @@
 """Decides which removed segments a question is about, without a language model: :func:`asked_segments`.
 
 The author of a variant lists which questions ask for which segment. A question that equals one of them, apart from
-politeness and articles, needs no guessing. All others are weighed in ``evidence.py``, where the rules of this module are
-one voice; they decide alone where the prompts do not show the place of a segment. docs/matcher.md has the accuracy.
+politeness and articles, needs no guessing. All others are weighed in ``evidence.py``, where this module's rules are one
+voice; they decide alone where the prompts do not show the place of a segment. docs/matcher.md has the accuracy.
 """
 
 import re
