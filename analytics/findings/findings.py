@@ -400,7 +400,7 @@ def _ranks(said: _Said) -> Iterator[Finding]:
             seen.add((row["benchmark"], agent))
             value, low, high = (row[f"{rank}{end}"] for end in ("", "_low", "_high"))
             sentence = (
-                f"By what asking gains, the rank of {{agent}} is {value}, and may be {low} to {high} "
+                f"By what asking gains, the rank of {{agent}} is {value} and may be {low} to {high} "
                 "(family of all pairs)"
             )
             found = said.finding(_GAIN, "agent_differences", row, "measured", sentence)

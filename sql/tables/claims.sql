@@ -24,7 +24,8 @@
 --     chosen by simulation: 1.25 for gains of asking, 1 for losses of underspecified,
 --     0.6 for gains of messages. Timings pool agents and benchmarks, have
 --     timing_measure for every success, and are one-sided: information helps up to a
---     time if it helps at all times before it.
+--     time if it helps at all times before it. Times that were never planned have no
+--     row, and do not count as times before.
 with paired as (
     select
         'loss' as kind,
@@ -150,6 +151,7 @@ timings as (
         n_baseline_missing as n_base_missing
     from dimensioned
     where measure = getvariable('timing_measure') and inject_percent is not null
+    qualify sum(n_trials + n_missing) over (partition by condition) > 0
 ),
 
 units as (

@@ -216,6 +216,16 @@ def test_every_point_of_no_return_is_said(gains, verdict):
 
 
 @pytest.mark.thorough
+def test_a_time_that_nobody_planned_does_not_end_the_run():
+    """Messages at 10, 50 and 90 % that all help do so up to 90 %; one that is planned and missing ends the run."""
+    times = {f"inject_{share}": lambda _: 3 for share in (10, 50, 90)}
+    store = store_of(8, {"full": lambda _: 3, "underspecified": lambda _: 0, **times})
+    told = [each.wording for each in found_in(store)[1] if each.keys.get("measure") == "injection_gain"]
+    assert told
+    assert all("up to 90 % of the trajectory" in each for each in told)
+
+
+@pytest.mark.thorough
 def test_nobody_drops_out():
     """An agent without trials under a condition that others have, and a benchmark without injections, are not known."""
     store = store_of(6, {**ALWAYS, "full_ask_user": lambda _: 3, "inject_90": lambda _: 3})
