@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 _WANTED_POWER = 0.8
 _MOST_TASKS = 1280
 _MEASURED = (
-    ("success", "success_pct", "ask_user"),
+    ("success", "pass_at_1", "ask_user"),
     ("progress", "checkpoint_progress", "ask_user"),
     ("questions", "questions_per_trial", "ask_user"),
     ("asked", "ask_pct", "ask_user"),
-    ("success, nothing missing", "success_pct", "full_ask_user"),
+    ("success, nothing missing", "pass_at_1", "full_ask_user"),
     ("questions, nothing missing", "questions_per_trial", "full_ask_user"),
     ("asked, nothing missing", "ask_pct", "full_ask_user"),
 )
