@@ -12,23 +12,23 @@ _INTRODUCTION = """# How often the intervals hold the truth
 
 `make coverage` writes this page: {studies} studies of each design of `python -m tests.coverage --grid full`.
 
-Each design is many simulated studies whose truth is known; the nominal level is 0.95. Wanted are at least {lowest},
-and at most {highest} false positives of a test at 0.05. A design whose exact 95 % interval (Clopper and Pearson) is
-not wholly on the wanted side is simulated again with four times as many new studies, which alone count. It *misses* if
-its share is then on the wrong side of the limit, and is *open* if only a part of its interval is. There are {designs}
-designs: {missed} and {is_open}. What is not promised shows where a method ends.
+Each design is many simulated studies whose truth is known; the nominal level is 0.95. Intervals must cover at least
+{lowest}, and tests at 0.05 give at most {highest} false positives. A design whose exact 95 % interval (Clopper and
+Pearson) is not wholly within its limit is simulated again with four times as many new studies, and only these count.
+It *misses* if its share is then beyond the limit, and is *open* if only part of its interval is. There are {designs}
+designs: {missed} and {is_open}. Kinds that are not promised show where a method ends.
 
-No code of the engine draws the studies. A task has its own rate of success (beta, mean p, intraclass correlation ICC);
-1 or 3 agents and 1, 7, or 1 to 7 variants of each task draw their trials from it, or all variants of an agent copy one
-value, as under `full`. Levels are symmetric in p. Bootstraps had {draws} draws and tests {flips} permutations, fewer
-than the tables take. Floors, prior weights and room were chosen with these designs, in most of which an effect is the
-same in every task; only 0.95 was studied, and intervals may be longer than need be. Tests draw again
-otherwise (logit-normal rates) and hold the engine against scipy and plain numpy.
+No engine code draws the studies. Each task has its own success rate (beta, mean p, intraclass correlation ICC); 1 or
+3 agents and 1, 7, or 1 to 7 variants of each task draw trials from it, or all variants of an agent copy one value, as
+under `full`. Levels are symmetric in p. Bootstraps had {draws} draws and tests {flips} permutations, fewer than the
+tables take. Floors, prior weights and room were chosen with these designs, most of which have the same effect in
+every task; only 0.95 was studied, and intervals may be longer than necessary. Tests draw in other ways (logit-normal
+rates) and check the engine against scipy and plain numpy.
 
-Below is the worst design of each kind: its coverage, or of kinds of nothing (and of one effect) its share of p-values
-below 0.05; then the same among designs with the fewest tasks (`--format csv` has all). Studies without an interval, or
-whose row doubts it (`few_effective_clusters`, `rare_effect`), do not count, but where one task has half of the
-variants; a design in which fewer than 5 % are left is not judged.
+Below is each kind's worst design: its coverage, or for kinds of nothing (and of one effect) its share of p-values
+below 0.05; then the worst among designs with the fewest tasks (`--format csv` has all). Studies without an interval,
+or with a doubtful one (`few_effective_clusters`, `rare_effect`), do not count, except if one task has half of the
+variants; a design with fewer than 5 % left is not judged.
 """
 
 
