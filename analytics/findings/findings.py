@@ -369,7 +369,7 @@ def _if_missing(row: Row | None) -> str:
     if row is None or not depends_on_missing(row):
         return ""
     low, high = (number_in_unit(row["measure"], row[bound]) for bound in ("worst_low", "best_high"))
-    return f", but from {low} to {high} if missing trials are counted against and for it, which may be nothing"
+    return f", but from {low} to {high} if missing trials are counted against and for it, a range that includes 0"
 
 
 def _recovered(said: _Said) -> Iterator[Finding]:
@@ -385,7 +385,7 @@ def _recovered(said: _Said) -> Iterator[Finding]:
         beside = _bare(whole[row["benchmark"], row["agent"]])
         sentence = (
             f"Of the {_MEASURES_SHOWN[said.measure]} that missing information costs {{agent}}, asking recovers "
-            f"{share}; it is then at {beside} of that with the full prompt"
+            f"{share}; it then reaches {beside} of the value with the full prompt"
         )
         yield said.finding(_GAIN, "overall", row, "measured", sentence)
 
@@ -536,7 +536,7 @@ def _asked_in_vain(said: _Said) -> Iterator[Finding]:
         benchmark="all",
         agent="",
         verdict="not known",
-        wording="The effect on progress of being able to ask with the full prompt is unknown: no table has it",
+        wording="The effect on progress of being able to ask with the full prompt is unknown: no table computes it",
         size="",
         settled_by="the same question about pass@1, `--measure pass_at_1`",
         table="over_asking",
@@ -570,7 +570,7 @@ def _looks(said: _Said) -> Iterator[Finding]:
         if not row["is_last"] or (row["n_looks"] is None and row["n_runs"] < 2):
             continue
         if row["n_looks"] is None:
-            sentence = f"{name} grew in {row['n_runs']} runs without a plan: nothing corrects for a look after each"
+            sentence = f"{name} grew in {row['n_runs']} runs without a plan: no correction for a look after each"
             settled = "`stop_when_shown` in the experiment file, before the first trial"
         elif row["look"] == 0:
             sentence = f"{name} stops when a gain is shown, and nothing is claimed before its first look"

@@ -14,8 +14,8 @@ _LEFT_OUT = "tasks_left_out"
 _EVERYWHERE = {
     "missing_trials": "missing trials of {benchmark}: {n}; they failed at a boundary or never started: missing "
     "data, not failures",
-    "discarded": "set aside by hand (discard): {n} trials of {benchmark}, which cost {cost}, in no other sum; where "
-    "others of their cell are left, they are missing",
+    "discarded": "set aside by hand (discard): {n} trials of {benchmark}, which cost {cost}, in no other sum; if "
+    "their cell has other trials, they are missing",
     "discarded_replaced": "set aside by hand (discard), with another attempt in their place: {n} trials of "
     "{benchmark}; what was set aside cost {cost}, in no other sum",
     _LEFT_OUT: "tasks of {benchmark} that were left out (allow_left_out): {n}; the numbers are of the others",
@@ -28,15 +28,15 @@ _EVERYWHERE = {
     "injection_lost; keep_flagged keeps them): {n} trials; agent_health says whose",
     "flagged_injection_lost": "flagged in {benchmark}: {n} trials whose injected message did not reach the agent, kept",
     "flagged_actions_uncounted": "flagged in {benchmark}: {n} trials in which the agent acted and was not counted; "
-    "numbers of actions are too small (agent_health says whose)",
-    "flagged_no_main_thread": "flagged in {benchmark}: {n} trials whose main thread was not recognised; numbers of "
-    "actions are guesses (agent_health says whose)",
+    "action counts are too small (agent_health says whose)",
+    "flagged_no_main_thread": "flagged in {benchmark}: {n} trials whose main thread was not recognised; "
+    "action counts are guesses (agent_health says whose)",
     "late_recorder": "of {benchmark}, trials during which the recording process was late for over 5 % of the agent's "
     "part: {n}; that is nobody's time, but run fewer trials at once, or in more workers",
     "flagged_asking_unanswered": "flagged in {benchmark}: {n} trials whose program offered its own way to ask, which "
     "nobody answers (agent_health says whose)",
     "classifying_trial": "left out of {benchmark}, because they gave the variants their class: {n} trials",
-    "baseline_reused_cells": "baseline_reused: in {benchmark} the trials that gave the class are the baseline too, in "
+    "baseline_reused_cells": "baseline_reused: in {benchmark} the trials that gave the class are also the baseline, in "
     "{n} cells; gains contain regression to the mean",
     "excluded_ending": "left out of {benchmark}, because of how they ended (exclude_endings): {n} trials, "
     "which count as missing",
@@ -44,7 +44,7 @@ _EVERYWHERE = {
     "new_task_variants": "new_task variants of {benchmark}: {n}; they are in no table",
     "other_settings": "left out of {benchmark}, because of other settings: {n} trials",
     "arms_by_version": "agents ran in several versions (program, model, parameters, prompts): each "
-    "NAME#DIGEST is an agent of its own. One that was a mistake leaves all tables with 'discard STORE --agent "
+    "NAME#DIGEST is its own agent. To take a mistaken one out of all tables: 'discard STORE --agent "
     "NAME#DIGEST --reason WHY'",
     "arms_by_settings": "agents of {benchmark} ran under several settings (limits, prompts, grader, simulator, image): "
     "each NAME#DIGEST is an arm of its own. The view arms says what differs; the parameter settings chooses",
@@ -64,19 +64,19 @@ ARM_KINDS = {
         "Switch on the server's tool parser or template (vLLM and SGLang: --tool-call-parser; llama.cpp: --jinja).",
     ),
     "redacted_tools": (
-        "a tool's name has a secret, so that it is recorded as [redacted]",
+        "a tool's name has a secret, so it is recorded as [redacted]",
         "trials",
         "The agent could call it, but its actions and questions cannot be told apart here; rename the tool.",
     ),
     "split_replies": (
         "tool calls of a stream had no index of their own and were told apart by their ids or names",
         "replies",
-        "Clients differ here: one that goes by the index alone ran one malformed call, or none.",
+        "Clients differ here: one that uses only the index ran one malformed call, or none.",
     ),
     "cut_replies": (
         "replies were cut at their length limit",
         "replies",
-        "What they would have said is unknown; allow more max_tokens.",
+        "The rest of them is unknown; allow more max_tokens.",
     ),
     "refused": ("the model refused, or a filter did", "trials", "They are graded as they stand."),
     "overflowed": (
@@ -92,7 +92,7 @@ ARM_KINDS = {
     "nothing_revealed": (
         "the simulated user never revealed anything",
         "questions",
-        "Asking cannot have helped; look at the simulator, and at what was asked.",
+        "Asking cannot have helped; check the simulator and the questions.",
     ),
     "echoed_questions": (
         "questions were echoed: the answer is the question again",
@@ -102,22 +102,22 @@ ARM_KINDS = {
     "failed_asking": (
         "failures are unanswered questions: the agent ended by asking its user in prose",
         "failures, in the conditions where most are",
-        "Nobody answers there, so they are no failures to do the task; endings counts them in every condition.",
+        "Nobody answers there, so they are not failures at the task; endings counts them in every condition.",
     ),
     "hung_up": (
         "the program left its model call before the reply",
         "attempts",
-        "An agent that leaves when it is unhappy chooses which of its trials count; see docs/metrics.md 1, hang-ups.",
+        "An agent that hangs up on bad replies selects which trials count; see docs/metrics.md 1, hang-ups.",
     ),
     "missing_unequally": (
         "one condition misses more trials than another",
         "trials of both, planned",
-        "Gains and losses between them may be due to what is missing: see worst and best in gain_tests and losses.",
+        "Gains and losses between them may be due to missing trials: see worst and best in gain_tests and losses.",
     ),
     "missing_in_hard_tasks": (
-        "trials are missing in hard tasks above all",
+        "trials are missing mostly in hard tasks",
         "trials, planned",
-        "Levels are too high: what is missing would often have failed.",
+        "Levels are too high: missing trials would often have failed.",
     ),
 }
 """Cautions about single arms, by kind in the view arm_cautions: title, what is counted, meaning."""
@@ -142,8 +142,8 @@ _UNCLASSIFIED = {
     "variants",
 }
 _OF_TIMING = {
-    "not_injected_trials": "trials of {benchmark} that ended before their injection: {n}; they count under the "
-    "condition that was planned if intention_to_treat, else not at all; wasted compute counts them "
+    "not_injected_trials": "trials of {benchmark} that ended before their injection: {n}; they count under their "
+    "planned condition if intention_to_treat, else nowhere; wasted compute counts them "
     "only under wasted_uninjected",
     "collapsed_units": "collapsed: in {n} (variant, agent) units of {benchmark} the budget is so small that "
     "several percentages give the same action",
@@ -154,7 +154,7 @@ COUNTED = {
     **_NOT_CHOSEN,
     **_OF_TIMING,
     "cells_with_too_few_trials": "cells of {benchmark} with fewer than k valid trials: {n}; their pass@k is undefined "
-    "and leaves the means",
+    "and not in the means",
     "unjudged_variants": "new_task candidates of {benchmark} without a verdict: {n}; they count as outcome-critical",
 }
 """Templates by the kind in the view exclusions, those of all tables and those that only the report says."""
@@ -196,17 +196,17 @@ MEANINGS = {
     "one_arm_only": "no unit has trials in both arms, so there are no pairs",
     "incomplete_unit": "only units with a value under full and all five injections count; "
     "--set voi_cases=available takes every unit that a condition has",
-    "too_few_clusters": "levels need 5 tasks for an interval, gains 6, ratios 7, tau 15: fewer tell too little",
-    "few_effective_clusters": "where an interval has a ?, few tasks have most of the units, so that all know no more "
-    "than four equal ones: the interval is wide, and rests on those",
-    "rare_effect": "where an interval has a ?, hardly a task has any of this: the interval may be too short, and more "
-    "tasks are worth more than anything else",
+    "too_few_clusters": "levels need 5 tasks for an interval, gains 6, ratios 7, tau 15; fewer are inconclusive",
+    "few_effective_clusters": "where an interval has a ?, few tasks have most of the units, so all inform no more "
+    "than four equal ones: the interval is wide and depends on those few",
+    "rare_effect": "where an interval has a ?, hardly any task shows this effect: the interval may be too short, "
+    "and more tasks help most",
     "no_variation": "all tasks have this value, so its uncertainty is unknown",
     "no_gain_shown": "information is not shown to help at the earliest injection, so there is no window",
     "flat_curve": "no time is shown to be better than another, so there is no window",
-    "no_oracle_gap": "full does not exceed underspecified, so that there is nothing to recover",
-    "unbounded": "full may not exceed underspecified, so that any recovered share is possible",
-    "one_of_five": "a choice among five percentages has no interval; the gains that it was chosen by have theirs",
+    "no_oracle_gap": "full does not exceed underspecified, so there is nothing to recover",
+    "unbounded": "full may not exceed underspecified, so any recovered share is possible",
+    "one_of_five": "a choice among five percentages has no interval; the gains behind it have intervals",
 }
 """The meanings of reason values, in the order of the notes."""
 
