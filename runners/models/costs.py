@@ -158,7 +158,6 @@ def reports_cost(name: str, api_base: str | None) -> bool:
     return name.startswith("openrouter/") or urlsplit(api_base or "").hostname == "openrouter.ai"
 
 
-@cache
 def price_of(name: str, api_base: str | None = None) -> tuple[float, float] | None:
     """Return a model's list price in USD per million input and output tokens, from litellm's bundled table, or None.
 
@@ -166,6 +165,13 @@ def price_of(name: str, api_base: str | None = None) -> tuple[float, float] | No
     zeros for local, experimental and tiered models. Users declare free models themselves. Only embeddings have no
     output cost.
     """
+    row = _listed_row(name, api_base)
+    return row and row[1]
+
+
+@cache
+def _listed_row(name: str, api_base: str | None = None) -> tuple[str, tuple[float, float]] | None:
+    """Return the key of the table's row that holds for a model (it may lack the name's date) and its price, or None."""
     from lhaw_record.runners.models.litellm_library import (  # imports asyncio
         litellm_library,
         providers_own_name,
@@ -181,7 +187,7 @@ def price_of(name: str, api_base: str | None = None) -> tuple[float, float] | No
     has_output = entry.get("mode") != "embedding"
     if entry.get("key") not in library.model_cost or not input_usd or (has_output and not output_usd):
         return None
-    return round(input_usd * 1_000_000, 9), round((output_usd or 0.0) * 1_000_000, 9)
+    return entry["key"], (round(input_usd * 1_000_000, 9), round((output_usd or 0.0) * 1_000_000, 9))
 
 
 @cache
@@ -218,11 +224,12 @@ def listed_cost_usd(
     if usage.input_tokens is None or usage.output_tokens is None or price_of(name, api_base) is None:
         return None
     listed = listed_name(name, served)
-    if listed is None:
+    row = listed and _listed_row(listed)
+    if not row:
         return None
     from litellm.types.utils import CacheCreationTokenDetails, PromptTokensDetailsWrapper
 
-    from lhaw_record.runners.models.litellm_library import litellm_library, providers_own_name  # imports asyncio
+    from lhaw_record.runners.models.litellm_library import litellm_library  # imports asyncio
 
     library: Any = litellm_library()
     lifetimes = _object(_object(body, "usage"), "cache_creation")
@@ -235,7 +242,7 @@ def listed_cost_usd(
     tier = body.get("service_tier")
     try:
         costs = library.cost_per_token(
-            model=providers_own_name(listed),
+            model=row[0],
             usage_object=library.Usage(
                 prompt_tokens=usage.input_tokens,
                 completion_tokens=usage.output_tokens,

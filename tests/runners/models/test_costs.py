@@ -230,6 +230,8 @@ SERVED = [
     ("openai/gpt-5.1", "gpt-5.1-2027-01-31", True),
     ("openai/responses/gpt-5.1", "gpt-5.1-2027-01-31", True),
     ("openai/gpt-4o", None, True),
+    ("gpt-4o", "gpt-4o-2027-01-31", True),
+    ("gpt-5.1-2027-01-31", "gpt-5.1-2027-01-31", True),
     ("anthropic/claude-sonnet-4-6", "claude-sonnet-4-6-20270131", True),
     ("anthropic/claude-sonnet-4-6", "claude-sonnet-4-6@20270131", True),
     ("gemini/gemini-2.5-flash", "models/gemini-2.5-flash-preview-01-2027", True),
@@ -262,6 +264,7 @@ def test_a_served_model_with_a_price_of_its_own_costs_that():
     """Where a name stands for another one, what answers is paid for."""
     usage = Usage(input_tokens=1000, output_tokens=100)
     assert listed_cost_usd(usage, "openai/gpt-4o", None, "gpt-4o-2024-05-13", {}) == pytest.approx(0.0065)
+    assert listed_cost_usd(usage, "gpt-4o", None, "gpt-4o-mini-2027-01-31", {}) == pytest.approx(0.00021)
 
 
 @pytest.mark.sampled(2)
