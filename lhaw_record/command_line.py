@@ -200,7 +200,7 @@ def _demo(options: argparse.Namespace) -> int:
     next_steps = (
         ["report", place],
         ["findings", place],
-        ["tables", place],
+        ["tables", place, "--main"],
         ["sql", place, "-c", _SUCCESSES],
     )
     print(f"\nThe store is {place}. Worth trying next:")

@@ -203,6 +203,9 @@ _ASKING_UNKNOWN = "How often {agent} ask{s} with the full prompt is unknown"
 _PRECISION_UNKNOWN = "The share of questions of {agent}{user} that target removed information is unknown"
 _WASTE_UNKNOWN = "What {agent} waste{s} before a message {when} is unknown"
 _LATE_WASTE_UNKNOWN = "What {agent} waste{s} before a late message is unknown"
+_PLANNED = {("gain", "ask_user"): "", ("loss", "underspecified"): " --of loss"}
+"""The options of ``power`` that plan a claim; other claims it does not plan."""
+
 _REMEDIES = {
     "incomplete_grading": "trials that are graded completely",
     "no_actions": "trials with an action before the message",
@@ -290,8 +293,10 @@ class _Said(NamedTuple):
 
     def _settled_by(self, table: str, row: Row, verdict: Verdict) -> str:
         if row["value"] is not None and row["low"] is not None:
-            is_open = verdict == "not shown" and table == "claims"
-            return "more tasks; `lhaw-record power STORE` says how many" if is_open else ""
+            if verdict != "not shown" or table != "claims":
+                return ""
+            of = _PLANNED.get((row["measure"].rpartition("_")[2], row["condition"]))
+            return "more tasks" if of is None else f"more tasks; `lhaw-record power STORE{of}` says how many"
         if row["reason"] != "too_few_clusters":
             return _REMEDIES.get(row["reason"], "")
         is_tested = table == "claims"
