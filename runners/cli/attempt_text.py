@@ -113,10 +113,11 @@ def stream_of(root: Path, prefix: str) -> str:
     """Return the id of the one stream whose id is, or begins with, a prefix."""
     found = [stream_id for stream_id in stream_ids(root) if stream_id.startswith(prefix)]
     if len(found) != 1 and prefix not in found:
-        few = ", ".join(sorted(found)[:5]) or "none"
-        raise StoreError(
-            f"{len(found)} streams of {store_name(root)} begin with {prefix!r} ({few}); give more of the id"
-        )
+        name = store_name(root)
+        if not found:
+            raise StoreError(f"no stream of {name} begins with {prefix!r}; `lhaw-record trials {name}` lists their ids")
+        few = ", ".join(sorted(found)[:5])
+        raise StoreError(f"{len(found)} streams of {name} begin with {prefix!r} ({few}); give more of the id")
     return prefix if prefix in found else found[0]
 
 

@@ -44,7 +44,8 @@ def experiment_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ExperimentError(f"{path}: no such file; name an experiment file such as experiments/demo.toml") from None
+        said = "no such file; name an experiment file (`lhaw-record help experiments` has one to copy, demo needs none)"
+        raise ExperimentError(f"{path}: {said}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ExperimentError(f"{path}: cannot be read: {error}") from error
 
