@@ -26,7 +26,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     Grade,
     ToolResult,
 )
-from lhaw_record.runners.environments.benchmarks.published import PublishedError
+from lhaw_record.runners.environments.benchmarks.published import PublishedError, check_encodable, read_records
 from lhaw_record.runners.environments.benchmarks.refusals import refuse_changed_environment
 from lhaw_record.runners.environments.benchmarks.variants_file import VariantEntry, variants_of
 from lhaw_record.runners.environments.grading.confined_grading import grade_apart
@@ -76,28 +76,24 @@ def open_qa(options: dict[str, Any], base: Path, grader: GraderSpec) -> "QaBench
     if grader.kind == "judge" and grader.judge is not None:
         judge = ClaimJudge(None, grader.judge.model, grader.judge.generation_parameters)
     paths = [base / each for each in chosen.rows]
-    benchmark = QaBenchmark([row for path in paths for row in _rows(path)], judge)
+    try:
+        rows = [_row(place, record) for path in paths for place, record in read_records(path)]
+    except PublishedError as error:
+        raise ExperimentError(f"key 'benchmark.rows': {error}") from error
+    benchmark = QaBenchmark(rows, judge)
     benchmark.files = tuple(paths)
     return benchmark
 
 
-def _rows(path: Path) -> list[QaRow]:
+def _row(place: str, record: dict[str, Any]) -> QaRow:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ExperimentError(f"key 'benchmark.rows': {path} cannot be read: {error}") from error
-    found: list[QaRow] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = msgspec.json.decode(line, type=QaRow)
-        except msgspec.MsgspecError as error:
-            raise ExperimentError(f"{path}, line {number}: {error}") from error
-        if bool(row.answers) == bool(row.points) or not all(each.strip() for each in (*row.answers, *row.points)):
-            raise ExperimentError(f"{path}, line {number}: a row has answers or points, one of them and no empty text")
-        found.append(row)
-    return found
+        check_encodable(record)
+        row = msgspec.convert(record, QaRow)
+    except ValueError as error:
+        raise PublishedError(f"{place}: {error}") from error
+    if bool(row.answers) == bool(row.points) or not all(each.strip() for each in (*row.answers, *row.points)):
+        raise PublishedError(f"{place}: a row has answers or points, one of them and no empty text")
+    return row
 
 
 class QaBenchmark(Benchmark):
@@ -118,20 +114,21 @@ class QaBenchmark(Benchmark):
             twice = sorted({row.id for row in rows if [each.id for each in rows].count(row.id) > 1})
             problem = f"two rows have the id {twice[0]!r}" if twice else "there is no row"
             raise ExperimentError(f"key 'benchmark.rows': {problem}")
+        self._tasks = [row.task() for row in rows]
         self._judge = judge
         self.grader = f"{_MATCHER}+{judge.name}" if judge else _MATCHER
 
     def tasks(self) -> Sequence[Task]:
         """Return a task for each row."""
-        return [row.task() for row in self._rows.values()]
+        return self._tasks
 
     def variants(self) -> Sequence[Variant]:
         """Return the variants of all rows."""
         try:
             return [
                 variant
-                for row in self._rows.values()
-                for variant in variants_of(row.variants, row.task(), f"row {row.id}", "the question")
+                for row, task in zip(self._rows.values(), self._tasks, strict=True)
+                for variant in variants_of(row.variants, task, f"row {row.id}", "the question")
             ]
         except PublishedError as error:
             raise ExperimentError(f"key 'benchmark.rows': {error}") from error

@@ -98,12 +98,14 @@ def test_tasks_and_variants_are_those_of_the_file(tmp_path):
     ("rows", "options", "message"),
     [
         ([CAPITAL, CAPITAL], None, "two rows have the id 'capital'"),
-        ([], None, "there is no row"),
-        ([CAPITAL, "{"], None, "line 2: "),
+        ([], None, r"rows.jsonl has no record"),
+        ([], {"rows": []}, "there is no row"),
+        ([{**CAPITAL, "question": "\ud800"}], None, "line 1: question has half of a surrogate pair"),
+        ([CAPITAL, "{"], None, "line 2 is not JSON"),
         ([{**CAPITAL, "points": ["x"]}], None, "line 1: a row has answers or points"),
         ([{"id": "x", "question": "y"}], None, "line 1: a row has answers or points"),
         ([{**CAPITAL, "answer": "x"}], None, "line 1: Object contains unknown field `answer`"),
-        ([CAPITAL], {"rows": ["nowhere.jsonl"]}, "nowhere.jsonl cannot be read"),
+        ([CAPITAL], {"rows": ["nowhere.jsonl"]}, r"cannot read .*nowhere.jsonl"),
         ([CAPITAL], {"file": "x"}, "qa has the key rows"),
     ],
 )
