@@ -47,7 +47,8 @@ class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
     """What a source says about one run of an agent. A value of None is unknown.
 
     ``stated`` is the usage of the whole run as the source states it, and ``started_at`` an ISO 8601 time, or seconds.
-    ``condition`` is that of a source whose runs all have one, and ``reward`` the source's own result from 0 to 1.
+    ``condition`` is that of a source whose runs all have one, ``reward`` the source's own result from 0 to 1, and
+    ``trial_index`` its number among the task's repetitions, from 0.
     """
 
     prompt: str
@@ -64,6 +65,7 @@ class BareTrajectory(msgspec.Struct, frozen=True, kw_only=True):
     stated: Usage = UNSTATED_USAGE
     condition: str = "full"
     reward: float | None = None
+    trial_index: int = 0
 
 
 def parsed_trajectory(
@@ -99,6 +101,8 @@ def parsed_trajectory(
         return left_out("trajectories", reason, remarks)
     given = (options.rewards or {}).get(location, options.reward)
     reward = found.reward if given is None else given
+    if reward is not None and not 0 <= reward <= 1:
+        return left_out("trajectories", f"{location}: its reward is {reward:g}, expected 0 to 1", remarks)
     difference = _difference(stored, wanted.strip(), found.prompt, reward) if stored else None
     if stored and stored.environment_digest and difference is not None:
         reason = f"{location} is no trial of the store's {benchmark}/{task_id}: {difference}; --task names another"
@@ -116,7 +120,7 @@ def parsed_trajectory(
         agent=options.agent or found.agent,
         model=found.model,
         grader=GRADER,
-        first_index=options.trial_index,
+        first_index=options.trial_index + found.trial_index,
         run_name=found.run_name,
         program=found.program,
         trajectory=events,

@@ -154,7 +154,7 @@ def _of_swe_agent(given: Mapping[str, Any], name: str, remarks: Counter[str]) ->
         stated=stated_usage(
             input_tokens=stats.get("tokens_sent") if is_known else None,
             output_tokens=stats.get("tokens_received") if is_known else None,
-            cost_usd=known_cost(stats.get("instance_cost"), 1) if is_known else None,
+            cost_usd=stats.get("instance_cost") if is_known else None,
         ),
     )
 

@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.runners.base.conversation.messages import Message
-from lhaw_record.runners.base.text.fields import as_list, as_number, as_object
+from lhaw_record.runners.base.text.fields import as_count, as_list, as_number, as_object
 from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, in_one, read_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
@@ -85,8 +83,7 @@ def parse_tau_bench(source: SourceFile, options: Options, known: KnownRecords) -
     found = []
     for number, run in enumerate(runs, 1):
         read = partial(_simulation, given, run) if is_second else partial(_tau_run, run)
-        own = msgspec.structs.replace(options, trial_index=options.trial_index + int(run.get("trial") or 0))
-        found.append(read_trajectory(f"{source.label}:{number}", read, own, known, format_name=TAU_BENCH))
+        found.append(read_trajectory(f"{source.label}:{number}", read, options, known, format_name=TAU_BENCH))
     return in_one(found)
 
 
@@ -95,6 +92,7 @@ def _tau_run(run: Mapping[str, Any], remarks: Counter[str]) -> BareTrajectory:
     messages = as_list(run["traj"], "traj")
     policy = next((_POLICY.match(str(each.get("content")).lstrip()) for each in messages[:1]), None)
     return _talk(
+        run,
         messages,
         remarks,
         prompt=str(task.get("instruction") or ""),
@@ -118,6 +116,7 @@ def _simulation(given: Mapping[str, Any], run: Mapping[str, Any], remarks: Count
         else:
             messages.append(_call_form(message))
     return _talk(
+        run,
         messages,
         remarks,
         prompt=told if isinstance(told, str) else canonical_json(told).decode(),
@@ -140,11 +139,12 @@ def _call_form(message: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**kept, "tool_calls": calls} if calls else {**kept, "tool_call_id": message.get("id")}
 
 
-def _talk(messages: Sequence[Any], remarks: Counter[str], **fields: Any) -> BareTrajectory:
-    """Return a conversation whose user answers what the agent asks in prose."""
+def _talk(run: Mapping[str, Any], messages: Sequence[Any], remarks: Counter[str], **fields: Any) -> BareTrajectory:
+    """Return the conversation of a run, whose user answers what the agent asks in prose."""
     turns = with_prose_questions(turns_of(messages, remarks))
     return BareTrajectory(
         **{"agent": UNKNOWN, "model": UNKNOWN, "condition": "full_ask_user", "final_answer": turns[-1].reply.content}
         | fields,
         turns=turns,
+        trial_index=as_count(run.get("trial") or 0, "trial"),
     )

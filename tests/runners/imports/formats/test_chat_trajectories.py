@@ -742,6 +742,17 @@ def test_runs_of_tau_bench_are_trials_with_their_rewards():
     assert (asked.question, asked.medium, answered.answer) == ("Where do you want to go?", "prose", "To Lima.")
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "reason"), [("trial", "x", "trial is 'x'"), ("reward", 5, "its reward is 5,")]
+)
+def test_a_run_that_does_not_fit_is_left_out(key, value, reason):
+    """With the reason, beside those that do: a result outside 0 to 1 is no score."""
+    run = {"task_id": 3, "trial": 0, "reward": 1.0, "info": {"task": {"instruction": "Fly."}}, "traj": TALK}
+    found = parsed("tau-bench", [{**run, key: value}, run])
+    assert len(found.trials) == 1
+    assert f"file.json:1: {reason}" in found.skipped[0].reason
+
+
 def test_simulations_of_tau2_bench_are_trials():
     """Calls of the simulated user are not the agent's; a run without a reward is missing data."""
     call = {"id": "c1", "name": "book", "arguments": {"to": "Lima"}, "requestor": "assistant"}
