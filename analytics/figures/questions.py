@@ -24,13 +24,13 @@ from lhaw_record.analytics.figures.drawing import (
     span,
     values_of,
 )
+from lhaw_record.recorder.events.values import CONDITIONS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _FLAG_BAR = 0.26
-_CONDITIONS = ("full", "underspecified", "ask_user", *(f"inject_{share}" for share in (10, 30, 50, 70, 90)))
 
 
 def failure_modes(spec: FigureSpec, rows: Rows) -> "Figure":
@@ -223,7 +223,7 @@ def success(spec: FigureSpec, rows: Rows) -> "Figure":
     if not found:
         raise NothingToDraw("no graded trials in this store")
     agents, benchmarks = values_of(found, "agent"), values_of(found, "benchmark")
-    conditions = values_of(found, "condition", _CONDITIONS)
+    conditions = values_of(found, "condition", CONDITIONS)
     room = _GROUP_WIDTH / len(agents)
     height = 1.4 + len(conditions) * max(0.28, 0.13 * len(agents))
     figure, (panels,) = canvas(1, len(benchmarks), title=spec.title, size=(3 + 3.4 * len(benchmarks), height))

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 REPORT_STYLES = ("base.css", "trial.css", "report.css")
 REPORT_SCRIPTS = ("unpack.js", "cells.js", "tables.js", "search.js", "trials.js", "timeline.js", "start.js")
+ATTEMPT_STYLES = ("base.css", "trial.css", "attempt.css")
 ATTEMPT_SCRIPTS = (*VIEWER, "unpack.js", "attempt.js")
 MAIN_TABLES = ("overall", "by_class", "voi")
 _PROMPT_CHARACTERS = 20_000
@@ -99,14 +100,11 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str, store: Store | N
             f"data-chunk-{place}": packed(chunk) for place, chunk in enumerate(timelines(connection, cut.length, store))
         },
     }
-    style, script = joined(REPORT_STYLES), joined((*VIEWER, *REPORT_SCRIPTS))
-    html = render(
-        "page/report.html",
-        title=f"Report of {name}",
-        policy=Markup(policy(style=style, script=script)),  # noqa: S704 - names and digests of ours
-        style=Markup(style),  # noqa: S704 - a file of ours
-        script=Markup(script),  # noqa: S704 - a file of ours
-        labels=LABELS,
+    html = _rendered(
+        "report",
+        f"Report of {name}",
+        REPORT_STYLES,
+        (*VIEWER, *REPORT_SCRIPTS),
         contents=_contents(connection),
         findings=by_question(each for each in said if each.is_known),
         not_known=by_question(each for each in said if not each.is_known),
@@ -146,15 +144,21 @@ def attempt_data(root: Path, stream_id: str) -> dict[str, Any]:
 
 def attempt_page(root: Path, stream_id: str) -> str:
     """Return one attempt as a self-contained page."""
-    style, script = joined(("base.css", "trial.css", "attempt.css")), joined(ATTEMPT_SCRIPTS)
+    data = packed(attempt_data(root, stream_id))
+    return _rendered("trial", f"Attempt {stream_id}", ATTEMPT_STYLES, ATTEMPT_SCRIPTS, data=data)
+
+
+def _rendered(template: str, title: str, styles: Sequence[str], scripts: Sequence[str], **values: object) -> str:
+    """Render a page that carries its style and script, and whose policy lets nothing else in."""
+    style, script = joined(styles), joined(scripts)
     return render(
-        "page/trial.html",
-        title=f"Attempt {stream_id}",
+        f"page/{template}.html",
+        title=title,
         policy=Markup(policy(style=style, script=script)),  # noqa: S704 - names and digests of ours
         style=Markup(style),  # noqa: S704 - a file of ours
         script=Markup(script),  # noqa: S704 - a file of ours
         labels=LABELS,
-        data=packed(attempt_data(root, stream_id)),
+        **values,
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE, format_option, positive, store_option
 from lhaw_record.recorder.cli.command import Command, argument, flag
-from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.cli.output import print_rows, say, write_file
 from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import UNKNOWN_COST, ExperimentError
 
@@ -233,7 +233,7 @@ def show_command(attempt_page: Callable[[Path, str], str], options: argparse.Nam
     from lhaw_record.runners.cli.attempt_text import print_attempt, stream_of
 
     if options.web:
-        options.web.write_text(attempt_page(options.store, stream_of(options.store, options.stream)), encoding="utf-8")
+        write_file(options.web, attempt_page(options.store, stream_of(options.store, options.stream)).encode())
         say(str(options.web))
         return 0
     return print_attempt(options.store, options.stream, sys.stdout, has_reasoning=options.reasoning)
