@@ -9,6 +9,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 
+# Where an image forbids it, every worker and every command of a test would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 PYTHON312 ?= $(PYTHON)
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
@@ -26,7 +29,7 @@ help:  ## say what there is
 demo: $(VENV)/.ready  ## set up, run the bundled experiment on scripted models, print what they show
 	@"$(BIN)/lhaw-record" demo --store "$(STORE)"
 
-PYTEST := "$(BIN)/python" -m pytest -p tests.support.progress -p tests.support.tried --numprocesses auto --maxprocesses 4 \
+PYTEST := "$(BIN)/python" -m pytest -p tests.support.progress -p tests.support.tried --numprocesses auto --maxprocesses 5 \
   --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.dev-ready  ## set up and run the quick tests: every promise once (4 minutes on 2 processors)
