@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from lhaw_record.analytics.views.parameters import Setting
 
 if sys.platform == "win32":
-    sys.exit("lhaw-record does not run on Windows: use it in WSL or in a container")
+    _REFUSAL = "lhaw-record does not run on Windows: use it in WSL or in a container"
+    if Path(sys.argv[0]).stem in ("lhaw-record", "-m"):  # the program; who imports the package may go on without it
+        sys.exit(_REFUSAL)
+    raise ImportError(_REFUSAL)
 
 __all__ = ["open", "run"]
 

@@ -21,7 +21,7 @@ from lhaw_record.recorder.storage.manifest_check import find_problems, schema_pr
 from lhaw_record.recorder.storage.segments import StoreSegment, list_segments, where_now
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.storage.stream_index import index_path, index_problem
-from lhaw_record.recorder.transfer.whole_streams import unknown_columns
+from lhaw_record.recorder.transfer.whole_streams import refuse_unknown
 
 
 class VerifyProblem(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,7 +189,7 @@ def _segment_records(store: Store, segment: StoreSegment, findings: list[VerifyP
     indexed: list[pa.RecordBatch] = []
     try:
         with pq.ParquetFile(where_now(segment.path), page_checksum_verification=True) as file:
-            _refuse_unknown(file.schema_arrow)
+            refuse_unknown(segment, file.schema_arrow)
             for batch in file.iter_batches(_ROWS_AT_ONCE):
                 indexed.append(batch.select(["stream_id", "type"]))
                 for item in batch.to_pylist():
@@ -211,11 +211,6 @@ def _segment_records(store: Store, segment: StoreSegment, findings: list[VerifyP
     elif indexed and (wrong := index_problem(store, segment.path, pa.Table.from_batches(indexed))):
         problem = f"{wrong}; remove this file, it is derived and nothing is lost with it"
         findings.append(VerifyProblem(file=str(index_path(store, segment.path)), row=None, problem=problem))
-
-
-def _refuse_unknown(schema: pa.Schema) -> None:
-    if unknown := unknown_columns(schema):
-        raise ValueError(f"a newer version has added {unknown[0]}; verify with the newest lhaw-record that wrote here")
 
 
 def _journal_records(path: Path, findings: list[VerifyProblem]) -> Iterator[Record]:

@@ -111,22 +111,27 @@ def _parts(store: Store, segment: StoreSegment, wanted: frozenset[str]) -> Itera
 def _some_rows(store: Store, segment: StoreSegment, wanted: frozenset[str]) -> Iterator[dict[str, object]]:
     for stream_id in sorted(wanted):
         table = stream_rows(store, segment.path, stream_id)
-        _refuse_unknown(segment, table.schema)
+        refuse_unknown(segment, table.schema)
         yield from table.to_pylist()
 
 
 def _all_rows(store: Store, segment: StoreSegment, wanted: frozenset[str]) -> Iterator[dict[str, object]]:
     del store, wanted
     with pq.ParquetFile(where_now(segment.path), memory_map=True, page_checksum_verification=True) as file:
-        _refuse_unknown(segment, file.schema_arrow)
+        refuse_unknown(segment, file.schema_arrow)
         for batch in file.iter_batches(_ROWS_AT_ONCE):
             yield from batch.to_pylist()
 
 
-def _refuse_unknown(segment: StoreSegment, schema: pa.Schema) -> None:
-    if unknown := unknown_columns(schema):
+def refuse_unknown(segment: StoreSegment, schema: pa.Schema) -> None:
+    """Refuse a segment with columns or fields that only a newer version knows.
+
+    Raises:
+        StoreError: It has some.
+    """
+    if unknown := _unknown_columns(schema):
         raise StoreError(
-            f"{segment.path} holds data of a newer version ({unknown[0]}), which this version would lose; "
+            f"{segment.path} holds data of a newer version ({unknown[0]}), which this version does not know; "
             "use the newest lhaw-record that wrote to the store"
         )
 
@@ -151,7 +156,7 @@ def _in_order(store: Store, stream: list[Envelope]) -> list[Envelope]:
     return stream
 
 
-def unknown_columns(schema: pa.Schema) -> list[str]:
+def _unknown_columns(schema: pa.Schema) -> list[str]:
     """Return the columns and fields in a segment's schema that this version does not know, as dotted paths."""
     ours = event_schema()
     found = [name for name in schema.names if name not in ours.names]

@@ -64,12 +64,24 @@ def test_a_mac_records_and_reads(mac, tmp_path):
     ran(mac, "log", "verify", store)
 
 
-def test_windows_is_told_in_one_sentence():
+WINDOWS = "import sys; sys.platform = 'win32'; sys.modules['fcntl'] = None; "
+
+
+@pytest.mark.parametrize("started", [r"Scripts/lhaw-record.exe", "-m"])
+def test_windows_is_told_in_one_sentence(started):
     """Before anything is imported that Windows lacks."""
-    program = "import sys; sys.platform = 'win32'; sys.modules['fcntl'] = None; import lhaw_record.command_line"
+    program = f"{WINDOWS}sys.argv[0] = {started!r}; import lhaw_record.command_line"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "WSL" in done.stderr
+
+
+def test_a_program_of_others_survives_that_on_windows():
+    """It may have something else to do where it cannot import us."""
+    program = f"{WINDOWS}\ntry:\n    import lhaw_record\nexcept ImportError as error:\n    print(error)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "WSL" in done.stdout
 
 
 def test_an_old_make_is_told_what_to_use():
