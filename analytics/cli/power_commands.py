@@ -104,6 +104,7 @@ class _Known(NamedTuple):
 
 def power_command(options: argparse.Namespace, planned_by: Callable[[Path], PlannedStudy]) -> int:
     """Print the power of every design. Return exit code 1 if no design reaches the wanted power."""
+    from lhaw_record.analytics.errors import BadParameter
     from lhaw_record.analytics.statistics.power import EFFECTS, StudyDesign, SuccessRates, power
 
     known = _Known(SuccessRates(0.3, 0.1))
@@ -114,6 +115,8 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
         known = known._replace(cost_usd_per_trial=study.cost_usd_per_trial, recall=_kept_recall(study.user_judge))
     elif options.store is not None:
         known = _pilot(options.store, options.agent, options.of)
+    if options.agent and not known.agents:
+        raise BadParameter("--agent chooses agents of a pilot: give its STORE")
     cost = known.cost_usd_per_trial if options.cost_per_trial is None else options.cost_per_trial
     given = {name: getattr(options, name) for name in SuccessRates._fields if getattr(options, name) is not None}
     rates = known.rates._replace(**given)

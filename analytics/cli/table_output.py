@@ -193,7 +193,7 @@ def print_findings(
     if form == "table":
         width = min(_WIDTH, terminal_width(out) or _WIDTH)
         if levels.rows:
-            out.write(f"{_for_a_reader(levels, out)}\n")
+            out.write(_for_a_reader(levels, out))
         told = _most_telling(found) if is_headline else found
         out.write(_text(told, () if is_headline else by_name["overall"].notes, width))
     else:
@@ -235,7 +235,8 @@ def _text(found: Sequence[Finding], notes: Sequence[str], width: int) -> str:
             where = f"{first.benchmark}: " if has_several else ""
             settled = f" To settle it: {first.settled_by}." if first.settled_by else ""
             lead = f"  {_MARKS[first.verdict]} "
-            lines += wrap(f"{where}{sentence}{settled}", width, initial_indent=lead, subsequent_indent="    ")
+            text, after = f"{where}{sentence}{settled}", "    "
+            lines += wrap(text, width, initial_indent=lead, subsequent_indent=after, break_on_hyphens=False)
         lines.append("")
     lines += [part for note in notes for part in wrap(note, width, initial_indent="  ", subsequent_indent="    ")]
     return "\n".join([*lines, *([""] if notes else []), "+ shown   = measured   ? not shown or not known", ""])

@@ -110,17 +110,23 @@ def look(place: int) -> dict[str, Any]:
     return {"color": SERIES[place % len(SERIES)], "marker": MARKERS[(place // len(SERIES) + place) % len(MARKERS)]}
 
 
-def legend(figure: "Figure", handles: Sequence[Any], title: str | None = None) -> None:
-    """Add one legend below all axes, in as many columns as fit, under a title."""
+_BAND = "simultaneous band"
+_ALLOWS = "The band holds the whole curve at once: what all curves inside it share may be said of the curve."
+
+
+def legend(figure: "Figure", handles: Sequence[Any]) -> None:
+    """Add one legend below all axes, in as many columns as fit; if curves have bands, under what these allow to say."""
     if not handles:
         return
+    handles = sorted(handles, key=lambda handle: bool(handle.get_label() == _BAND))
+    has_band = handles[-1].get_label() == _BAND
     widest_points = _LEGEND_MARK_POINTS + _LETTER_POINTS * max(len(handle.get_label()) for handle in handles)
     columns = max(1, int(figure.get_figwidth() * 72 / widest_points))
     figure.legend(
         handles=handles,
         loc="outside lower left",
         ncols=min(columns, len(handles)),
-        title=title and textwrap.fill(title, int(figure.get_figwidth() * 72 / _LETTER_POINTS)),
+        title=textwrap.fill(_ALLOWS, int(figure.get_figwidth() * 72 / _LETTER_POINTS)) if has_band else None,
         title_fontsize=_TEXT_POINTS,
         alignment="left",
     )
@@ -228,6 +234,38 @@ def line(axes: "Axes", places: Sequence[float], rows: Sequence[Row], **look: Any
     return axes.errorbar(
         places, [row["value"] for row in rows], yerr=bounds(rows), capsize=2, elinewidth=0.9, capthick=0.9, **look
     )
+
+
+def curve(
+    axes: "Axes",
+    rows: Sequence[Row],
+    label: str,
+    handles: dict[str, Any],
+    drawn: dict[str, Any],
+    shift: float,
+    *,
+    has_band: bool,
+) -> None:
+    """Draw the injections of one curve, shifted sideways a little so that intervals of curves do not overlap."""
+    points = [
+        (int(row["condition"][7:]), row) for row in rows if row["condition"].startswith("inject_") and has_value(row)
+    ]
+    points.sort(key=lambda point: point[0])
+    if points:
+        places = [percent + shift for percent, _ in points]
+        handles[label] = line(axes, places, [row for _, row in points], label=label, **drawn)
+        banded = [(percent, row) for percent, row in points if row["band_low"] is not None and has_band]
+        shaded = axes.fill_between(
+            [percent + shift for percent, _ in banded],
+            [row["band_low"] for _, row in banded],
+            [row["band_high"] for _, row in banded],
+            color=drawn["color"],
+            alpha=0.12,
+            linewidth=0,
+            label=_BAND,
+        )
+        if banded:
+            handles[_BAND] = shaded
 
 
 def pass_name(rows: Rows) -> str:

@@ -13,6 +13,7 @@ from lhaw_record.analytics.figures.drawing import (
     Row,
     Rows,
     canvas,
+    curve,
     has_value,
     legend,
     line,
@@ -47,13 +48,10 @@ def wasted(spec: FigureSpec, rows: Rows) -> "Figure":
             cell = pick(found, **place)
             names = agents if len(agents) == 1 else [*agents, "all"]
             for rank, agent in enumerate(names):
-                points = pick(cell, agent=agent)
-                points.sort(key=lambda row: int(row["condition"][7:]))
                 drawn = {"color": INK, "marker": "o", "linewidth": 2.2} if agent == "all" else look(rank)
                 shown = "all agents" if agent == "all" else named(agent)
-                places = [int(row["condition"][7:]) + rank - len(names) / 2 for row in points]
-                if points:
-                    handles[shown] = line(axes, places, points, label=shown, **drawn)
+                shift, has_band = rank - len(names) / 2, agent == names[-1]
+                curve(axes, pick(cell, agent=agent), shown, handles, drawn, shift, has_band=has_band)
             axes.set_title(named(benchmark), pad=15)
             note(axes, f"n = {span(row['n_units'] for row in (pick(pooled, **place) or cell))} units")
             axes.set_xlim(0, 100)

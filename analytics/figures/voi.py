@@ -12,9 +12,9 @@ from lhaw_record.analytics.figures.drawing import (
     Row,
     Rows,
     canvas,
+    curve,
     has_value,
     legend,
-    line,
     look,
     named,
     note,
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LABELS = {"pass_at_1": "trial success", "checkpoint_progress": "progress"}
-_BAND = "simultaneous band"
-_ALLOWS = "The band holds the whole curve at once: what all curves inside it share may be said of the curve."
 _BASELINES = tuple((name, CONDITION_LABELS[name], line) for name, line in (("full", ":"), ("underspecified", "--")))
 
 
@@ -90,8 +88,7 @@ def _panels(
         axes_line[0].set_ylabel(_LABELS.get(_measure(rows)) or pass_name(rows))
     for axes in grid[-1]:
         axes.set_xlabel(xlabel)
-    handles |= {_BAND: handles.pop(_BAND)} if _BAND in handles else {}
-    legend(figure, list(handles.values()), title=_ALLOWS if _BAND in handles else None)
+    legend(figure, list(handles.values()))
     return figure
 
 
@@ -134,7 +131,7 @@ def _panel(
     axes: "Axes", cell: Sequence[Row], pooled: Sequence[Row], agents: Sequence[str], handles: dict[str, Any]
 ) -> None:
     for place, agent in enumerate(agents):
-        _curve(
+        curve(
             axes,
             pick(cell, agent=agent),
             named(agent),
@@ -145,45 +142,13 @@ def _panel(
         )
     if len(agents) != 1:
         drawn = {"color": INK, "marker": "o", "linewidth": 2.2}
-        _curve(axes, pick(cell, agent="all"), "all agents", handles, drawn, 0, has_band=True)
+        curve(axes, pick(cell, agent="all"), "all agents", handles, drawn, 0, has_band=True)
     for condition, label, dashes in _BASELINES:
         for row in filter(has_value, pick(pooled, condition=condition)):
             handles[label] = axes.axhline(row["value"], color=QUIET, linestyle=dashes, linewidth=1.2, label=label)
     axes.set_xlim(0, 100)
     axes.set_xticks(INJECT_PERCENTAGES)
     axes.set_ylim(-0.04, 1.04)
-
-
-def _curve(
-    axes: "Axes",
-    rows: Sequence[Row],
-    label: str,
-    handles: dict[str, Any],
-    drawn: dict[str, Any],
-    shift: float,
-    *,
-    has_band: bool,
-) -> None:
-    """Draw one curve, shifted sideways a little so that its intervals do not overlap those of other curves."""
-    points = [
-        (int(row["condition"][7:]), row) for row in rows if row["condition"].startswith("inject_") and has_value(row)
-    ]
-    points.sort(key=lambda point: point[0])
-    if points:
-        places = [percent + shift for percent, _ in points]
-        handles[label] = line(axes, places, [row for _, row in points], label=label, **drawn)
-        banded = [(percent, row) for percent, row in points if row["band_low"] is not None and has_band]
-        shaded = axes.fill_between(
-            [percent + shift for percent, _ in banded],
-            [row["band_low"] for _, row in banded],
-            [row["band_high"] for _, row in banded],
-            color=drawn["color"],
-            alpha=0.12,
-            linewidth=0,
-            label=_BAND,
-        )
-        if banded:
-            handles[_BAND] = shaded
 
 
 def _first_asks(axes: "Axes", asks: Sequence[Row], agents: Sequence[str], handles: dict[str, Any]) -> None:

@@ -627,7 +627,8 @@ def _absent(question: str, table: str, benchmark: str, agent: str, wording: str,
 
 def _nothing(question: str, table: str, condition: str | None) -> Finding:
     """Return the finding that no trial answers a question."""
-    under = f" under {condition}" if condition else ""
+    both = "full and " if table == "losses" else ""
+    under = f" under {both}{condition}" if condition else ""
     return Finding(
         question=question,
         benchmark="all",

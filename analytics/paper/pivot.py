@@ -10,7 +10,7 @@ from lhaw_record.analytics.errors import AnalyticsError
 from lhaw_record.analytics.paper.spec import TableChoice
 from lhaw_record.analytics.tables.filters import Filter, known_filter, without_lone_pools
 from lhaw_record.analytics.tables.labels import key_label, label, measure_of, printed
-from lhaw_record.analytics.tables.notes import MEANINGS
+from lhaw_record.analytics.tables.notes import MEANINGS, without_numbers
 from lhaw_record.analytics.tables.tables import Row, Table, rank
 from lhaw_record.analytics.views.parameters import Setting
 
@@ -270,7 +270,7 @@ class _Marks:
     def reasons(self) -> dict[str, str]:
         """The reasons by letter."""
         return {
-            letter: f"{reason.replace('_', ' ')}{f': {MEANINGS[reason]}' if reason in MEANINGS else ''}"
+            letter: ": ".join([reason.replace("_", " "), *filter(None, [MEANINGS.get(without_numbers(reason))])])
             for reason, letter in self._letters.items()
         }
 

@@ -108,7 +108,7 @@ class Estimate(NamedTuple):
     """A number with its uncertainty.
 
     If ``low`` and ``high`` are None, ``reason`` is ``no_units``, ``too_few_clusters`` or ``no_variation``; else it is
-    a doubt about them: ``few_effective_clusters``, if unequal clusters know no more than four equal ones, or
+    a doubt about them: ``one_task_has_N_pct``, if unequal clusters know no more than four equal ones, or
     ``rare_effect``, if hardly a cluster has any. ``p_value`` tests 0 two-sided, for gains, contrasts and rank
     correlations. ``p_greater`` is one-sided against values above 0, for gains and contrasts.
     """
@@ -200,7 +200,7 @@ def _doubt(kind: str, sums: Clusters) -> str | None:
     import numpy as np
 
     if _effective(sums.below) < FEWEST_CLUSTERS:
-        return "few_effective_clusters"
+        return f"one_task_has_{100 * float(sums.below.max()) / float(sums.below.sum()):.0f}_pct"
     least = max(0.0, _LEAST_RATIO.get(kind, 0.0))
     affected = int(np.count_nonzero(sums.above - least * sums.below))
     if kind in _LEAST_RATIO:
@@ -425,13 +425,13 @@ def family_p_values(claims: "Sequence[Claim]", settings: InferenceSettings) -> l
     import numpy as np
 
     names, index = np.unique(np.concatenate([each.units.clusters for each in claims]), return_inverse=True)
-    sums, start = np.zeros((len(names), len(claims))), 0
+    sums, counts, start = np.zeros((len(names), len(claims))), [], 0
     for place, (units, *_) in enumerate(claims):
         own = index[start : start + len(units.clusters)]
         start += len(own)
         order = np.lexsort((units.numerators, own))  # sums do not depend on the order of the units
         sums[:, place] = np.bincount(own[order], units.numerators[order], len(names))
-    counts = [len(np.unique(each.units.clusters)) for each in claims]
+        counts.append(int(np.count_nonzero(np.bincount(own))))
     tested = [place for place, count in enumerate(counts) if count >= FEWEST_FOR_GAINS]
     if not tested:
         return [None] * len(claims)

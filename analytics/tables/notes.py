@@ -1,5 +1,6 @@
 """Write the notes under a table: its parameters, exclusions, missing data and cautions."""
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -194,11 +195,11 @@ _REASONS = ("reason", "tokens_reason", "cost_reason")
 MEANINGS = {
     "too_few_trials": "pass@k needs k valid trials of a unit; --set k=1 asks for one",
     "one_arm_only": "no unit has trials in both arms, so there are no pairs",
-    "incomplete_unit": "only units with a value under full and all five injections count; "
+    "incomplete_unit": "only units with a value under full and all injections count; "
     "--set voi_cases=available takes every unit that a condition has",
     "too_few_clusters": "levels need 5 tasks for an interval, gains 6, ratios 7, tau 15; fewer are inconclusive",
-    "few_effective_clusters": "where an interval has a ?, few tasks have most of the units, so all inform no more "
-    "than four equal ones: the interval is wide and depends on those few",
+    "one_task_has_N_pct": "where an interval has a ?, one task has N % of the variants, so all inform no more "
+    "than four equal ones: the interval is wide and depends on few",
     "rare_effect": "where an interval has a ?, hardly any task shows this effect: the interval may be too short, "
     "and more tasks help most",
     "no_variation": "all tasks have this value, so its uncertainty is unknown",
@@ -206,7 +207,7 @@ MEANINGS = {
     "flat_curve": "no time is shown to be better than another, so there is no window",
     "no_oracle_gap": "full does not exceed underspecified, so there is nothing to recover",
     "unbounded": "full may not exceed underspecified, so any recovered share is possible",
-    "one_of_five": "a choice among five percentages has no interval; the gains behind it have intervals",
+    "one_of_few": "a choice among few percentages has no interval; the gains behind it have intervals",
 }
 """The meanings of reason values, in the order of the notes."""
 
@@ -321,7 +322,7 @@ def _row_notes(rows: Sequence[dict[str, Any]]) -> list[str]:
             "no gap to the full prompt (full does not exceed underspecified, so injection timing is uninformative): "
             + ", ".join(flat)
         )
-    reasons = {row[column] for row in rows for column in _REASONS if column in row}
+    reasons = {without_numbers(str(row[column])) for row in rows for column in _REASONS if column in row}
     doubtful = [row for row in rows if depends_on_missing(row)]
     if doubtful:
         notes.append(
@@ -329,6 +330,11 @@ def _row_notes(rows: Sequence[dict[str, Any]]) -> list[str]:
             "best_high does not"
         )
     return [*notes, *(f"{reason}: {meaning}" for reason, meaning in MEANINGS.items() if reason in reasons)]
+
+
+def without_numbers(reason: str) -> str:
+    """Return the key of a reason in :data:`MEANINGS`."""
+    return re.sub(r"\d+", "N", reason)
 
 
 def depends_on_missing(row: Mapping[str, Any]) -> bool:

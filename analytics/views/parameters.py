@@ -121,7 +121,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         name="voi_cases",
         default="available",
         allowed=("complete", "available"),
-        meaning="units with the full prompt and all five injections, or every unit that a cell has",
+        meaning="units with the full prompt and all injections, or every unit that a cell has",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
@@ -168,7 +168,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         default=5.0,
         low=0,
         high=100,
-        meaning="percentage points below inject_10 at which the optimal window still lasts",
+        meaning="percentage points below the first injection at which the optimal window still lasts",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(

@@ -14,13 +14,14 @@
 --   gain_reason varchar: why the gain is null
 --   n_baseline_trials bigint: valid trials under underspecified
 --   n_baseline_missing bigint: missing trials under underspecified
--- equation: complete = the measure is defined for full and for all five injections;
---     gain = value(condition) - value(underspecified)
+-- equation: complete = the measure is defined for full and for all injections of the
+--     benchmark; gain = value(condition) - value(underspecified)
 -- source: docs/metrics.md 4, VOI curve; parameter `voi_cases`
--- notes: every unit with any injected trial, under all seven conditions. Values that
---     are left out are null: incomplete_unit (complete case), not_run, or their own
---     reason. The gain is the value of the information at that time; under full, that
---     of having it from the start.
+-- notes: every unit with any injected trial, under full, underspecified and the
+--     injections that any unit of the benchmark has. Values that are left out are
+--     null: incomplete_unit (complete case), not_run, or their own reason. The gain is
+--     the value of the information at that time; under full, that of having it from
+--     the start.
 with cells as (
     select
         *,
@@ -50,6 +51,15 @@ pass_values as (
     where level.name <> 'pass_hat_k'
 ),
 
+injections as (
+    select
+        benchmark,
+        list(distinct condition) as conditions
+    from pass_values
+    where condition like 'inject%'
+    group by benchmark
+),
+
 units as (
     select
         benchmark,
@@ -62,7 +72,7 @@ units as (
         any_value(cluster_id) as cluster_id,
         count(unit_value) filter (
             where condition = 'full' or condition like 'inject%'
-        ) = 6 as is_complete
+        ) as n_defined
     from pass_values
     group by benchmark, agent, variant_id, measure
     having bool_or(condition like 'inject%')
@@ -70,27 +80,14 @@ units as (
 
 grid as (
     select
-        benchmark,
-        agent,
-        variant_id,
-        measure,
-        task_id,
-        variant_digest,
-        ambiguity_class,
-        cluster_id,
-        is_complete or getvariable('voi_cases') = 'available' as is_taken,
+        units.*,
+        units.n_defined = 1 + len(injections.conditions)
+        or getvariable('voi_cases') = 'available' as is_taken,
         unnest(
-            [
-                'full',
-                'inject_10',
-                'inject_30',
-                'inject_50',
-                'inject_70',
-                'inject_90',
-                'underspecified'
-            ]
+            list_concat(['full', 'underspecified'], injections.conditions)
         ) as condition
     from units
+    inner join injections on units.benchmark = injections.benchmark
 ),
 
 collapsed as (

@@ -21,11 +21,10 @@
 -- notes: every difference that findings may claim: gains of asking, losses, the effect
 --     of being able to ask with the full prompt, and the gains of messages by dimension
 --     and time. Whole tasks are flipped jointly in all of them. A lead is added to t,
---     chosen by simulation: 1.25 for gains of asking, 1 for losses of underspecified,
---     0.6 for gains of messages. Timings pool agents and benchmarks, have
+--     chosen by simulation: 1.25 for gains of asking, 0.9 for losses of underspecified,
+--     0.8 for gains of messages. Timings pool agents and benchmarks, have
 --     timing_measure for every success, and are one-sided: information helps up to a
---     time if it helps at all times before it. Times that were never planned have no
---     row, and do not count as times before.
+--     time if it helps at all times before it.
 with paired as (
     select
         'loss' as kind,
@@ -151,7 +150,6 @@ timings as (
         n_baseline_missing as n_base_missing
     from dimensioned
     where measure = getvariable('timing_measure') and inject_percent is not null
-    qualify sum(n_trials + n_missing) over (partition by condition) > 0
 ),
 
 units as (
@@ -231,8 +229,8 @@ families as (
                     'is_one_sided': (kind = 'injection_gain')::integer::double,
                     'lead': case
                         when kind = 'gain' then 1.25
-                        when kind = 'loss' and condition = 'underspecified' then 1.0
-                        when kind = 'injection_gain' then 0.6
+                        when kind = 'loss' and condition = 'underspecified' then 0.9
+                        when kind = 'injection_gain' then 0.8
                         else 0.0
                     end::double
                 }

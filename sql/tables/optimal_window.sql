@@ -10,29 +10,30 @@
 --   reentry varchar: later percentages at or above the threshold
 --   has_oracle_gap boolean: full exceeds underspecified over the units with both
 --   method, reason
--- equation: window_threshold = value(inject_10) - window_pp / 100; window_end_pct =
---     last p of the unbroken run 10, 30, ... at or above it; ask_in_window_pct = 100
---     * first questions at or before the end / first questions; of agent all, over
---     agents within a task, then over tasks
+-- equation: window_threshold = value(the first injection) - window_pp / 100;
+--     window_end_pct = last p of the unbroken run from there on at or above it;
+--     ask_in_window_pct = 100 * first questions at or before the end / first questions;
+--     of agent all, over agents within a task, then over tasks
 -- source: docs/metrics.md 4, optimal window [Ask Early figure 5]; parameters
 --     `ask_scale`, `confidence`, `flipped`, `per`, `pooled`, `timing_measure`,
 --     `voi_cases`, `window_pp`
--- notes: the curve is that of voi. A window is a conclusion, so there is none where the
---     gain at inject_10 is not shown (no_gain_shown: sign flips of tasks, Holm over the
---     table), or where no time is shown to differ from inject_10 (flat_curve: joint
---     flips over the later times, Holm over the table). `flipped = units` leaves that
---     out, as the papers do. A first question is placed at 100 * its action /
---     B of its unit, the scale of the injections, or / actions of its own trial. An
---     agent without injections has the B that its full trials give; without these its
---     place among the injections is unknown (no_budget).
+-- notes: the curve is that of voi, and its first injection the earliest of the
+--     benchmark. A window is a conclusion, so there is none where the gain there is not
+--     shown (no_gain_shown: sign flips of tasks, Holm over the table), or where no time
+--     is shown to differ from it (flat_curve: joint flips over the later times, Holm
+--     over the table). `flipped = units` leaves that out, as the papers do. A first
+--     question is placed at 100 * its action / B of its unit, the scale of the
+--     injections, or / actions of its own trial. An agent without injections has the B
+--     that its full trials give; without these its place among the injections is
+--     unknown (no_budget).
 --     First questions are those of ask_user trials on variants of the dimension;
 --     ask_in_window_pct compares them with the agent's own window,
---     ask_in_pooled_window_pct with that of agent all. The end is one of five
---     percentages (one_of_five), so its uncertainty is shown by the intervals of
---     voi. The threshold has the interval of inject_10, shifted; it is below 0 where
---     inject_10 is below `window_pp`, and then every timing is in the window. Without a
---     value under inject_10 there is no window (no_window). An arm of one simulator has
---     the window of the agent's injected trials with the same settings, which have no
+--     ask_in_pooled_window_pct with that of agent all. The end is one of few
+--     percentages (one_of_few), so its uncertainty is shown by the intervals of voi.
+--     The threshold has the interval of the first injection, shifted; it is below 0
+--     where that is below `window_pp`, and then every timing is in the window. Without
+--     a value there, there is no window (no_window). An arm of one simulator has the
+--     window of the agent's injected trials with the same settings, which have no
 --     simulator; several injection templates give several (several_windows).
 with curve_units as (
     select
@@ -45,11 +46,12 @@ with curve_units as (
         gains.cluster_id,
         gains.cell_id,
         gains.unit_value,
-        gains.unit_value - max(
-            case when gains.inject_percent = 10 then gains.unit_value end
-        ) over (
+        gains.inject_percent
+        = min(gains.inject_percent) over (partition by gains.benchmark) as is_first,
+        gains.unit_value - first_value(gains.unit_value) over (
             partition by
                 int_pools.pool, dimensions.dimension, dimensions.position, gains.unit_id
+            order by gains.inject_percent nulls last
         ) as change,
         gains.gain,
         gains.gain_reason as reason,
@@ -99,7 +101,7 @@ tested as (
         agent,
         unit_estimate(
             'gain',
-            case when inject_percent = 10 then gain_weight * gain end,
+            case when is_first then gain_weight * gain end,
             gain_weight,
             null,
             cluster_id
@@ -119,7 +121,7 @@ tested as (
                             'is_one_sided': 0.0::double,
                             'lead': 0.0::double
                         }
-                    ) filter (where inject_percent > 10 and change is not null)
+                    ) filter (where not is_first and change is not null)
                 ),
                 lambda timing: timing.number
             )
@@ -181,7 +183,9 @@ starts as (
         *,
         estimate.value - getvariable('window_pp') / 100 as threshold
     from means
-    where inject_percent = 10
+    qualify
+        inject_percent
+        = min(inject_percent) over (partition by benchmark, dimension, agent)
 ),
 
 points as (
@@ -489,7 +493,7 @@ curve_rows as (
                     'high': null,
                     'method': null,
                     'reason': case
-                        when window_end is not null then 'one_of_five'
+                        when window_end is not null then 'one_of_few'
                         else coalesce(open_reason, 'no_window')
                     end
                 }

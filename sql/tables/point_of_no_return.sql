@@ -13,24 +13,23 @@
 --   reason varchar: why value or interval is null
 --   p_value double: of no gain, two-sided, as the interval
 --   p_greater double: against a gain above 0, one-sided
---   p_holm double: p_greater corrected over the five timings; Bonferroni under flipped
---       units
+--   p_holm double: p_greater corrected over the timings; Bonferroni under flipped units
 --   is_significant boolean: p_holm is below 1 - confidence
 --   p_reason varchar: why p_greater and p_holm are null
 -- equation: d = value(inject_p) - value(underspecified) of a unit; p-values of mean d
---     under sign flips of whole clusters; point = the last p of the unbroken run 10,
---     30, ... with p_holm < 1 - confidence
+--     under sign flips of whole clusters; point = the last p of the unbroken run from
+--     the first on with p_holm < 1 - confidence
 -- source: docs/metrics.md 4, point of no return [Ask Early table 8, figure 12];
 --     parameters `confidence`, `flipped`, `per`, `permutations`, `pooled`, `seed`,
 --     `timing_measure`, `voi_cases`
 -- notes: units are (variant, agent) of every benchmark with classes; clusters are
 --     tasks. The question is whether information still helps, so the test that
---     decides is one-sided, Holm over the five timings. With fewer than 6 clusters
---     it has no p-value (too_few_clusters). A significant p after one that is not is
---     not the point, because what the gap means nobody knows; its row says that it is
---     significant. Without a significant inject_10 the point is null
---     (not_significant). It is one of five percentages (one_of_five), so its
---     uncertainty is shown by the five p-values; its units have a gain at any timing.
+--     decides is one-sided, Holm over the timings that the store has. With fewer than
+--     6 clusters it has no p-value (too_few_clusters). A significant p after one that
+--     is not is not the point, because what the gap means nobody knows; its row says
+--     that it is significant. If the first is not significant, the point is null
+--     (not_significant). It is one of few percentages (one_of_few), so its
+--     uncertainty is shown by their p-values; its units have a gain at any timing.
 --     The papers flip every unit by itself (`flipped = units`), as if variants and
 --     agents of one task were independent, and take the latest significant p whatever
 --     comes before it; there is no floor then, and a p_holm of 1 - confidence is
@@ -110,7 +109,11 @@ corrected as (
         *,
         case
             when p_greater is null then null
-            when getvariable('flipped') = 'units' then least(1, 5 * p_greater)
+            when getvariable('flipped') = 'units'
+                then least(
+                    1,
+                    p_greater * count(*) over (partition by dimension, ambiguity_class)
+                )
             else holm(
                 p_greater,
                 list(p_greater) over (partition by dimension, ambiguity_class)
@@ -204,7 +207,7 @@ select
     counted.n_missing,
     null as method,
     case
-        when points.point is not null then 'one_of_five'
+        when points.point is not null then 'one_of_few'
         when points.n_tested = 0 then 'too_few_clusters'
         else 'not_significant'
     end as reason,

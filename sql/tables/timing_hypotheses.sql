@@ -43,7 +43,7 @@ with units as (
         any_value(unit_value) filter (where inject_percent = 90) as value_at_90,
         any_value(underspecified_value) as underspecified_value,
         any_value(gain) filter (where condition = 'full') as oracle_gap,
-        min(gain_reason) as reason,
+        coalesce(min(gain_reason), 'not_run') as reason,
         any_value({ 'trials': n_trials, 'missing': n_missing })
         filter (where inject_percent = 10) as n_10,
         any_value({ 'trials': n_trials, 'missing': n_missing })

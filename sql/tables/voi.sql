@@ -7,7 +7,7 @@
 --   n_clusters, n_trials, n_missing, n_not_injected
 --   n_collapsed bigint: units with a value whose condition is collapsed
 --   has_oracle_gap boolean: full exceeds underspecified over the units with both
---   band_low double: lower bound that holds all five injections of a curve at once
+--   band_low double: lower bound that holds all injections of a curve at once
 --   band_high double: upper bound that does
 --   method, reason
 -- equation: of one agent, the mean of the measure over its variants; of agent all, the
@@ -164,32 +164,8 @@ select
     estimated.n_not_injected,
     estimated.n_collapsed,
     gap_flags.has_oracle_gap,
-    case
-        when halves.half.number is not null
-            then round(
-                greatest(
-                    0,
-                    least(
-                        estimated.estimate.low,
-                        estimated.estimate.value - halves.half.number
-                    )
-                ),
-                6
-            )
-    end as band_low,
-    case
-        when halves.half.number is not null
-            then round(
-                least(
-                    1,
-                    greatest(
-                        estimated.estimate.high,
-                        estimated.estimate.value + halves.half.number
-                    )
-                ),
-                6
-            )
-    end as band_high,
+    band_of(estimated.estimate, halves.half.number, 0, 1).low as band_low,
+    band_of(estimated.estimate, halves.half.number, 0, 1).high as band_high,
     estimated.estimate.method,
     estimated.estimate.reason
 from estimated

@@ -5,6 +5,8 @@
 --   benchmark, agent, condition, measure, value, low, high, n_units, n_dropped,
 --   n_clusters, n_trials, n_missing, n_not_injected
 --   n_collapsed bigint: units with a value whose condition is collapsed
+--   band_low double: lower bound that holds all injections of a curve at once
+--   band_high double: upper bound that does
 --   method, reason
 -- equation: wasted_pct = 100 * wasted / pre-injection actions; the rest per trial too.
 --     Per trial, mean per unit, mean over units; of agent all, over agents within a
@@ -15,6 +17,7 @@
 --     gives the same action. Trials without a value are left out of the mean of a unit.
 --     A unit has no cost if a price is unknown, no tokens if those of a trial are
 --     (unknown_tokens), and no values if the actions of a trial are (unknown_actions).
+--     The band is that of voi.
 with summarised as (
     select
         benchmark,
@@ -188,6 +191,45 @@ estimated as (
             as n_collapsed
     from weighted
     group by benchmark, agent, condition, measure
+),
+
+halves as (
+    select
+        benchmark,
+        agent,
+        measure,
+        unnest(
+            band_half(
+                list(
+                    {
+                        'member': condition[8:]::bigint,
+                        'cluster': hash(cluster_id),
+                        'above': weight * unit_value,
+                        'below': weight
+                    }
+                ) filter (where unit_value is not null)
+            )
+        ) as half
+    from weighted
+    group by benchmark, agent, measure
+),
+
+banded as (
+    select
+        estimated.*,
+        band_of(
+            estimated.estimate,
+            halves.half.number,
+            0,
+            if(estimated.measure = 'wasted_pct', 100, null)
+        ) as band
+    from estimated
+    left join halves
+        on
+            estimated.benchmark = halves.benchmark
+            and estimated.agent = halves.agent
+            and estimated.measure = halves.measure
+            and estimated.condition = 'inject_' || halves.half.member
 )
 
 select
@@ -205,6 +247,8 @@ select
     n_missing,
     n_not_injected,
     n_collapsed,
+    band.low as band_low,
+    band.high as band_high,
     estimate.method,
     estimate.reason
-from estimated
+from banded

@@ -27,7 +27,7 @@ rates) and check the engine against scipy and plain numpy.
 
 Below is each kind's worst design: its coverage, or for kinds of nothing (and of one effect) its share of p-values
 below 0.05; then the worst among designs with the fewest tasks (`--format csv` has all). Studies without an interval,
-or with a doubtful one (`few_effective_clusters`, `rare_effect`), do not count, except if one task has half of the
+or with a doubtful one (`one_task_has_N_pct`, `rare_effect`), do not count, except if one task has half of the
 variants; a design with fewer than 5 % left is not judged.
 """
 

@@ -380,7 +380,7 @@ def test_no_bound_is_beyond_what_a_difference_can_be():
     assert contrast("level", arms[0], arms[1], InferenceSettings()).high == 1.0
 
 
-@pytest.mark.parametrize(("variants", "doubt"), [([1] * 12, None), ([12] + [1] * 11, "few_effective_clusters")])
+@pytest.mark.parametrize(("variants", "doubt"), [([1] * 12, None), ([12] + [1] * 11, "one_task_has_52_pct")])
 def test_a_task_with_most_variants_widens_a_level_and_is_named(variants, doubt):
     """Unequal tasks have (23)^2 / (144 + 11) = 3.4 equal ones and 2.4 degrees of freedom; equal ones all eleven."""
     rows = [(place % 2, place) for place, count in enumerate(variants) for _ in range(count)]

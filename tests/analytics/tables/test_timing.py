@@ -405,17 +405,20 @@ def _near(value, wanted):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("curve", "reason"),
+    ("curve", "reason", "end"),
     [
-        ((1, 1, 1, 1, 1), "no_gain_shown"),
-        ((3, 3, 3, 3, 3), "flat_curve"),
-        ((3, 3, 0, 0, 0), "one_of_five"),
-        ((None, 3, 3, 3, 3), "no_window"),
+        ((1, 1, 1, 1, 1), "no_gain_shown", None),
+        ((3, 3, 3, 3, 3), "flat_curve", None),
+        ((3, 3, 0, 0, 0), "one_of_few", 30.0),
+        ((None, 3, 3, None, 0), "one_of_few", 50.0),
     ],
 )
 @pytest.mark.parametrize("tasks", [8, 4])
-def test_there_is_no_window_without_worth(curve, reason, tasks):
-    """A window needs a gain at the earliest injection and a time that differs from it; four tasks show neither."""
+def test_there_is_no_window_without_worth(curve, reason, end, tasks):
+    """A window needs a gain at the earliest injection and a time that differs from it; four tasks show neither.
+
+    The earliest injection is the first that the store has.
+    """
     store = Store(trials=3)
     for place in range(tasks):
         store.task(f"t{place}")
@@ -427,7 +430,7 @@ def test_there_is_no_window_without_worth(curve, reason, tasks):
         for index in range(3):
             store.trial(f"v{place}", "underspecified", index, scores=(float(index == 0 and not place % 4),))
             store.trial(f"v{place}", "ask_user", index, actions=["ask_user S1", "submit"])
-    expected = reason if tasks == 8 or reason == "no_window" else "no_gain_shown"
+    expected = (end, reason) if tasks == 8 else (None, "no_gain_shown")
     for flipped in ("tasks", "units"):
         connection = connect(store.snapshot(), parameters={"flipped": flipped}, only={"optimal_window"})
         try:
@@ -437,9 +440,9 @@ def test_there_is_no_window_without_worth(curve, reason, tasks):
         finally:
             connection.close()
         if flipped == "tasks":
-            assert rows == [(30.0 if expected == "one_of_five" else None, expected)]
+            assert rows == [expected]
         else:
-            assert {reason for _, reason in rows} == {"no_window" if curve[0] is None else "one_of_five"}
+            assert {reason for _, reason in rows} == {"one_of_few"}
 
 
 @pytest.mark.thorough
