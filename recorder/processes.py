@@ -72,19 +72,23 @@ def receive_message(connection: socket.socket, most: int) -> tuple[bytes, list[i
 
 
 class _Refusal:
-    """An import hook that blocks pandas and ignores all other modules."""
+    """An import hook that blocks the packages in ``names`` and ignores all other modules."""
+
+    def __init__(self) -> None:
+        self.names = {"pandas"}
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
-        """Raise ImportError for pandas, and return None for all other modules."""
-        if name == "pandas":
-            raise ImportError("pandas is blocked to save time and memory; call allow_pandas() first")
+        """Raise ImportError for a blocked package, and return None for all other modules."""
+        if name in self.names:
+            raise ImportError(f"{name} is blocked to save time and memory; call allow_pandas() first")
 
 
 _REFUSAL = _Refusal()
 
 
-def refuse_pandas() -> None:
-    """Make imports of pandas fail from now on."""
+def refuse_pandas(*others: str) -> None:
+    """Make imports of pandas fail from now on, and of other packages that pyarrow loads without need."""
+    _REFUSAL.names.update(others)
     sys.meta_path.insert(0, _REFUSAL)
 
 

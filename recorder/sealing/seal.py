@@ -5,6 +5,7 @@ block its event loop. It seals small ones directly, as recovery does. The events
 segment: the journal is removed only after the segment is durable under its name and, on a shared store, published.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from lhaw_record.recorder.storage.store import Store
 
 _ARTIFACT = type_name(ArtifactStored)
 _envelope_decoder = msgspec.msgpack.Decoder(Envelope)
+_DECODED_AT_ONCE = 2_000
 
 
 class _Tag(msgspec.Struct):
@@ -57,18 +59,24 @@ def seal(store: Store, path: Path) -> Path | None:
 
 def _write(store: Store, content: JournalContent) -> Path:
     name = JournalName(content.header.writer_id, content.header.number)
-    keys = [_key_decoder.decode(payload) for payload in content.payloads]
-    order = sorted(range(len(keys)), key=lambda row: (keys[row].stream_id, keys[row].sequence))
+    types, order = _types_and_order(content.payloads)
     if store.remote is not None:
-        _publish_blobs(store, (content.payloads[row] for row in order if keys[row].event.type == _ARTIFACT))
+        _publish_blobs(store, (content.payloads[row] for row in order if types[row] == _ARTIFACT))
     return write_segment(
         store,
         content.header.experiment_id,
         str(name),
-        schema=_schema_of({key.event.type for key in keys}),
+        schema=_schema_of(set(types)),
         tables=_tables(content.payloads, order),
         covers=(name,),
     )
+
+
+def _types_and_order(payloads: Sequence[bytes]) -> tuple[list[str], list[int]]:
+    """Return the event type of each record, and the records' places sorted by stream and sequence."""
+    keys = [_key_decoder.decode(payload) for payload in payloads]
+    order = sorted(range(len(keys)), key=lambda row: (keys[row].stream_id, keys[row].sequence))
+    return [sys.intern(key.event.type) for key in keys], order
 
 
 def _publish_blobs(store: Store, payloads: Iterable[bytes]) -> None:
@@ -85,6 +93,11 @@ def _schema_of(types: set[str]) -> pa.Schema:
 
 
 def _tables(payloads: Sequence[bytes], order: Sequence[int]) -> Iterator[pa.Table]:
+    """Yield the row groups, each made of short tables, because decoded records take ten times the memory of columns."""
     for start in range(0, len(order), ROWS_PER_GROUP):
-        rows = order[start : start + ROWS_PER_GROUP]
-        yield to_table([_envelope_decoder.decode(payloads[row]) for row in rows], only_present=True)
+        end = min(start + ROWS_PER_GROUP, len(order))
+        parts = [order[at : min(at + _DECODED_AT_ONCE, end)] for at in range(start, end, _DECODED_AT_ONCE)]
+        yield pa.concat_tables(
+            [to_table([_envelope_decoder.decode(payloads[row]) for row in part], only_present=True) for part in parts],
+            promote_options="default",
+        )

@@ -6,6 +6,7 @@ The child inherits the journal's descriptor, and thereby its lock, so that no ot
 its priority below that of the run before it loads large libraries.
 """
 
+import gc
 import os
 import subprocess
 import sys
@@ -55,12 +56,14 @@ def start_child(store: Store, journal: JournalFile) -> "subprocess.Popen[bytes]"
 def main(arguments: list[str]) -> int:
     """Seal the journal named on the command line. Return the exit code, 0 or 1."""
     os.nice(NICENESS)
-    refuse_pandas()
+    refuse_pandas("numpy")
+    gc.disable()  # sealing makes no cycles
     import pyarrow as pa
 
     from lhaw_record.recorder.errors import DamagedStore
     from lhaw_record.recorder.sealing.seal import seal
 
+    pa.set_memory_pool(pa.system_memory_pool())  # the default one keeps much of what was freed
     root, journal = arguments
     try:
         seal(Store(Path(root)), Path(journal))

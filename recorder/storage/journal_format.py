@@ -30,12 +30,15 @@ MAX_BODY_BYTES = 1 << 30
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """A complete commit in a journal. ``end`` is the offset of the first byte after the commit."""
+    """A complete commit in a journal. ``end`` is the offset of the first byte after the commit.
+
+    ``body`` is a part of the journal's bytes, not a copy.
+    """
 
     offset: int
     end: int
     crc: int
-    body: bytes
+    body: memoryview
 
 
 class JournalTail(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,16 +91,16 @@ def seed_of(found: Sequence[Commit]) -> int:
     return found[0].crc if found else 0
 
 
-def payloads(body: bytes) -> Iterator[bytes]:
+def payloads(body: memoryview) -> Iterator[bytes]:
     """Yield the payloads of a commit's records."""
     offset = 0
     while offset < len(body):
         start = offset + _LENGTH.size
         offset = start + _LENGTH.unpack_from(body, offset)[0]
-        yield body[start:offset]
+        yield bytes(body[start:offset])
 
 
-def _crc(body: bytes, offset: int, seed: int) -> int:
+def _crc(body: bytes | memoryview, offset: int, seed: int) -> int:
     return zlib.crc32(body, zlib.crc32(_PLACE.pack(offset, len(body)), seed))
 
 
@@ -109,7 +112,7 @@ def _commit_at(data: bytes, offset: int, seed: int) -> Commit | None:
     end = start + length
     if mark != MARK or not 0 < length <= MAX_BODY_BYTES or end > len(data):
         return None
-    body = data[start:end]
+    body = memoryview(data)[start:end]
     return Commit(offset, end, crc, body) if _crc(body, offset, seed) == crc else None
 
 

@@ -49,6 +49,7 @@ def write_segment(
         for table in tables:
             writer.write_table(_with_columns(table, schema))
             keys.append(table.select(_KEYS))
+            del table  # before the next one is made
     rows = pa.concat_tables(keys)
     path = store.events_dir / f"experiment={experiment_id}" / f"{name}-{rows.num_rows}.parquet"
     store.disk.make_directory(path.parent)
