@@ -19,6 +19,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STORE ?= stores/demo
 AGENTS ?= all
+CONDITIONS ?= full,inject_50,ask_user
 STUDIES ?= 1500
 
 .PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-newest test-published test-ray test-release test-training setup lint types contracts bench bench-check bench-daemon bench-peers bench-ray bench-scale coverage mcp-servers site clean help
@@ -38,8 +39,8 @@ test: $(VENV)/.dev-ready  ## set up and run the quick tests: every promise once 
 test-all: $(VENV)/.dev-ready  ## run all tests: power cuts by the thousand, kills, Docker, Chromium, where they are (40 minutes)
 	@$(PYTEST)
 
-test-agents: $(VENV)/.dev-ready  ## install the real programs of data/agents and run them (AGENTS=codex,opencode: only these)
-	@LHAW_RECORD_TEST_AGENTS="$(AGENTS)" "$(BIN)/python" -m pytest --numprocesses 0 --capture no tests/agents
+test-agents: $(VENV)/.dev-ready  ## install the real programs of data/agents, run them, and write what they asked into docs/external-agents.md (AGENTS=codex,opencode CONDITIONS=ask_user: only these)
+	@LHAW_RECORD_TEST_AGENTS="$(AGENTS)" LHAW_RECORD_TEST_CONDITIONS="$(CONDITIONS)" "$(BIN)/python" -m pytest --numprocesses 0 --capture no tests/agents
 
 test-ray: $(VENV)/.dev-ready  ## install Ray (0.24 GB) and run trials on clusters of several nodes here (7 minutes)
 	@$(call install,.[dev$(comma)ray])

@@ -1,7 +1,8 @@
 """Every ready-made entry with its real program: installed, run on two desk tasks, and held against the native agent.
 
 ``make test-agents`` runs this; ``make test-agents AGENTS=codex,opencode`` only those; ``make test-all`` what is here.
-A scripted model stands behind all of them, so that every agent has the same mind and the numbers must agree.
+A scripted model stands behind all of them, so that every agent has the same mind and the numbers must agree. With
+``CONDITIONS=ask_user`` only what asks is run. ``make test-agents`` writes what it saw of asking into the docs.
 """
 
 import json
@@ -9,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -18,7 +20,7 @@ from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.runners.agents.programs.entries import entry_paths, load_entry, resolved
 from lhaw_record.runners.agents.programs.installation import is_installed
-from tests.agents.conftest import ASKED_FOR
+from tests.agents.conftest import ASKED_FOR, CONDITIONS
 from tests.support.needs import needs
 
 pytestmark = pytest.mark.thorough
@@ -28,14 +30,17 @@ ASKS = re.compile(r"ask_?user\w*|consult$|request_user_input|^(ask_?)?question$"
 """Names of tools to ask a user, ours and those of programs."""
 QUESTIONS = {
     "log-triage/window": "Which period do you mean: from when to when, in UTC?",
-    "meeting-planner/buffer": "How much free time do people need before and after the meeting?",
+    "meeting-planner/room-equipment": "Which equipment must the room have?",
 }
-"""What the model asks in each variant."""
+"""What the model asks in each variant. Where its agent's tool takes options, one of the second question's is true."""
+OFFERED = "meeting-planner/room-equipment"
+PAGE = Path(__file__).parents[2] / "docs" / "external-agents.md"
+MEDIA = ("mcp", "built_in", "prose")
 EXPERIMENT = """
 name = "real"
 conditions = {conditions}
 trials = 1
-concurrency = 1
+concurrency = 2
 
 [benchmark]
 name = "desk"
@@ -53,7 +58,7 @@ program = "{name}"
 
 
 OPTIONS_ALONE = {"kimi-code-acp"}
-"""Entries whose own tool takes one of its options and no words; those of the scripted model say nothing."""
+"""Entries whose own tool takes one of its options and no words."""
 
 
 OVER_MCP = """
@@ -100,15 +105,29 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     questions: tuple[tuple[str, int], ...]
     media: tuple[str, ...]
     answers: tuple[str, ...]
+    given: tuple[tuple[str, ...], ...]
     injected_after: int | None
     target: int | None
     kinds: tuple[str, ...]
     flags: tuple[str, ...]
     asking_tools: tuple[str, ...]
 
+    def asked(self):
+        """What asking did."""
+        return self.questions, self.given, self.is_success
+
     def comparable(self):
-        """What does not depend on the agent, as long as its model is the same."""
-        return msgspec.structs.replace(self, program=None, kinds=(), media=(), asking_tools=())
+        """What does not depend on the agent, as long as its model is the same. An option may be the answer."""
+        return msgspec.structs.replace(self, program=None, kinds=(), media=(), asking_tools=(), answers=())
+
+
+class Trials(dict):
+    """Trials by agent and condition. A test that needs a condition which this run leaves out is skipped."""
+
+    def __missing__(self, key):
+        if key[1] in CONDITIONS:
+            raise KeyError(key)
+        pytest.skip(f"{key[1]} is not among the conditions of this run")
 
 
 @pytest.fixture(scope="module", params=_asked_for())
@@ -133,7 +152,7 @@ def all_trials(entry, tmp_path_factory):
     """The trials of the entry and of the native agent, by task, agent and condition."""
     name, spec = entry
     folder = tmp_path_factory.mktemp(name)
-    conditions = ["full", "inject_50", *(["ask_user"] if spec.asks_by != "none" else [])]
+    conditions = [each for each in CONDITIONS if each != "ask_user" or spec.asks_by != "none"]
     file, store = folder / "experiment.toml", folder / "store"
     listed = "[" + ", ".join(f'"{condition}"' for condition in conditions) + "]"
     text = EXPERIMENT.format(conditions=listed, variants=json.dumps(list(QUESTIONS)), name=name)
@@ -147,14 +166,34 @@ def all_trials(entry, tmp_path_factory):
         text=True,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return _read(store)
+    told = _read(store)
+    if os.environ.get(ASKED_FOR) and "ask_user" in conditions:
+        _write_row(name, spec, told)
+    return told
+
+
+def _write_row(name, spec, told):
+    """Write into the docs in how many tasks the entry asked, was answered and succeeded as the native agent did."""
+    found = ((spec.asks_by, name), ("mcp", "over-mcp"), ("prose", "in-prose"))
+    arms = {medium: agent for medium, agent in found if any(agent == other for _, other, _ in told)}
+    cells = [f"`{name}`", f"{datetime.now(UTC):%Y-%m-%d}", spec.found_version]
+    for medium in MEDIA:
+        tasks = [(task, arms[medium]) for task, agent, _ in told if agent == "native" and medium in arms]
+        seen = [(told[task, arm, "ask_user"], told[task, "native", "ask_user"]) for task, arm in sorted(set(tasks))]
+        cells.append(f"{sum(one.asked() == other.asked() for one, other in seen)} of {len(seen)}" if seen else "")
+    before, head, rest = PAGE.read_text(encoding="utf-8").partition("| entry | tried |")
+    lines = (head + rest).split("\n")
+    end = lines.index("", 1)
+    rows = {line.split("|")[1].strip(): line for line in lines[2:end]} | {cells[0]: f"| {' | '.join(cells)} |"}
+    PAGE.write_text(before + "\n".join([*lines[:2], *(rows[key] for key in sorted(rows)), *lines[end:]]), "utf-8")
 
 
 @pytest.fixture
 def trials(all_trials, variant):
     """Those of one task, by agent and condition."""
     wanted = variant.partition("/")[0]
-    return {(agent, condition): told for (task, agent, condition), told in all_trials.items() if task == wanted}
+    of_task = {(agent, condition): told for (task, agent, condition), told in all_trials.items() if task == wanted}
+    return Trials(of_task)
 
 
 def _read(store):
@@ -166,7 +205,9 @@ def _read(store):
     told = {}
     for task, agent, condition, trial_id, stream_id, is_success, ended_by, actions, program, after, target in found:
         asked = database.execute(
-            "select question, action_index, answer, medium from questions where trial_id = ? and is_counted"
+            "select question, action_index, answer, medium,"
+            " coalesce(list_sort(requested_segment_ids || volunteered_segment_ids), [])"
+            " from questions where trial_id = ? and is_counted"
             " order by question_number",
             [trial_id],
         ).fetchall()
@@ -179,9 +220,10 @@ def _read(store):
             ended_by=ended_by,
             action_count=actions,
             program=program,
-            questions=tuple((question, action) for question, action, _, _ in asked),
-            answers=tuple(answer for _, _, answer, _ in asked),
-            media=tuple(medium for *_, medium in asked),
+            questions=tuple((question, action) for question, action, *_ in asked),
+            answers=tuple(answer for _, _, answer, *_ in asked),
+            media=tuple(medium for *_, medium, _ in asked),
+            given=tuple(tuple(given) for *_, given in asked),
             injected_after=after,
             target=target,
             kinds=tuple(kind for (kind,) in kinds),
@@ -229,23 +271,23 @@ def test_the_question_is_asked_and_answered(entry, trials, variant):
     theirs, ours = trials[entry[0], "ask_user"], trials["native", "ask_user"]
     assert [question for question, _ in theirs.questions] == [QUESTIONS[variant]]
     assert theirs.media == (entry[1].asks_by,)
-    if entry[0] in OPTIONS_ALONE:
+    if entry[0] in OPTIONS_ALONE and variant != OFFERED:
         assert theirs.answers == (None,)
         return
     assert theirs.is_success
     assert theirs.comparable() == ours.comparable()
 
 
-def test_the_medium_changes_nothing_else(entry, trials):
+def test_the_medium_changes_nothing_else(entry, trials, variant):
     """Under a host for both, the same model asks by our tool as by its own: equal questions, answers and success."""
     if entry[1].host != "acp":
         pytest.skip("its entry has one medium")
     own, ours = trials[entry[0], "ask_user"], trials["over-mcp", "ask_user"]
     assert ours.media == ("mcp",)
-    if entry[0] in OPTIONS_ALONE:
+    if entry[0] in OPTIONS_ALONE and variant != OFFERED:
         own = trials["native", "ask_user"]
     assert own.comparable() == ours.comparable()
-    assert own.answers == ours.answers
+    assert variant == OFFERED or own.answers == ours.answers
     assert trials["over-mcp", "full"].flags == ours.flags == ()
 
 
@@ -253,12 +295,10 @@ def test_prose_changes_nothing_else(entry, trials):
     """The same model asks by ending its turn as by a tool, and the session goes on with the answer."""
     if not entry[1].goes_on:
         pytest.skip("its entry says no way to go on with a session")
-    own, prose = trials[entry[0], "ask_user"], trials["in-prose", "ask_user"]
+    ours, prose = trials["native", "ask_user"], trials["in-prose", "ask_user"]
     assert prose.media == ("prose",)
-    if entry[0] in OPTIONS_ALONE:
-        own = trials["native", "ask_user"]
-    assert own.comparable() == prose.comparable()
-    assert own.answers == prose.answers
+    assert ours.comparable() == prose.comparable()
+    assert ours.answers == prose.answers
     assert trials["in-prose", "full"].flags == prose.flags == ()
 
 

@@ -22,7 +22,7 @@ from lhaw_record.runners.base.errors import BoundaryError
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.models.gateway.calls import PendingCall
 from lhaw_record.runners.users.ask_user.calls import PendingCalls
-from lhaw_record.runners.users.ask_user.forms import ApprovalPolicy, confirmed, fill_in
+from lhaw_record.runners.users.ask_user.forms import ApprovalPolicy, confirmed, fields_of, fill_in, listed_fields
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.serving import key_digest
 from lhaw_record.runners.users.ask_user.streamable_http import has_token
@@ -124,6 +124,8 @@ class AcpClient:
             return {"result": {"outcome": await self._approved(params)}}
         if method == "elicitation/create" and self._asking is not None and params.get("mode", "form") == "form":
             return {"result": await self._filled_in(self._asking, params)}
+        if method == "host/question" and self._asking is not None:
+            return {"result": await self._listed(self._asking, params)}
         return _error(METHOD_NOT_FOUND, f"this client does not know {method}")
 
     async def _approved(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -145,14 +147,19 @@ class AcpClient:
         call, call_id = self._call_of(params.get("toolCallId")), params.get("toolCallId")
         is_own = call.name.endswith(self._tool) if call is not None else bool(call_id)
         medium: Medium = "built_in" if is_own and self._tool else "elicitation"
-        return await fill_in(
-            asking,
-            params,
-            call if medium == "built_in" else None,
-            call.call_id if call else call_id,
-            call.action_index if call else None,
-            medium,
-        )
+        fields = fields_of(params, call if medium == "built_in" else None)
+        index = call.action_index if call else None
+        return await fill_in(asking, fields, call.call_id if call else call_id, index, medium)
+
+    async def _listed(self, asking: RecordedUser, params: dict[str, Any]) -> dict[str, Any]:
+        """Let the user answer the questions that OpenCode lists beside ACP. Without any answer, there are none."""
+        call_id = _object(params.get("tool")).get("callID")
+        call, fields = self._call_of(call_id), listed_fields(params.get("questions"))
+        index = call.action_index if call else None
+        content = (await fill_in(asking, fields, call.call_id if call else call_id, index, "built_in")).get("content")
+        given = [(content or {}).get(field.key, []) for field in fields]
+        answers = [each if isinstance(each, list) else [each] for each in given]
+        return {"answers": answers if content else None}
 
     def _call_of(self, call_id: Any) -> PendingCall | None:
         """Return the call of the agent's own asking tool that put up a form, if it is unambiguous."""

@@ -1,9 +1,11 @@
 """Runs an agent that speaks ACP, in its sandbox: ``python3 acp_host.py SESSION.json COMMAND…``.
 
 It opens one session, sends a prompt, and prints what the agent says. When a turn has ended, our server says whether
-the user goes on. What the agent asks its client goes to our
-server, which decides. It needs only Python in the sandbox. That the turn has ended is told to the server, too: a host
-that ends without it was killed.
+the user goes on. What the agent asks its client goes to our server, which decides. It needs only Python in the sandbox.
+That the turn has ended is told to the server, too: a host that ends without it was killed.
+
+OpenCode does not put its questions into ACP, but lists them over HTTP. An argument ``@PORT`` of the command becomes a
+free port, and what the agent lists there goes to our server as well.
 """
 
 from __future__ import annotations
@@ -12,14 +14,22 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
+import urllib.parse
 import urllib.request
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 METHOD_NOT_FOUND = -32601
 SECONDS_TO_LEAVE = 2.0
+SECONDS_BETWEEN_LOOKS = 0.2
+SECONDS_TO_LIST = 5.0
+PORT = "@PORT"
 
 
 class AgentError(Exception):
@@ -38,6 +48,10 @@ class Host:
         self.session = session
         self.lock = threading.Lock()
         self.count = 0
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
+        self.questions = "http://127.0.0.1:" + port + "/question" if PORT in command else ""
+        command = [port if each == PORT else each for each in command]
         self.agent = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, cwd=session["cwd"]
         )
@@ -64,6 +78,8 @@ class Host:
         self.ask("initialize", {"protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": client})
         opened = self.ask("session/new", {"cwd": self.session["cwd"], "mcpServers": self.session["mcp_servers"]})
         session = {"sessionId": opened["sessionId"]}
+        if self.questions:  # one that is asked before its session is open may never answer
+            threading.Thread(target=self.look, daemon=True).start()
         if self.session["mode"]:
             self.ask("session/set_mode", {**session, "modeId": self.session["mode"]})
         text = self.session["prompt"]
@@ -87,7 +103,8 @@ class Host:
             if not isinstance(message, dict):
                 continue
             if "method" in message and "id" in message:  # it may take long, and further messages come meanwhile
-                threading.Thread(target=self.answer, args=(message,), daemon=True).start()
+                reply = partial(self.reply, message["id"])
+                threading.Thread(target=self.answer, args=(message, reply), daemon=True).start()
             elif "method" in message:
                 self.show(message.get("params") or {})
             elif message.get("id") == self.count:
@@ -96,7 +113,29 @@ class Host:
                 return message.get("result") or {}
         raise AgentError("it ended during " + method)
 
-    def answer(self, message: dict[str, Any]) -> None:
+    def look(self) -> None:
+        """Pass on what the agent lists as open questions."""
+        query, seen = "?" + urllib.parse.urlencode({"directory": self.session["cwd"]}), set()
+        while True:
+            with contextlib.suppress(OSError, ValueError):  # it has ended, which its output says
+                for each in self.fetch(self.questions + query, timeout_s=SECONDS_TO_LIST):
+                    if each["id"] not in seen:
+                        seen.add(each["id"])
+                        message = {"method": "host/question", "params": each}
+                        reply = partial(self.reply_listed, self.questions + "/" + each["id"], query)
+                        threading.Thread(target=self.answer, args=(message, reply), daemon=True).start()
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def reply_listed(self, url: str, query: str, answer: dict[str, Any]) -> None:
+        """Answer a listed question, or reject it."""
+        answers = (answer.get("result") or {}).get("answers")
+        self.fetch(url + ("/reject" if answers is None else "/reply") + query, {"answers": answers})
+
+    def reply(self, request_id: Any, answer: dict[str, Any]) -> None:
+        """Answer a request of ACP."""
+        self.send({"id": request_id, **answer})
+
+    def answer(self, message: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> None:
         """Answer a request of the agent with what our server says. Without the server, the trial is over."""
         try:
             answer = self.serve({"method": message["method"], "params": message.get("params") or {}})
@@ -106,16 +145,20 @@ class Host:
             os.killpg(self.agent.pid, signal.SIGKILL)
             os._exit(70)
         with contextlib.suppress(OSError):  # the agent has ended, which its output says
-            self.send({"id": message["id"], **answer})
+            reply(answer)
 
     def serve(self, message: dict[str, Any]) -> dict[str, Any]:
         """Return what our server answers to a message: a result or an error."""
-        headers = {"Content-Type": "application/json", "Authorization": "Bearer " + self.session["token"]}
-        body = json.dumps(message).encode()
-        request = urllib.request.Request(self.session["url"], body, headers)  # noqa: S310 - our server, over HTTP
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as response:
-            answer: dict[str, Any] = json.loads(response.read())
-            return answer
+        answer: dict[str, Any] = self.fetch(self.session["url"], message, "Bearer " + self.session["token"])
+        return answer
+
+    def fetch(self, url: str, body: Any = None, authorization: str = "", timeout_s: float | None = None) -> Any:
+        """Get what a server in our network says, or post a body to it."""
+        headers = {"Content-Type": "application/json", "Authorization": authorization}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data, {key: headers[key] for key in headers if headers[key]})  # noqa: S310
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=timeout_s) as response:
+            return json.loads(response.read())
 
     def send(self, message: dict[str, Any]) -> None:
         """Write one message to the agent."""

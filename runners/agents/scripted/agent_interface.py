@@ -41,8 +41,8 @@ class ToolAdapter(msgspec.Struct, frozen=True, kw_only=True):
 
     ``arguments`` names the arguments that matter, in order, and ``others`` has values for the other arguments that the
     tool requires. If ``takes_words`` is set, the first argument is a list of words instead of one text; with
-    ``takes_questions`` it is a list of one question with two options that say nothing, and with those of the usual
-    keys that the tool's schema has, ``question_keys`` (empty: all).
+    ``takes_questions`` it is a list of one question with three options, and with those of the usual keys that the
+    tool's schema has, ``question_keys`` (empty: all).
     """
 
     name: str
@@ -53,9 +53,10 @@ class ToolAdapter(msgspec.Struct, frozen=True, kw_only=True):
     question_keys: frozenset[str] = frozenset()
 
     def filled(self, *texts: str) -> dict[str, Any]:
-        """Return the arguments of a call, with these texts as the arguments that matter."""
+        """Return the arguments of a call, with these texts as the arguments that matter, or a question's options."""
         if self.takes_questions:
-            options = [{"label": label, "description": ""} for label in ("As you think best", "I do not know")]
+            labels = [*texts[1:], "As you think best", "I do not know"][:3]
+            options = [{"label": label, "description": ""} for label in labels]
             one = {"id": "question", "header": "Detail", "question": texts[0], "options": options, "multiSelect": False}
             return {self.arguments[0]: [{key: one[key] for key in one if key in (self.question_keys or one)}]}
         values = dict(zip(self.arguments, texts, strict=True))

@@ -13,9 +13,10 @@ from lhaw_record.runners.agents.scripted.agent_interface import (
     interface_of,
     is_question,
 )
-from lhaw_record.runners.agents.scripted.model import ScriptedModel, reply_with
+from lhaw_record.runners.agents.scripted.model import ScriptedModel, recipe_for, reply_with
 from lhaw_record.runners.agents.scripted.translation import PLAN, desk_view, earlier_codes, to_command
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
+from lhaw_record.runners.environments.benchmarks.desk.recipe import Recipe
 from lhaw_record.runners.models.protocol import Model, ModelReply, ModelRequest
 
 _ANSWER = "echo {ending} && printf '%s\\n' {answer}"
@@ -61,7 +62,8 @@ class ForeignModel:
             plan = turn.content
             view = [*view, turn]
             turn = await self._desk_turn(request, view, interface)
-        message = _translated(turn, interface, earlier_codes(view))
+        recipe = recipe_for(view[0].content if view else "")
+        message = _translated(turn, interface, earlier_codes(view), recipe)
         return msgspec.structs.replace(message, content="\n\n".join(filter(None, (plan, message.content))))
 
     async def _desk_turn(self, request: ModelRequest, view: Sequence[Message], interface: AgentInterface) -> Message:
@@ -73,22 +75,22 @@ class ForeignModel:
         return (await self._scripted.respond(desk_request)).message
 
 
-def _translated(turn: Message, interface: AgentInterface, codes: Sequence[str]) -> Message:
+def _translated(turn: Message, interface: AgentInterface, codes: Sequence[str], recipe: Recipe) -> Message:
     """Translate a turn of the desk's model into a turn in this agent."""
     if interface.fence is not None:
         commands = [_command(call, interface, codes) for call in turn.tool_calls[:1]]  # these agents run one per reply
         blocks = [f"```{interface.fence}\n{command}\n```" for command in commands]
         return Message(role="assistant", content="\n\n".join(filter(None, (turn.content, *blocks))))
-    calls = tuple(_translated_call(call, interface, codes) for call in turn.tool_calls)
+    calls = tuple(_translated_call(call, interface, codes, recipe) for call in turn.tool_calls)
     return msgspec.structs.replace(turn, tool_calls=calls)
 
 
-def _translated_call(call: ToolCall, interface: AgentInterface, codes: Sequence[str]) -> ToolCall:
+def _translated_call(call: ToolCall, interface: AgentInterface, codes: Sequence[str], recipe: Recipe) -> ToolCall:
     if call.name not in (*DESK_TOOLS, "ask_user", "submit"):
         return msgspec.structs.replace(call, name=interface.served.get(call.name, call.name))
     arguments = msgspec.json.decode(call.arguments_json, type=dict[str, str])
     if call.name == "ask_user" and interface.asker:
-        return _call_of(interface.asker, call, arguments["question"])
+        return _asking_call(interface.asker, call, arguments["question"], recipe)
     if call.name == "submit" and interface.finisher:
         return _call_of(interface.finisher, call, arguments["answer"])
     if interface.shell:
@@ -98,6 +100,12 @@ def _translated_call(call: ToolCall, interface: AgentInterface, codes: Sequence[
     if call.name == "write_file" and interface.writer:
         return _call_of(interface.writer, call, arguments["path"], arguments["content"])
     raise AssertionError(f"{call.name} was not among the tools that can be translated")
+
+
+def _asking_call(tool: ToolAdapter, call: ToolCall, question: str, recipe: Recipe) -> ToolCall:
+    """Ask with the values that the model would guess as options, if the tool takes some."""
+    guesses = (each.guesses({}) for each in recipe.parameters if each.question == question and tool.takes_questions)
+    return _call_of(tool, call, question, *next(guesses, ()))
 
 
 def _call_of(tool: ToolAdapter, call: ToolCall, *texts: str) -> ToolCall:

@@ -80,6 +80,17 @@ def fields_of(params: Mapping[str, Any], call: PendingCall | None) -> list[FormF
     ]
 
 
+def listed_fields(questions: Any) -> list[FormField]:
+    """Return the questions of an asking tool that puts up no form, and takes labels or words for each of them."""
+    fields = []
+    for position, asked in enumerate(map(_object, _listed(questions))):
+        key, shown = str(position), {"oneOf": asked.get("options")}
+        schema = {"type": "array", "items": shown} if asked.get("multiple") else {"type": "string", **shown}
+        own_words = None if asked.get("custom") is False else key
+        fields.append(_field(key, schema, "", asked, own_words, is_required=False))
+    return fields
+
+
 def _field(
     key: str, field: dict[str, Any], message: str, told: dict[str, Any], own_words: str | None, *, is_required: bool
 ) -> FormField:
@@ -134,15 +145,13 @@ def filled(fields: Sequence[FormField], replies: Sequence[Reply]) -> dict[str, A
 
 async def fill_in(
     asking: RecordedUser,
-    params: Mapping[str, Any],
-    call: PendingCall | None,
+    fields: Sequence[FormField],
     call_id: str | None,
     action_index: int | None,
     medium: Medium,
     state: ResponseState | None = None,
 ) -> dict[str, Any]:
     """Let the user answer the questions of a form, and return its result. A form that no person reads is declined."""
-    fields = fields_of(params, call)
     length = sum(len(field.question.text + field.question.context) for field in fields)
     if not fields or len(fields) > _MOST_FIELDS or length > MAX_CHARACTERS:
         return {"action": "decline"}
@@ -170,7 +179,7 @@ async def fill_in_for_server(
         return {"action": "decline"}
     if not _object(_object(params.get("requestedSchema")).get("properties")):
         return await confirmed(recording, str(params.get("message") or ""), call_id, "allow")
-    return await fill_in(asking, params, None, call_id, action_index, "elicitation")
+    return await fill_in(asking, fields_of(params, None), call_id, action_index, "elicitation")
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.experiment.prompts import ResponseWords
 from lhaw_record.runners.users.ask_user.server import SERVER_NAME, TOOL_NAME, ask_user_tool, problem_with
 from lhaw_record.runners.users.simulated_user.answers import offered, picked, reveals, unanswered
-from lhaw_record.runners.users.simulated_user.person import PersonUser
 from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKnowledge, UserSimulator
 
 
@@ -254,8 +253,8 @@ class RecordedUser:
     ) -> list[Reply]:
         """Answer the questions of one call. A form without an answer that it takes to what it requires is dismissed."""
         ids = ", ".join(each.event.question_id for each in asked)
-        what, is_person = f"an answer of the simulated user ({ids})", isinstance(self._simulator, PersonUser)
-        with self._trial_clock.waiting("user_simulator", what, is_exempt=is_person):
+        what = f"an answer of the simulated user ({ids})"
+        with self._trial_clock.waiting("user_simulator", what, is_exempt=self._simulator.is_person):
             async with self._turn:
                 known = self._knowledge
                 answers = [await self._simulated(each) for each in asked]

@@ -39,6 +39,7 @@ class ExactSimulator:
     """
 
     name = "exact"
+    is_person = False
 
     def __init__(self, deferral: Deferral = DEFERRAL, encoder: Encoder | None = None) -> None:
         self._deferral, self._encoder = deferral, encoder
@@ -82,6 +83,7 @@ class HilBenchSimulator:
     """
 
     name = "hil_bench"
+    is_person = False
     irrelevant = "irrelevant question"
     most_answers = 3
 

@@ -287,6 +287,7 @@ class LlmSimulator:
     """
 
     name = "llm"
+    is_person = False
 
     def __init__(
         self,

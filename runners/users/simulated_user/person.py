@@ -52,6 +52,7 @@ class PersonUser:
     """
 
     name = "person"
+    is_person = True
 
     def __init__(self, folder: Path, asker: dict[str, str], declined: str) -> None:
         self._folder, self._asker, self._declined = folder, asker, declined

@@ -107,9 +107,10 @@ class UserAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserSimulator(Protocol):
-    """A simulated user."""
+    """A simulated user. If a person answers, the trial waits as long as they take."""
 
     name: str
+    is_person: bool
 
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
         """Answer one question.

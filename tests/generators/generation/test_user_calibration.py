@@ -52,6 +52,7 @@ class Told:
     """A user who reveals for each question the segments that a test says."""
 
     name = "told"
+    is_person = False
 
     def __init__(self, **revealed):
         self._revealed = revealed

@@ -643,6 +643,7 @@ class Simulator:
     """A simulated user on a bad day."""
 
     name = "bad"
+    is_person = False
 
     def __init__(self, day):
         self._day = day

@@ -209,6 +209,7 @@ class BrokenSimulator:
     """Knows no answer."""
 
     name = "broken"
+    is_person = False
 
     async def answer(self, question, context, knowledge):
         """Break."""
@@ -227,6 +228,7 @@ class CertainSimulator:
     """Always answers."""
 
     name = "certain"
+    is_person = False
 
     async def answer(self, question, context, knowledge):
         """Answer from what was removed."""

@@ -202,6 +202,7 @@ async def test_a_user_who_fails_is_missing_data(trial):
         """Cannot answer."""
 
         name = "broken"
+        is_person = False
 
         async def answer(self, question, context, knowledge):
             raise UserSimulatorError("gone", kind="timeout")

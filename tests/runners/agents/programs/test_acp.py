@@ -19,7 +19,7 @@ from lhaw_record.recorder.events import (
 from lhaw_record.runners.agents.programs.acp import approval
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.models.gateway.calls import PendingCall
-from lhaw_record.runners.users.ask_user.forms import fields_of, filled
+from lhaw_record.runners.users.ask_user.forms import fields_of, filled, listed_fields
 from lhaw_record.runners.users.ask_user.recorded_user import Reply
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator
 from tests.runners.agents.programs.rigs import described, ended, of, recorded, trial_of
@@ -54,11 +54,13 @@ async def test_the_agents_own_question_is_answered_and_recorded_as_its_own(tmp_p
     call = next(event for event in of(events, ActionStarted) if event.name == "AskUserQuestion")
     assert (asked.medium, asked.action_index, asked.call_id) == ("built_in", call.action_index, call.call_id)
     assert asked.question == json.loads(call.arguments_json)["questions"][0]["question"]
-    assert asked.context == "Detail\n- As you think best\n- I do not know"
-    assert ([option.label for option in asked.options], asked.header) == (
-        ["As you think best", "I do not know"],
-        "Detail",
-    )
+    labels = [
+        "2025-06-03 00:00:00 2025-06-03 23:59:59",
+        "2025-06-02 22:00:00 2025-06-03 06:00:00",
+        "As you think best",
+    ]
+    assert asked.context == "\n- ".join(["Detail", *labels])
+    assert ([option.label for option in asked.options], asked.header) == (labels, "Detail")
     assert (answered.response_state, answered.picked) == ("answered", ())
     assert answered.revealed
     assert answered.answer in next(
@@ -139,6 +141,52 @@ async def test_a_host_that_dies_with_a_question_open_is_missing_data(tmp_path, m
     assert "ended with a question open" in await died(tmp_path, f"work(1)\n{opens}{_KILLS_ITS_HOST}")
 
 
+LISTS = """
+from http.server import BaseHTTPRequestHandler, HTTPServer
+given = []
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.respond([QUESTION] if self.path.startswith("/question?directory=%2F") and not given else [])
+    def do_POST(self):
+        given.append([self.path.partition("?")[0], json.loads(self.rfile.read(int(self.headers["Content-Length"])))])
+        self.respond(True)
+    def respond(self, value):
+        body = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_):
+        pass
+server = HTTPServer(("127.0.0.1", int(sys.argv[-1])), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+while not given:
+    time.sleep(0.05)
+say(json.dumps(given))
+"""
+"""The turn of an agent that lists its question at a port of its own, as OpenCode does."""
+
+
+@pytest.mark.parametrize(
+    ("more", "path", "is_answered"),
+    [({}, "/question/que_1/reply", True), ({"custom": False}, "/question/que_1/reject", False)],
+)
+async def test_a_question_that_an_agent_lists_at_its_own_port_is_answered_there(tmp_path, more, path, is_answered):
+    """It is one question of the medium built_in; one that takes no words and has no true option is rejected."""
+    what = {"question": "Which period do you mean: from when to when, in UTC?", "header": "Detail"}
+    asked = {**what, "options": [{"label": "Now", "description": ""}], **more}
+    listed = {"id": "que_1", "questions": [asked], "tool": {"messageID": "m", "callID": "unknown"}}
+    source = f"work(1)\nimport json, sys, threading, time\nQUESTION = json.loads({json.dumps(listed)!r})\n{LISTS}"
+    program = acp(source, answer="stdout")
+    program["command"].append("@PORT")
+    events = await trial_of(tmp_path, program, **ASKING)
+    ((question,), (answered,)) = of(events, QuestionAsked), of(events, QuestionAnswered)
+    assert (question.medium, question.question) == ("built_in", what["question"])
+    assert answered.response_state == ("answered" if is_answered else "dismissed")
+    told = [[answered.answer]] if is_answered else None
+    assert json.loads(events[-1].final_answer) == [[path, {"answers": told}]]
+
+
 async def test_an_agent_that_breaks_off_its_turn_gave_up(tmp_path):
     """Its end without an answer to the prompt is its own, and graded; its question was answered before."""
     events = await trial_of(tmp_path, acp(f"work(1)\nelicit({WHEN})\nimport os\nos._exit(3)"), **ASKING)
@@ -201,7 +249,8 @@ async def test_what_nobody_would_answer_is_refused_before_the_first_trial(tmp_pa
 def test_a_real_form_is_read_and_filled_in(case):
     """What real agents put on the wire gives the question that their model wrote, and they read the answer."""
     call = PendingCall(call_id="c", name="x", arguments_json=json.dumps(case["arguments"]), action_index=1)
-    fields = fields_of(case["params"], call)
+    listed = case["params"].get("questions")
+    fields = fields_of(case["params"], call) if listed is None else listed_fields(listed)
     questions = [field.question for field in fields]
     assert [[each.text, each.header, [option.label for option in each.options]] for each in questions] == (
         case["questions"]

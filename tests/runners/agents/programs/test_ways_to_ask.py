@@ -38,6 +38,7 @@ IS_OFF = {
     "kimi-code": lambda start: _kimi(tomllib.loads(start.files[".kimi-code/config.toml"])),
     "kimi-code-acp": lambda start: _kimi(tomllib.loads(start.files[".kimi-code/config.toml"])),
     "opencode": lambda start: start.argv[1] == "run" and not any("QUESTION" in name for name in start.environment),
+    "opencode-acp": lambda start: not any("QUESTION" in name for name in start.environment),
     "qwen-code": lambda start: "--prompt" in start.argv and "--acp" not in start.argv,
 }
 """Programs with a tool of their own to ask, and whether it is off."""

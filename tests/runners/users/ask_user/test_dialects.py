@@ -127,6 +127,7 @@ async def test_separators_of_lines_in_a_text_do_no_harm(accept):
 
     class Echo:
         name = "echo"
+        is_person = False
 
         async def answer(self, question, context, knowledge):
             return UserAnswer(text=question)

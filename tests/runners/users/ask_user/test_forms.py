@@ -50,7 +50,7 @@ async def answered(params, *removed):
     """Return the result of a form and the recorded answers."""
     stream = MemoryStream()
     user = RecordedUser(ExactSimulator(), knowing(*removed), stream)
-    result = await fill_in(user, params, None, None, None, "elicitation")
+    result = await fill_in(user, fields_of(params, None), None, None, "elicitation")
     return result, [event for event in stream.events if isinstance(event, QuestionAnswered)]
 
 
@@ -226,7 +226,7 @@ async def test_where_nobody_is_reached_the_question_stays_without_an_answer():
     stream = MemoryStream()
     user = RecordedUser(ExactSimulator(), knowing(NAME), stream)
     params = form(NAME_QUESTION, name=WORDS)
-    assert await fill_in(user, params, None, "c", 2, "elicitation", "declined") == {"action": "decline"}
+    assert await fill_in(user, fields_of(params, None), "c", 2, "elicitation", "declined") == {"action": "decline"}
     question, answer = stream.events
     assert (question.medium, question.action_index, answer.response_state) == ("elicitation", 2, "declined")
     assert answer.readings[0].asks_for == ("S1",)

@@ -36,6 +36,7 @@ class BrokenSimulator:
     """A simulator with a bug of its own."""
 
     name = "broken"
+    is_person = False
 
     async def answer(self, question, context, knowledge):
         """Fail in an unforeseen way."""
