@@ -29,7 +29,7 @@ from typing import ClassVar
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.recorder.events.trial import Boundary
 
-UNKNOWN_COST = "a reply came without its token counts, so its cost is unknown"
+UNKNOWN_COST = "a reply came without its token counts, or from a model without a price, so its cost is unknown"
 
 
 class RunnerError(Exception):
@@ -117,7 +117,7 @@ class CostLimitNotKept(ModelBoundaryError):
     def __init__(self, limit_usd: float) -> None:
         super().__init__(
             f"budget.max_cost_usd_per_trial = {limit_usd:g} cannot be enforced: {UNKNOWN_COST}; use a server that "
-            "reports usage, or remove the limit",
+            "reports usage, give the agent a 'price', or remove the limit",
             kind="unknown_cost",
             is_retry_owed=False,
         )

@@ -103,11 +103,18 @@ def decode_json(source: SourceFile) -> Any:
         if line is None and first and first not in b'{["':
             raise ImportFailed(f"{source.label} is not JSON, which this format is; was another one meant?") from error
         if line is None:
-            raise ImportFailed(f"{source.label} is not a whole JSON document: {error}; get the file again") from error
+            raise ImportFailed(f"{source.label} is not a whole JSON document: {unread(error)}") from error
         raise ImportFailed(
             f"{source.label}, line {line}: a second JSON value begins. This format is one JSON document, not JSON "
             "Lines; import the file that its program wrote, or put the lines into one document (docs/imports.md)"
         ) from error
+
+
+def unread(error: Exception) -> str:
+    """Return why JSON could not be read, and the next step."""
+    if isinstance(error, RecursionError):
+        return "objects or lists nest too deep to be read; leave it out"
+    return f"{error}; get the file again"
 
 
 def _second_value(error: Exception) -> int | None:
@@ -154,14 +161,14 @@ def session_lines(source: SourceFile, remarks: Counter[str]) -> Iterator[tuple[i
         text = line.decode("utf-8", "replace").lstrip("\ufeff\0").strip()
         try:
             values = [json.loads(text)] if text else []
-        except ValueError:
+        except (ValueError, RecursionError):
             values, rest = list[Any](), text
             while rest:
                 try:
                     value, end = _DECODER.raw_decode(rest)
                 except (ValueError, RecursionError) as error:
                     if number < len(lines):
-                        raise ImportFailed(f"{source.label}, line {number} is not JSON: {error}") from error
+                        raise ImportFailed(f"{source.label}, line {number} is not JSON: {unread(error)}") from error
                     remarks[f"{source.label}, line {number}: the last line is torn, and left out"] += 1
                     break
                 values, rest = [*values, value], rest[end:].lstrip()
@@ -175,7 +182,7 @@ def _line(source: SourceFile, number: int, line: bytes) -> Any:
     try:
         return _loaded(line)
     except (ValueError, RecursionError) as error:
-        raise ImportFailed(f"{source.label}, line {number} is not JSON: {error}; get the file again") from error
+        raise ImportFailed(f"{source.label}, line {number} is not JSON: {unread(error)}") from error
 
 
 def csv_rows(source: SourceFile, name: Callable[[str], str] = str.lower) -> tuple[list[dict[str, str]], list[str]]:

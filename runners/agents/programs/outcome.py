@@ -10,6 +10,8 @@ These are pure functions. The first rule that applies decides:
     it hung up on its last model call, too early     gave_up, or time_limit if its own time was used up
     for a server that does not answer
     its last model call met a limit of the model     context_limit, refused, output_limit: the program saw the error
+    it held its last model call open until its own   time_limit, whether or not another call was answered
+    time was used up
     its last model call failed, or got no answer     boundary model, a retry owed as for a native agent; unless its
     before it hung up                                own time was used up before
     none of its calls was ever answered              boundary sandbox; a retry owed if it ended by itself, but
@@ -35,7 +37,7 @@ from lhaw_record.runners.base.errors import ModelBoundaryError, SandboxBoundaryE
 from lhaw_record.runners.environments.sandboxes.command_output import killed_from_outside
 from lhaw_record.runners.environments.sandboxes.protocol import ProgramEnd
 from lhaw_record.runners.models.call_outcomes import FINAL_KINDS
-from lhaw_record.runners.models.gateway.calls import HUNG_UP
+from lhaw_record.runners.models.gateway.calls import CLIENT_GONE, HUNG_UP
 
 OUT_OF_MEMORY = "a process of it was killed because its sandbox's memory_mb was used up"
 _SHOWN_CHARACTERS = 600
@@ -148,7 +150,7 @@ def _ended_by_call(failed: ModelFailed, facts: ProgramFacts) -> EndedBy | None:
     if failed.error_kind == HUNG_UP:
         return "time_limit" if facts.is_time_up else "gave_up"
     if facts.is_time_up:
-        return None
+        return "time_limit" if failed.error_kind == CLIENT_GONE else None
     ended_by = ended_by_failure(failed.error_kind)
     if ended_by is None:
         is_retry_owed = failed.error_kind not in FINAL_KINDS

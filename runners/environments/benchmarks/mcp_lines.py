@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.runners.base.conversation.messages import ToolDefinition
 from lhaw_record.runners.base.errors import BoundaryError, ToolBoundaryError, ungrouped
-from lhaw_record.runners.base.text.fields import shown, with_valid_text
+from lhaw_record.runners.base.text.fields import shallow_json, shown, with_valid_text
 from lhaw_record.runners.environments.grading.grade import Artifact
 from lhaw_record.runners.environments.sandboxes.command_output import cut_text
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
@@ -172,30 +172,43 @@ class ToolListing:
 
 
 def whole_result(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a tool result with all that an agent can be shown as text parts of its content."""
-    structured = result.get("structuredContent")
-    content = result.get("content", [] if structured is not None else None)
+    """Return a tool result in the form that clients take, with all that an agent can be shown as text parts."""
+    structured, content = result.get("structuredContent"), result.get("content")
+    if content is None and structured is not None:
+        content = []
+    content = [content] if isinstance(content, str | dict) else content
     if not isinstance(content, list):
         return result
-    parts = [_as_text(part) if isinstance(part, dict) else part for part in content]
-    if structured is not None and not _says([part["text"] for part in parts if _is_text(part)], structured):
-        parts.append({"type": "text", "text": json.dumps(structured, ensure_ascii=False)})
-    return {**{key: value for key, value in result.items() if key != "structuredContent"}, "content": parts}
+    parts = [_whole_part(part) for part in content]
+    if structured is not None and not _says([part["text"] for part in parts if "text" in part], structured):
+        parts.append(_text(structured))
+    return {"content": parts, "isError": bool(result.get("isError"))}
 
 
-def _as_text(part: dict[str, Any]) -> dict[str, Any]:
-    """Return a link or a resource of text as a part of text, with its address, and other parts as they are."""
-    inner = part.get("resource")
-    if part.get("type") == "resource_link":
+def _whole_part(part: Any) -> dict[str, Any]:
+    """Return a part as clients take it. What is no picture, sound or file becomes text: a link, or an unknown part."""
+    kind, inner = (part.get("type"), part.get("resource")) if isinstance(part, dict) else (None, None)
+    if kind in ("text", None) and isinstance(part, dict) and isinstance(part.get("text"), str):
+        return _text(part["text"])
+    if kind == "resource_link":
         words = [f"{part.get(key)}" for key in ("title", "name", "uri", "description") if part.get(key)]
-        return {"type": "text", "text": f"[resource_link {' | '.join(words)}]"}
-    if part.get("type") == "resource" and isinstance(inner, dict) and isinstance(inner.get("text"), str):
-        return {"type": "text", "text": f"[resource {inner.get('uri')}]\n{inner['text']}"}
-    return part
+        return _text(f"[resource_link {' | '.join(words)}]")
+    if kind == "resource" and isinstance(inner, dict):
+        if isinstance(inner.get("text"), str):
+            return _text(f"[resource {inner.get('uri')}]\n{inner['text']}")
+        if isinstance(inner.get("blob"), str):
+            return {"type": kind, "resource": {"uri": f"{inner.get('uri')}", "blob": inner["blob"], **_media_of(inner)}}
+    if kind in ("image", "audio") and isinstance(part.get("data"), str):
+        return {"type": kind, "data": part["data"], **_media_of(part)}
+    return _text(part)
 
 
-def _is_text(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+def _text(value: Any) -> dict[str, Any]:
+    return {"type": "text", "text": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}
+
+
+def _media_of(part: dict[str, Any]) -> dict[str, str]:
+    return {"mimeType": part["mimeType"] if isinstance(part.get("mimeType"), str) else "application/octet-stream"}
 
 
 def _says(texts: Sequence[str], structured: Any) -> bool:
@@ -204,6 +217,13 @@ def _says(texts: Sequence[str], structured: Any) -> bool:
     values = [_value(text) for text in texts]
     forms = [structured, *(structured.values() if is_wrapped else ())]
     return bool(texts) and any(form in (*values, *texts, values, texts) for form in forms)
+
+
+def _decoded(line: bytes) -> Any:
+    try:
+        return json.loads(line.decode("utf-8", "replace"))
+    except RecursionError:
+        return json.loads(shallow_json(line))
 
 
 def _value(text: str) -> Any:
@@ -371,7 +391,7 @@ class LineTransport:
         from mcp_types import jsonrpc_message_adapter
 
         try:
-            raw = json.loads(line.decode("utf-8", "replace"))
+            raw = _decoded(line)
             if not isinstance(raw, dict):
                 return None
             raw = with_valid_text(raw) if b"\\ud" in line.lower() else raw
@@ -380,7 +400,7 @@ class LineTransport:
                 tools = result.get("tools")
                 raw["result"] = whole_result(result)
                 if isinstance(tools, list):
-                    raw["result"]["tools"] = list(self.listing.of(tools))
+                    raw["result"] = {**result, "tools": list(self.listing.of(tools))}
             return SessionMessage(jsonrpc_message_adapter.validate_python(raw, by_name=False))
         except (ValueError, RecursionError):
             return None

@@ -17,7 +17,7 @@ import msgspec
 
 from lhaw_record.runners.base.text.fields import as_list, as_number, as_object, optional_count, with_valid_text
 from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile, elapsed_ms
-from lhaw_record.runners.imports.source_files import most_unpacked_bytes, too_large
+from lhaw_record.runners.imports.source_files import most_unpacked_bytes, too_large, unread
 from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, Pairing, Said, said_in, turns_said
 from lhaw_record.runners.models.chat_completions import text_of
 
@@ -55,7 +55,7 @@ class Archive:
         try:
             return with_valid_text(json.loads(_checked(self._bytes(entry), entry.CRC)))
         except (ValueError, OSError, struct.error, zlib.error, RecursionError) as error:
-            raise ImportFailed(f"{self._source.label}: {name} cannot be read ({error}); get the log again") from error
+            raise ImportFailed(f"{self._source.label}: {name} cannot be read: {unread(error)}") from error
 
     def _bytes(self, entry: zipfile.ZipInfo) -> bytes:
         header_end = entry.header_offset + _LOCAL_HEADER.size

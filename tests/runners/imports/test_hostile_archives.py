@@ -12,7 +12,7 @@ import pytest
 from lhaw_record.runners.imports import FORMATS
 from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile
 from lhaw_record.runners.imports.formats.inspect_log import Archive
-from lhaw_record.runners.imports.source_files import decode_json, read_instances, read_sources
+from lhaw_record.runners.imports.source_files import decode_json, decode_json_or_lines, read_instances, read_sources
 from tests.runners.imports.files import eval_log, imported, source, write
 
 ZEROS = bytes(3 << 20)
@@ -87,6 +87,14 @@ def test_strange_json_is_refused_by_name(content):
     """Nesting without end, huge numbers, keys that stand twice, half characters and NUL end in a sentence of ours."""
     with pytest.raises(ImportFailed, match=r"strange\.json"):
         decode_json(SourceFile(name="strange.json", folder="", content=content, sha256="0" * 64))
+
+
+def test_getting_a_file_again_is_no_remedy_for_nesting():
+    """A whole file that nests too deep stays so; a torn one does not."""
+    for content, remedy in ((b"[" * 100_000 + b"]" * 100_000, "leave it out"), (b'{"a": 1', "get the file again")):
+        for name in ("a.json", "a.jsonl"):
+            with pytest.raises(ImportFailed, match=remedy):
+                decode_json_or_lines(SourceFile(name=name, folder="", content=content, sha256="0" * 64))
 
 
 @pytest.mark.parametrize("depth", [400, 900, 50_000])

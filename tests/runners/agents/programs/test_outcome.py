@@ -47,6 +47,7 @@ KILLED, CRASHED = ProgramEnd(exit_code=None), ProgramEnd(exit_code=3, stderr="Tr
         (with_(end=CRASHED, last_failure=failure("hung_up")), "gave_up"),
         (with_(last_failure=failure("hung_up"), reply_count=0, wires=set()), "gave_up"),
         (with_(end=KILLED, is_time_up=True, last_failure=failure("hung_up"), reply_count=0), "time_limit"),
+        (with_(end=KILLED, is_time_up=True, last_failure=failure("client_gone"), reply_count=0), "time_limit"),
         (with_(end=CRASHED, limit_reached="turn_limit"), "turn_limit"),
         (with_(limit_reached="cost_limit"), "cost_limit"),
         (with_(last_failure=failure("context_window")), "context_limit"),

@@ -83,7 +83,7 @@ def call(request):
     if FAULT == "nests":
         say("[" * 1_000_000)
     if FAULT == "malformed":
-        send({"id": request["id"], "result": {"content": "not a list"}})
+        send({"id": request["id"], "result": {"content": 5}})
         return
     if arguments.get("fail"):
         send({"id": request["id"], "error": {"code": -32602, "message": "that argument is wrong" + BAD.get(FAULT, "")}})

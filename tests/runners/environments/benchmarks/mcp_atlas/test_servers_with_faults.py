@@ -38,7 +38,7 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.environment import (
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.rows import Row
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import ServerPlan, running_servers
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import catalog
-from lhaw_record.runners.environments.benchmarks.mcp_lines import whole_result
+from lhaw_record.runners.environments.benchmarks.mcp_lines import shown_result, whole_result
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 
 PATIENT = SandboxLimits(tool_start_seconds=600.0, command_seconds=600.0)
@@ -208,10 +208,34 @@ async def test_what_is_structured_is_not_told_twice(plan_of):
         (["before", '{"a": 1}'], {"a": 1}),
     ]:
         content = [{"type": "text", "text": text} for text in texts]
-        assert whole_result({"content": content, "structuredContent": structured}) == {"content": content}
+        assert whole_result({"content": content, "structuredContent": structured})["content"] == content
     for alone in ({"a": 1}, {"items": []}):
         said = whole_result({"content": [], "structuredContent": alone})["content"]
         assert [json.loads(part["text"]) for part in said] == [alone]
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ({"content": "plain"}, "plain"),
+        ({"content": {"type": "text", "text": "alone"}}, "alone"),
+        ({"content": ["bare"]}, "bare"),
+        ({"content": [{"type": "widget", "x": 1}]}, '{"type": "widget", "x": 1}'),
+        ({"content": [{"type": "text", "text": None}]}, '{"type": "text", "text": null}'),
+        ({"content": [{"type": "image", "mimeType": "image/png"}]}, '{"type": "image", "mimeType": "image/png"}'),
+        (
+            {"content": [{"type": "image", "data": "aGk="}]},
+            "[image content, not shown: application/octet-stream, 2 bytes]",
+        ),
+        ({"content": [{"type": "text", "text": "x", "annotations": {"priority": "high"}}], "isError": None}, "x"),
+        ({"content": [{"type": "text", "text": "x"}], "_meta": "x"}, "x"),
+        ({"content": None, "structuredContent": {"a": 1}}, '{"a": 1}'),
+    ],
+)
+def test_a_result_of_another_form_is_completed(result, text):
+    """No part is lost, and none ends the trial: an agent reads what it can be shown."""
+    shown, _ = shown_result(CallToolResult.model_validate(whole_result(result), by_name=False), "t")
+    assert shown == text
 
 
 async def test_a_protocol_error_of_a_living_server_is_a_result(plan_of):
