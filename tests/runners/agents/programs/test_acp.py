@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 import pytest
@@ -131,16 +132,6 @@ async def test_a_host_that_dies_is_missing_data(tmp_path):
     assert "ended without the end of its turn" in await died(tmp_path, f"work(1)\nelicit({WHEN})\n{_KILLS_ITS_HOST}")
 
 
-@pytest.mark.thorough
-async def test_a_host_that_dies_with_a_question_open_is_missing_data(tmp_path, monkeypatch):
-    """Nobody knows what the answer would have changed. The question is on record, without an answer."""
-    monkeypatch.setattr(ExactSimulator, "answer", lambda *_: anyio.sleep_forever())
-    opens = (
-        f"import threading, time\nthreading.Thread(target=elicit, args=({WHEN},), daemon=True).start()\ntime.sleep(2)\n"
-    )
-    assert "ended with a question open" in await died(tmp_path, f"work(1)\n{opens}{_KILLS_ITS_HOST}")
-
-
 LISTS = """
 from http.server import BaseHTTPRequestHandler, HTTPServer
 given = []
@@ -195,17 +186,78 @@ async def test_an_agent_that_breaks_off_its_turn_gave_up(tmp_path):
     assert len(of(events, QuestionAnswered)) == 1
 
 
-@pytest.mark.thorough
-async def test_who_asks_in_a_loop_is_stopped_by_the_limit_of_actions(tmp_path):
-    """Every question is the call of a tool, which counts."""
-    source = f"""
-while True:
-    for call_id, function in think():
-        act(call_id, str(elicit({WHEN}, call_id)))
+class Bad(NamedTuple):
+    """An agent that asks as nobody should, and what its trial says: its end, and how many questions it records."""
+
+    source: str
+    ended_by: str = "submitted"
+    questions: tuple[int, ...] = (1,)
+    more: dict | None = None
+
+
+_TRUE = "from 2025-06-03 03:50:00 to 2025-06-03 05:20:00 UTC, both included"
+_MANY = [{"question": "Which period do you mean?", "options": [{"label": f"Day {day}"} for day in range(30)]}]
+_DESCRIBED = """
+AGENT.ask = lambda method, form: ASK(method, {**form, "requestedSchema": {"properties": {"q": {
+    "type": "string", "oneOf": [{"const": "A", "title": "A", "description": "All night"},
+                                {"const": "B", "title": "B", "description": TRUE}]}}}})
+elicit([{"question": "Which one?", "options": []}], "x")
 """
-    events = await trial_of(tmp_path, acp(source), limits={"max_actions": 4}, **ASKING)
-    assert ended(events) == "action_limit"
-    assert len(of(events, QuestionAsked)) == len(of(events, QuestionAnswered)) == 4
+BAD = {
+    "asks in a loop": Bad(
+        f"while True:\n    for call_id, _ in think():\n        act(call_id, str(elicit({WHEN}, call_id)))",
+        ended_by="action_limit",
+        questions=(4,),
+        more={"limits": {"max_actions": 4}},
+    ),
+    "asks and exits at once": Bad(
+        "import os\nAGENT.ask = lambda method, params: AGENT.send(id=9, method=method, params=params)\n"
+        f"elicit({WHEN})\nos._exit(3)",
+        ended_by="gave_up",
+        questions=(0, 1),  # it may be gone before its host has read the question
+    ),
+    "twice in parallel": Bad(
+        f"import threading\nboth = [threading.Thread(target=elicit, args=({WHEN}, str(n))) for n in (1, 2)]\n"
+        "for each in both:\n    each.start()\nfor each in both:\n    each.join()",
+        questions=(2,),
+    ),
+    "30 options": Bad(f"elicit({_MANY!r}, 'x')"),
+    "in an option's description only": Bad(f"ASK, TRUE = AGENT.ask, {_TRUE!r}\n{_DESCRIBED}"),
+    "after its last action": Bad(f"work(20)\nelicit({WHEN}, 'x')", questions=(2,)),
+    "during the injection turn": Bad(
+        f"work(10)\nelicit({WHEN}, 'x')\nwork(4)", questions=(0,), more={"conditions": ("full", "inject_50")}
+    ),
+    "in a sub-agent": Bad(
+        "((call_id, _),) = think()\nmain, AGENT.history = AGENT.history, [{'role': 'user', 'content': 'Find it.'}]\n"
+        f"think()\nelicit({WHEN}, 'of-sub-agent')\nAGENT.history = main\nact(call_id, 'done')\nthink()"
+    ),
+    "its host dies with the question open": Bad(
+        f"import threading, time\nthreading.Thread(target=elicit, args=({WHEN},), daemon=True).start()\ntime.sleep(2)\n"
+        + _KILLS_ITS_HOST,
+        ended_by="host_died",
+    ),
+}
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+async def test_bad_input_is_recorded_and_ends(tmp_path, monkeypatch, bad):
+    """Each question has one response, unless its trial is missing data; what nobody answers is not recorded."""
+    is_missing = bad.ended_by == "host_died"
+    if is_missing:
+        monkeypatch.setattr(ExactSimulator, "answer", lambda *_: anyio.sleep_forever())
+    source = "" if "think" in bad.source else "work(1)\n"
+    program = acp(source + bad.source)
+    _, trials = await recorded(tmp_path, described(program, **{**ASKING, **(bad.more or {})}))
+    events = trials[-1]
+    last, asked, answered = events[-1], of(events, QuestionAsked), of(events, QuestionAnswered)
+    assert getattr(last, "error_kind" if is_missing else "ended_by") == bad.ended_by, last
+    assert len(asked) in bad.questions
+    assert [each.question_id for each in answered] == ([] if is_missing else [each.question_id for each in asked])
+    if bad is BAD["in an option's description only"]:
+        assert (answered[0].picked, len(answered[0].revealed)) == (("B",), 1)
+    if bad is BAD["in a sub-agent"]:
+        assert asked[0].action_index is None
 
 
 async def test_several_questions_of_a_form_are_several_questions(tmp_path):
