@@ -4,7 +4,6 @@ Exit codes: 0 success, 1 a finding or failed work, 2 usage error, 3 damaged stor
 """
 
 import argparse
-import gc
 import importlib.metadata
 import json
 import os
@@ -35,7 +34,7 @@ from lhaw_record.generators.cli import (
 from lhaw_record.recorder.cli import log_commands
 from lhaw_record.recorder.cli.command import PROGRAM, Command, CommandGroup, Parser, Section, add_sections, argument
 from lhaw_record.recorder.errors import NEXT_STEPS, DamagedStore, RecorderError, refusal
-from lhaw_record.recorder.processes import refuse_pandas
+from lhaw_record.recorder.processes import tune_process
 from lhaw_record.recorder.resources import experiment_path, pages
 from lhaw_record.recorder.sharing.address import opened, store_address, store_name
 from lhaw_record.recorder.wording import did_you_mean
@@ -293,7 +292,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The command-line arguments. None means ``sys.argv``.
     """
     if arguments is None:
-        _tune_process()
+        tune_process()
     parser = build_parser()
     if "_ARGCOMPLETE" in os.environ:  # a shell requests completion
         import argcomplete
@@ -327,11 +326,3 @@ def _told(error: Exception) -> tuple[object, int] | None:
     finding = (RecorderError, RunnerError, AnalyticsError, *([duckdb.OperationalError] if duckdb else []))
     exit_codes = ((DamagedStore, 3), (ExperimentError, 2), (finding, 1))  # DuckDB: no memory, a full disk, a read error
     return next(((error, exit_code) for kind, exit_code in exit_codes if isinstance(error, kind)), None)
-
-
-def _tune_process() -> None:
-    """Save CPU time that libraries use at startup, a tenth of the time for all tables of a small store."""
-    refuse_pandas()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's idle threads spin, and our matrices are small
-    gc.freeze()
-    gc.set_threshold(20_000)  # imports create no garbage

@@ -95,9 +95,7 @@ def _schema_of(types: set[str]) -> pa.Schema:
 def _tables(payloads: Sequence[bytes], order: Sequence[int]) -> Iterator[pa.Table]:
     """Yield the row groups, each made of short tables, because decoded records take ten times the memory of columns."""
     for start in range(0, len(order), ROWS_PER_GROUP):
-        end = min(start + ROWS_PER_GROUP, len(order))
-        parts = [order[at : min(at + _DECODED_AT_ONCE, end)] for at in range(start, end, _DECODED_AT_ONCE)]
-        yield pa.concat_tables(
-            [to_table([_envelope_decoder.decode(payloads[row]) for row in part], only_present=True) for part in parts],
-            promote_options="default",
-        )
+        rows = order[start : start + ROWS_PER_GROUP]
+        parts = (rows[at : at + _DECODED_AT_ONCE] for at in range(0, len(rows), _DECODED_AT_ONCE))
+        decoded = ([_envelope_decoder.decode(payloads[row]) for row in part] for part in parts)
+        yield pa.concat_tables([to_table(part, only_present=True) for part in decoded], promote_options="default")

@@ -58,12 +58,12 @@ def main(arguments: list[str]) -> int:
     os.nice(NICENESS)
     refuse_pandas("numpy")
     gc.disable()  # sealing makes no cycles
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # pyarrow's own keeps much of what was freed
     import pyarrow as pa
 
     from lhaw_record.recorder.errors import DamagedStore
     from lhaw_record.recorder.sealing.seal import seal
 
-    pa.set_memory_pool(pa.system_memory_pool())  # the default one keeps much of what was freed
     root, journal = arguments
     try:
         seal(Store(Path(root)), Path(journal))

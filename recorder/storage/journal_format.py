@@ -30,10 +30,7 @@ MAX_BODY_BYTES = 1 << 30
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """A complete commit in a journal. ``end`` is the offset of the first byte after the commit.
-
-    ``body`` is a part of the journal's bytes, not a copy.
-    """
+    """A complete commit in a journal. ``body`` views its bytes, ``end`` is the offset of the first byte after it."""
 
     offset: int
     end: int

@@ -42,19 +42,10 @@ def write_segment(
 
     On a shared store, the segment is uploaded first, so every host can see any segment that is on this host.
     """
-    sink = pa.BufferOutputStream()
-    keys: list[pa.Table] = []
-    with pq.ParquetWriter(sink, schema, **_options(schema)) as writer:
-        writer.add_key_value_metadata({COVERS_KEY: msgspec.json.encode([str(each) for each in covers])})
-        for table in tables:
-            writer.write_table(_with_columns(table, schema))
-            keys.append(table.select(_KEYS))
-            del table  # before the next one is made
-    rows = pa.concat_tables(keys)
+    content, rows = _file_of(schema, tables, covers)
     path = store.events_dir / f"experiment={experiment_id}" / f"{name}-{rows.num_rows}.parquet"
     store.disk.make_directory(path.parent)
     store.disk.sync_directory(store.events_dir)
-    content = sink.getvalue().to_pybytes()
     if store.remote is not None:
         store.remote.put(path.relative_to(store.root).as_posix(), content)
     import pyarrow.compute as pc
@@ -77,6 +68,19 @@ def write_segment(
     write_index(store, path, rows.select(["stream_id", "type"]))
     publish(store.disk, path, content)
     return path
+
+
+def _file_of(schema: pa.Schema, tables: Iterable[pa.Table], covers: tuple[JournalName, ...]) -> tuple[bytes, pa.Table]:
+    """Return the bytes of a segment, with one table in memory at a time, and the keys of its rows."""
+    sink = pa.BufferOutputStream()
+    keys: list[pa.Table] = []
+    with pq.ParquetWriter(sink, schema, **_options(schema)) as writer:
+        writer.add_key_value_metadata({COVERS_KEY: msgspec.json.encode([str(each) for each in covers])})
+        for table in tables:
+            writer.write_table(_with_columns(table, schema))
+            keys.append(table.select(_KEYS))
+            del table  # before the next one is made
+    return sink.getvalue().to_pybytes(), pa.concat_tables(keys)
 
 
 def _options(schema: pa.Schema) -> dict[str, Any]:

@@ -34,9 +34,11 @@ def cost_of(pattern: str, spent: Mapping[str, float]) -> float:
     return sum(usd for model, usd in spent.items() if fnmatchcase(model, pattern))
 
 
-def _add(spent: Counter[str], model: str, event: ModelResponded | ModelFailed) -> None:
-    """Add the cost of a call. An unknown cost counts as 0, because the scheduler stops the run for it."""
-    spent[model] += (event.usage and event.usage.cost_usd) or 0.0  # type: ignore[assignment]  # the types of Counter know whole numbers only
+def _add(spent: Counter[str], model: str, event: ModelResponded | ModelFailed) -> float:
+    """Add the cost of a call, and return it. An unknown one counts as 0, because the scheduler stops the run for it."""
+    cost_usd = (event.usage and event.usage.cost_usd) or 0.0
+    spent[model] += cost_usd  # type: ignore[assignment]  # the types of Counter know whole numbers only
+    return cost_usd
 
 
 class RunBudget:
@@ -71,10 +73,9 @@ class RunBudget:
             if fnmatchcase(model, pattern) and cost_of(pattern, self.spent_on) >= limit_usd:
                 raise RunBudgetSpent(limit_usd, pattern)
 
-    def pay(self, spent: Mapping[str, float]) -> None:
-        """Add the costs of calls in USD, keyed by model name."""
-        self.spent_usd += sum(spent.values())
-        self.spent_on.update(spent)
+    def pay(self, model: str, event: ModelResponded | ModelFailed) -> None:
+        """Add the cost of a call."""
+        self.spent_usd += _add(self.spent_on, model, event)
 
 
 class TrialSpending:
@@ -100,8 +101,7 @@ class TrialSpending:
             if event.role not in _GRADING:
                 self._budget.check(event.model)
         elif isinstance(event, ModelResponded | ModelFailed):
-            paid: Counter[str] = Counter()
-            _add(paid, self._models.get(event.call_id, ""), event)
-            self._budget.pay(paid)
-            self.spent_on.update(paid)
+            model = self._models.get(event.call_id, "")
+            _add(self.spent_on, model, event)
+            self._budget.pay(model, event)
             self.unknown_cost_calls += isinstance(event, ModelFailed) and event.has_unknown_cost

@@ -102,19 +102,20 @@ class _Cover:
         self._before_s = 0.0
         self._intervals: list[tuple[float, float]] = []  # only those that an open interval can still overlap
 
-    def add(self, began_s: float, ended_s: float) -> None:
-        added = [*self._intervals, (began_s, ended_s)]
-        self._intervals = _united(added) if self._intervals else added
+    def add(self, began_s: float, now_s: float) -> None:
+        """Add an interval that ends now."""
+        self._intervals = _joined(self._intervals, began_s, now_s)
 
     def settle(self) -> None:
         """Collapse the past intervals into their sum; no later interval can begin before now."""
         if self._intervals:
-            self._before_s += _length_s(self._intervals)
+            self._before_s = self.total_s([], 0.0)
             self._intervals = []
 
-    def total_s(self, still_open: list[tuple[float, float]]) -> float:
-        """Return the seconds covered by past intervals and the given open ones."""
-        return self._before_s + _length_s([*self._intervals, *still_open])
+    def total_s(self, open_since_s: list[float], now_s: float) -> float:
+        """Return the seconds covered by past intervals and by open ones, given when these began."""
+        intervals = _joined(self._intervals, min(open_since_s), now_s) if open_since_s else self._intervals
+        return self._before_s + sum(ended_s - began_s for began_s, ended_s in intervals)
 
 
 class LoopWatch:
@@ -210,7 +211,7 @@ class TrialClock:
     @property
     def patience_left_s(self) -> float:
         """The remaining waiting time in seconds, not counting waits for the recorder or request gates."""
-        exempt_s = self._exempt.total_s(self._until_now(interval for interval in self._open if interval.is_exempt))
+        exempt_s = self._exempt.total_s([each.began_s for each in self._open if each.is_exempt], self.now_s())
         return self._patience_s - (self.waited_s - (exempt_s - self._worked_s))
 
     async def bound(self, work: Callable[[], Awaitable[Result]]) -> Result | None:
@@ -356,11 +357,7 @@ class TrialClock:
 
     def _covered_s(self, intervals: Iterable[Interval]) -> float:
         """Return the seconds covered by past waiting or by the given open intervals, without those of work."""
-        return self._waited.total_s(self._until_now(intervals)) - self._worked_s
-
-    def _until_now(self, intervals: Iterable[Interval]) -> list[tuple[float, float]]:
-        now_s = self.now_s()
-        return [(interval.began_s, now_s) for interval in intervals]
+        return self._waited.total_s([each.began_s for each in intervals], self.now_s()) - self._worked_s
 
     def _reset_deadline(self, now_s: float) -> None:
         """Set the scope's deadline to the moment when the running clock will reach its limit.
@@ -434,19 +431,11 @@ def held() -> Iterator[None]:
         yield
 
 
-def _length_s(intervals: list[tuple[float, float]]) -> float:
-    """Return the total length of the intervals in seconds. Overlaps count once."""
-    if len(intervals) > 1:
-        intervals = _united(intervals)
-    return sum(ended_s - began_s for began_s, ended_s in intervals)
-
-
-def _united(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Merge overlapping intervals, sorted by time."""
-    united: list[tuple[float, float]] = []
-    for began_s, ended_s in sorted(intervals):
-        if united and began_s <= united[-1][1]:
-            united[-1] = (united[-1][0], max(united[-1][1], ended_s))
-        else:
-            united.append((began_s, ended_s))
-    return united
+def _joined(intervals: list[tuple[float, float]], began_s: float, now_s: float) -> list[tuple[float, float]]:
+    """Return intervals, in order and apart, together with one that ends now: it takes in those that it overlaps."""
+    first = len(intervals)
+    while first and intervals[first - 1][1] >= began_s:
+        first -= 1
+    if first < len(intervals):
+        began_s, now_s = min(began_s, intervals[first][0]), max(now_s, intervals[-1][1])
+    return [*intervals[:first], (began_s, now_s)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lhaw_record.recorder.processes import refuse_pandas
+from lhaw_record.recorder.processes import tune_process
 from tests.bench.timed import Passage
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def main(trials: str, store: str) -> None:
-    """Run the trials, without pandas as the program does, and print what it took, sealing in a child included."""
-    refuse_pandas()
+    """Run the trials, tuned as the program is, and print what it took, sealing in a child included."""
+    tune_process()
     from tests.support.toy_benchmark import Workload
 
     workload = msgspec.convert(json.loads(Path(trials).read_text())["workload"], Workload)

@@ -592,9 +592,9 @@ async def test_an_agent_that_gets_over_a_limit_goes_on(hands, name, kind):
 class OneReplyBudget(RunBudget):
     """The limit of a run that the first reply of any trial uses up."""
 
-    def pay(self, spent):
+    def pay(self, model, event):
         """Spend all of it for a reply."""
-        self.spent_usd += float(bool(spent))
+        self.spent_usd += 1.0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -612,9 +612,9 @@ async def test_the_cost_limit_of_the_run_is_missing_data(hands, kind):
 class TwoReplyBudget(RunBudget):
     """The limit of a run that two replies of any trial use up."""
 
-    def pay(self, spent):
+    def pay(self, model, event):
         """Spend half of it for a reply."""
-        self.spent_usd += bool(spent) / 2
+        self.spent_usd += 0.5
 
 
 @pytest.mark.parametrize("kind", KINDS)
