@@ -165,7 +165,9 @@ def comparison_of(table: Table, paper: str) -> Table:
     rows = tuple(row for row in found.rows if row["source"].startswith(paper))
     sources = ", ".join(dict.fromkeys(row["source"] for row in rows)) or paper
     title = f"{table.title}, ours beside the printed values ({sources})"
-    return msgspec.structs.replace(found, name=table.name, title=title, columns=COLUMNS[1:], rows=rows)
+    return msgspec.structs.replace(
+        found, name=table.name, title=title, keys=found.keys[1:], columns=COLUMNS[1:], rows=rows
+    )
 
 
 def _compared(table: Table, cell: PrintedCell, models: Mapping[str, str]) -> Iterator[Row]:

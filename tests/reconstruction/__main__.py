@@ -34,7 +34,7 @@ from lhaw_record.runners.experiment.tables import GraderSpec, SandboxSpec, UserS
 from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
 from lhaw_record.runners.runs.executors.local import LocalExecutor
 from lhaw_record.runners.runs.live_progress import Reporter
-from lhaw_record.runners.runs.planning.plan import make_plan
+from lhaw_record.runners.runs.planning.plan import Plan, make_plan
 from lhaw_record.runners.runs.preparation import PreparedExperiment
 from lhaw_record.runners.runs.run import run_experiment
 from lhaw_record.runners.users.simulated_user.llm import simulator_identity
@@ -205,16 +205,26 @@ def prepared_file(name: str, tale: Tale) -> tuple[PreparedExperiment, dict[str, 
     benchmark = ToldBenchmark(read.benchmark.name, tale)
     prompts = Prompts(experiment, path.parent, benchmark.system_prompt(), benchmark.program_prompt())
     plan = make_plan(experiment, benchmark, prompts, simulator_identity(experiment, prompts))
-    prepared = PreparedExperiment(path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan)
-    cells = defaultdict[tuple[str, str], list[Told]](list)
-    for told in sorted(tale.trials, key=lambda each: (each.index, name_of(each.unit))):
-        if told.unit.benchmark == benchmark.name:
-            cells[told.agent, told.condition].append(told)
-    planned = defaultdict[tuple[str, str], list[PlannedTrial]](list)
-    for trial in sorted(plan.trials, key=lambda each: (each.trial_index, name_of(each.variant or each.task))):
-        planned[trial.agent.name, trial.condition].append(trial)
-    pairs = [pair for cell, trials in planned.items() for pair in zip(trials, cells[cell], strict=True)]
-    return prepared, {trial.trial_id: told for trial, told in pairs}
+    courses = defaultdict[tuple[str, str], dict[tuple[str, int], Told]](dict)
+    for each in tale.trials:
+        if each.unit.benchmark == benchmark.name:
+            courses[each.agent, each.condition][name_of(each.unit), each.index] = each
+    told, others = dict[str, Told](), list[PlannedTrial]()
+    for trial in plan.trials:
+        course = courses[trial.agent.name, trial.condition].pop((_unit_id(trial), trial.trial_index), None)
+        if course is None:
+            others.append(trial)
+        else:
+            told[trial.trial_id] = course
+    for trial in others:  # sessions are dealt by seed; what a paper has no trials of is not run
+        if left := courses[trial.agent.name, trial.condition]:
+            told[trial.trial_id] = left.pop(next(iter(left)))
+    plan = Plan(trials=tuple(trial for trial in plan.trials if trial.trial_id in told))
+    return PreparedExperiment(path=path, experiment=experiment, benchmark=benchmark, prompts=prompts, plan=plan), told
+
+
+def _unit_id(trial: PlannedTrial) -> str:
+    return trial.variant.variant_id if trial.variant else trial.task.task_id
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
