@@ -21,8 +21,9 @@ STORE ?= stores/demo
 AGENTS ?= all
 CONDITIONS ?= full,inject_50,ask_user
 STUDIES ?= 1500
+PAPER ?= ask-early
 
-.PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-newest test-published test-ray test-release test-training setup lint types contracts bench bench-check bench-daemon bench-peers bench-ray bench-scale coverage mcp-servers site clean help
+.PHONY: demo test test-all test-agents test-formats test-harbor test-llm test-newest test-papers test-published test-ray test-release test-training setup lint types contracts bench bench-check bench-daemon bench-peers bench-ray bench-scale coverage mcp-servers site clean help
 
 help:  ## say what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -80,6 +81,11 @@ test-published: $(VENV)/.dev-ready  ## fetch the published evaluators and compar
 	  --python-version 3.11 --only-binary=:all: --requirement tests/published/requirements_tac.txt
 	"$(BIN)/python" -m tests.published.sources || echo 'what is missing is skipped' >&2
 	"$(BIN)/python" -m pytest --numprocesses 0 tests/published
+
+test-papers: $(VENV)/.dev-ready  ## run the designs of a paper at full scale (PAPER=ask-early or lhaw) on stand-in tasks, and print time and memory; for a nightly job (10 minutes)
+	@here=$$(mktemp -d) && trap 'rm -rf "$$here"' EXIT
+	"$(BIN)/python" -m tests.reconstruction $(PAPER) "$$here/store"
+	"$(BIN)/lhaw-record" paper "$$here/store" $(PAPER) --compare --output ".bench/$(PAPER)"
 
 test-training: $(VENV)/.dev-ready  ## install datasets and TRL (5 GB), load our training data and train a tiny model for a step (2 minutes)
 	@test -x .envs/training/bin/python || "$(PYTHON)" -m venv .envs/training

@@ -8,7 +8,7 @@ from pathlib import Path
 from lhaw_record.analytics.cli.arguments import filters, settings_option, wanted
 from lhaw_record.analytics.tables.filters import FIGURE_KEYS
 from lhaw_record.recorder.cli.arguments import STORE
-from lhaw_record.recorder.cli.command import Command, argument
+from lhaw_record.recorder.cli.command import Command, argument, flag
 from lhaw_record.recorder.cli.output import say, write_file
 
 
@@ -62,7 +62,7 @@ def paper_command(options: argparse.Namespace) -> int:
 
     spec, text = spec_and_text(options.spec)
     only = Filter(wanted(options))
-    paper = make(options.store, spec, settings=parse_settings(options.set), only=only)
+    paper = make(options.store, spec, settings=parse_settings(options.set), only=only, is_compared=options.compare)
     written, spec_path = paper.write(options.output), write_spec(text, options.output)
     sys.stdout.writelines(f"{path}\n" for path in (*written, spec_path) if path)
     if spec_path is None:
@@ -135,6 +135,7 @@ COMMANDS = (
                 metavar="DIR",
                 help="the folder; default: %(default)s",
             ),
+            flag("--compare", "add every table that the papers print to paper.md, ours beside it, in --reading paper"),
             settings_option(),
             filters(),
         ),

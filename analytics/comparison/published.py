@@ -74,6 +74,13 @@ def read_file(name: str) -> list[dict[str, str]]:
 
 
 @cache
+def printed_tables(paper: str = "") -> tuple[str, ...]:
+    """Return our tables for which a paper prints values, or either paper if none is named."""
+    tables = dict.fromkeys(cell.get("table", file.table) for file in index().files.values() for cell in file.cells)
+    return tuple(name for name in tables if any(cell.source.startswith(paper) for cell in printed_cells(name)))
+
+
+@cache
 def printed_benchmarks() -> frozenset[str]:
     """Return the benchmarks for which the papers print values."""
     tables = {file.table for file in index().files.values()}
@@ -149,6 +156,17 @@ def comparison(tables: Sequence[Table], printed_as: Sequence[str] = ()) -> Table
         rows=tuple(rows),
         notes=_notes(tables, rows, models, agents),
         reading=tables[0].reading if tables else "default",
+    )
+
+
+def comparison_of(table: Table, paper: str) -> Table:
+    """Return one table of a paper, ours beside it: a row for each of our cells that the paper prints."""
+    found = comparison([table])
+    rows = tuple(row for row in found.rows if row["source"].startswith(paper))
+    sources = ", ".join(dict.fromkeys(row["source"] for row in rows)) or paper
+    title = f"{table.title}, ours beside the printed values ({sources})"
+    return msgspec.structs.replace(
+        found, name=table.name, title=title, keys=found.keys[1:], columns=COLUMNS[1:], rows=rows
     )
 
 

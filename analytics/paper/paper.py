@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from lhaw_record.analytics.comparison.published import comparison_of, printed_tables
 from lhaw_record.analytics.errors import AnalyticsError, UnknownName
 from lhaw_record.analytics.figures.catalogue import paint
 from lhaw_record.analytics.figures.catalogue import spec_of as figure_spec_of
@@ -17,7 +18,8 @@ from lhaw_record.analytics.tables.filters import Filter, known_filter
 from lhaw_record.analytics.tables.labels import BENCHMARKS
 from lhaw_record.analytics.tables.notes import background, caption_notes
 from lhaw_record.analytics.tables.render import markdown_text, tex_text
-from lhaw_record.analytics.tables.tables import TABLES, tables
+from lhaw_record.analytics.tables.render import to_markdown as to_markdown_list
+from lhaw_record.analytics.tables.tables import TABLES, Table, tables
 from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
 from lhaw_record.analytics.views.parameters import Setting, values_of
 from lhaw_record.analytics.views.rows import BrokenClaim
@@ -66,6 +68,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         title: The title of the document.
         left_out: The reason for each table or figure that is left out, by name.
+        compared: Every table that a paper prints, ours beside it. paper.md has them.
         notes: What the specification names and the store lacks.
         broken_claims: Claims about the store that do not hold.
     """
@@ -74,6 +77,7 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     tables: Mapping[str, PaperTable]
     figures: Mapping[str, PaperFigure]
     left_out: Mapping[str, str]
+    compared: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     broken_claims: tuple[BrokenClaim, ...] = ()
 
@@ -98,16 +102,24 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
         parts = [f"# {markdown_text(self.title)}", *(each.markdown for each in self.tables.values())]
         for name, each in self.figures.items():
             parts.append(f"![{markdown_text(each.caption)}](figures/{name}.svg)\n\n**{markdown_text(each.caption)}**")
+        parts += [to_markdown_list(each) for each in self.compared]
         parts += [f"Left out, {name}: {markdown_text(reason)}." for name, reason in self.left_out.items()]
         return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def make(
-    store: Path, spec: PaperSpec, *, settings: Mapping[str, Setting] | None = None, only: Filter | None = None
+    store: Path,
+    spec: PaperSpec,
+    *,
+    settings: Mapping[str, Setting] | None = None,
+    only: Filter | None = None,
+    is_compared: bool = False,
 ) -> Paper:
-    """Make the tables and figures of a paper."""
-    parameters = {**spec.settings, **(settings or {})}
-    names = list(dict.fromkeys(each.table for each in spec.tables))
+    """Make the tables and figures of a paper. ``is_compared`` sets printed numbers beside ours, in their reading."""
+    reading: dict[str, Setting] = {"reading": "paper"} if is_compared else {}
+    parameters = {**reading, **spec.settings, **(settings or {})}
+    printed = printed_tables(spec.printed) if is_compared else ()
+    names = list(dict.fromkeys([*(each.table for each in spec.tables), *printed]))
     drawn = [figure_spec_of(each.figure) for each in spec.figures]
     only_views = {view for each in drawn for view in each.reads} | {*inputs_of(claims()), READ_BY_NOTES}
     has_queries_only = set(names) <= set(TABLES)
@@ -160,6 +172,7 @@ def make(
             tables=made,
             figures=figures,
             left_out=left_out,
+            compared=tuple(comparison_of(computed[name], spec.printed) for name in printed),
             notes=(*absent, *(_unused(spec.names, rows) if rows else ())),
             broken_claims=checks(connection),
         )

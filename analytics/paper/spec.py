@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -79,9 +79,11 @@ class PaperSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         title: The title of the document.
         settings: Analysis parameters by name.
         names: Display names of agents, benchmarks, conditions and measures that differ from the defaults.
+        printed: The paper whose printed numbers ``--compare`` sets beside ours. If empty, both.
     """
 
     title: str = "Tables and figures"
+    printed: Literal["", "LHAW", "Ask Early"] = ""
     settings: dict[str, Setting] = {}
     names: dict[str, str] = {}
     tables: tuple[TableChoice, ...] = ()

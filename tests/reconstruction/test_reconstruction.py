@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from lhaw_record.analytics.comparison.published import comparison, printed_cells
+from lhaw_record.analytics.paper import make, spec_and_text
 from lhaw_record.analytics.tables.tables import TABLES, table
 from lhaw_record.analytics.views.store import checks
 from lhaw_record.analytics.views.store import open as open_store
+from tests.reconstruction.__main__ import main, prepared_file
 from tests.reconstruction.ask_early import ask_early, point_of_no_return
 from tests.reconstruction.ask_early_agreement import agreement
 from tests.reconstruction.lhaw import lhaw
@@ -114,6 +116,27 @@ def test_what_tells_the_trials_computes_no_table(path):
     named = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     named |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert not {name for name in named if name.startswith(("lhaw_record.analytics", "duckdb"))}
+
+
+@pytest.mark.thorough
+def test_a_paper_comes_out_of_a_real_run(tmp_path, capsys):
+    """Table 5 as printed, after its 300 sessions were planned, run and recorded as any others; paper.md has it."""
+    assert main(["ask-early", str(tmp_path / "s"), "ask-early-natural"]) == 0
+    assert "300 of 300 trials" in capsys.readouterr().out
+    paper = make(tmp_path / "s", spec_and_text("ask-early")[0], is_compared=True)
+    (found,) = (each for each in paper.compared if each.name == "natural_ask")
+    assert len(found.rows) == 12
+    assert {row["is_as_printed"] for row in found.rows if row["printed"]} == {True}
+    assert {row["source"] for each in paper.compared for row in each.rows} >= {"Ask Early Table 5"}
+    assert not {row["source"] for each in paper.compared for row in each.rows if "LHAW" in row["source"]}
+    paper.write(tmp_path)
+    assert found.title in (tmp_path / "paper.md").read_text()
+
+
+def test_the_papers_designs_have_what_is_told_of_each_trial():
+    """Every planned trial of Ask Early's smallest design has its own course."""
+    prepared, told = prepared_file("ask-early-swebench-pro", ask_early())
+    assert len(prepared.plan.trials) == len(told) == len(set(told.values())) == 1134
 
 
 def _cell(row):
