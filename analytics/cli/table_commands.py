@@ -30,8 +30,7 @@ def tables_command(options: argparse.Namespace) -> int:
     if options.names and (options.all or options.main):
         raise BadParameter("--all and --main name tables themselves; leave out the NAMEs or the option")
     shorthands = {"reading": options.reading, "draws": options.draws, "permutations": options.permutations}
-    is_for_a_person = options.format == "table" and options.output is None and sys.stdout.isatty()
-    is_short = is_for_a_person and not (options.names or options.all or options.compare)
+    is_short = options.format == "table" and not (options.output or options.names or options.all or options.compare)
     exit_code = print_tables(
         options.store,
         MAIN_TABLES if options.main or is_short else options.names,
@@ -147,13 +146,13 @@ COMMANDS = (
                 "names",
                 nargs="*",
                 metavar="NAME",
-                help="tables (default: all; on a terminal the main ones); 'list' prints their names",
+                help="tables (default: the main ones; as files or JSON all); 'list' prints what each has",
                 completer=_table_names,
             ),
             ExclusiveArguments(
                 (
                     flag("--main", "only the main tables: overall, by_class, voi"),
-                    flag("--all", "every table, which is the default where the output is no terminal"),
+                    flag("--all", "every table, as is the default of files and JSON"),
                 )
             ),
             settings_option("set an analysis parameter; 'list' shows them"),
@@ -215,7 +214,7 @@ COMMANDS = (
                 "-c",
                 "--command",
                 metavar="QUERY",
-                help="print the rows of a query; '.views [NAME]' lists the views and their columns",
+                help="print the rows of a query; '.views' lists the views, '.views NAME' the columns of one",
             ),
             FORMAT,
         ),

@@ -1,6 +1,7 @@
 """``lhaw-record tables``, ``findings`` and ``sql``: compute what a store says, and print it."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 MAIN_TABLES = ("overall", "by_class", "voi")
 _MOST_ROWS = 100
 """How many rows of a query a terminal shows. Files and pipes get all rows."""
-FORMS = (*FORMATS, "markdown", "latex")
 
 _FILES: Mapping[str, Callable[[Table], str]] = {
     "csv": to_csv,
@@ -118,23 +118,11 @@ def print_list(form: str, out: TextIO) -> None:
     if form not in FORMATS:
         raise BadParameter(f"the list comes as {', '.join(FORMATS)}; choose one of them with --format")
     grains = {each.view: each.grain for each in headers() if each.layer == "tables"}
-    rows = [
-        {
-            "kind": "table",
-            "name": each.name,
-            "meaning": f"{each.title}; a row per {grains.get(each.name) or ', '.join(each.keys)}",
-        }
-        for each in SPECS
-    ]
-    rows += [
-        {
-            "kind": "parameter",
-            "name": each.name,
-            "default": "unset" if each.default is None else str(each.default),
-            "meaning": each.meaning,
-        }
-        for each in PARAMETERS
-    ]
+    rows: list[Mapping[str, object]] = []
+    for each in SPECS:
+        grain = grains.get(each.name) or ", ".join(each.keys)
+        rows.append({"kind": "table", "name": each.name, "meaning": f"{each.title}; a row per {grain}"})
+    rows += [{"kind": "parameter", **msgspec.structs.asdict(each)} for each in PARAMETERS]
     print_rows(rows, ("kind", "name", "default", "meaning"), form, out)
 
 
@@ -261,7 +249,10 @@ def run_queries(store: Path, text: str, form: str, out: TextIO) -> None:
             for statement in connection.extract_statements(text):
                 _print_rows(connection, statement.query, form, out, most)
         except duckdb.Error as error:
-            raise AnalyticsError(f"the query failed: {error}") from error
+            names = re.findall(r'Referenced column "(\w+)" not found', str(error))
+            views = [each.view for each in headers() if {*names} & {column.name for column in each.columns}]
+            hint = f"\n{names[0]} is a column of {', '.join(views[:8])}: join one ('.views NAME')" if views else ""
+            raise AnalyticsError(f"the query failed: {error}{hint}") from error
 
 
 def _print_rows(

@@ -51,7 +51,8 @@ def trials_command(options: argparse.Namespace) -> int:
             conditions.append(_OUTCOMES[options.outcome])
         where = f" where {' and '.join(conditions)}" if conditions else ""
         order = "benchmark, task_id, variant_id nulls first, agent, condition, trial_index, trial_id"
-        query = f"select {', '.join(COLUMNS)} from trials{where} order by {order}"  # noqa: S608 - names of ours
+        columns = ", ".join(COLUMNS).replace("stream_id", "coalesce(stream_id, trial_id) as stream_id")
+        query = f"select {columns} from trials{where} order by {order}"  # noqa: S608 - names of ours
         rows = rows_of(connection, query, values)
     shown = rows if options.limit is None else rows[: options.limit]
     if options.format == "table" and sys.stdout.isatty():
@@ -68,7 +69,7 @@ def _short(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a trial that a terminal shows."""
     outcome = {True: "success", False: "failure"}.get(row["is_success"], "-")
     return {
-        "stream": row["stream_id"] and row["stream_id"][:_ID_LETTERS],
+        "stream": row["stream_id"][:_ID_LETTERS],
         "outcome": outcome if row["trial_state"] == "valid" else row["trial_state"],
         "agent": row["agent"],
         "condition": row["condition"],
@@ -88,7 +89,8 @@ COMMANDS = (
         name="trials",
         help="list the trials of a store, by agent, condition, task, state or outcome",
         description="List the trials of a store, one row each. A trial with several attempts is shown by the one "
-        "that counts. Its stream_id is what 'show' prints. The view trials has more columns: see 'sql'.",
+        "that counts. 'show' prints its stream_id, which is the trial's id where no attempt counts. The view trials "
+        "has more columns: see 'sql'.",
         example="trials stores/demo --condition ask_user --outcome failure",
         arguments=(
             STORE,

@@ -25,6 +25,7 @@ from lhaw_record.analytics.figures.drawing import (
     values_of,
 )
 from lhaw_record.recorder.events.values import CONDITIONS
+from lhaw_record.recorder.wording import CONDITION_LABELS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -239,7 +240,8 @@ def success(spec: FigureSpec, rows: Rows) -> "Figure":
                 label=named(agent),
                 **look(place),
             )
-        axes.set_yticks(range(len(conditions)), conditions if axes is panels[0] else [])
+        names = [CONDITION_LABELS[each] for each in conditions]
+        axes.set_yticks(range(len(conditions)), names if axes is panels[0] else [])
         axes.set_ylim(len(conditions) - 0.4, -0.6)
         axes.set_xlim(-0.03, 1.03)
         axes.grid(axis="y", visible=False)

@@ -45,8 +45,8 @@ _EVERYWHERE = {
     "new_task_variants": "new_task variants of {benchmark}: {n}; they are in no table",
     "other_settings": "left out of {benchmark}, because of other settings: {n} trials",
     "arms_by_version": "agents ran in several versions (program, model, parameters, prompts): each "
-    "NAME#DIGEST is its own agent. To take a mistaken one out of all tables: 'discard STORE --agent "
-    "NAME#DIGEST --reason WHY'",
+    "NAME#DIGEST is its own agent, whose program and first day are in the view arms. To take a mistaken one out of all "
+    "tables: 'discard STORE --agent NAME#DIGEST --reason WHY'",
     "arms_by_settings": "agents of {benchmark} ran under several settings (limits, prompts, grader, simulator, image): "
     "each NAME#DIGEST is an arm of its own. The view arms says what differs; the parameter settings chooses",
 }

@@ -23,6 +23,7 @@ _TEX = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textascii
 _TEX |= {"<": r"\textless{}", ">": r"\textgreater{}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}"}
 _TEX |= {"[": "{[}", "]": "{]}", "*": "{*}", "…": r"\ldots{}", "\n": " "}
 _TEX |= {character: "\\" + character for character in "&%$#_{}"}
+_SCALES = {"_pct": "% (pct)", "_pp": "percentage points (pp)"}
 _COUNTS = (("units", "n_units"), ("clusters", "n_clusters"), ("trials", "n_trials"), ("missing", "n_missing"))
 
 
@@ -44,7 +45,7 @@ def to_json(tables: Sequence[Table]) -> str:
 
 def to_text(table: Table, width: int = 132) -> str:
     """Render a table as text: one block per benchmark, and one column per agent if that fits into ``width``."""
-    parts = [f"{table.name}: {table.title}\n"]
+    parts = [f"{table.name}: {_title(table)}\n"]
     for benchmark, block in _blocks(table):
         lines = _without_repeats(_costs(block), 4) if "purpose" in table.keys else _estimates(table, block, width)
         parts += [f"\n{benchmark}\n", _aligned(lines)]
@@ -60,7 +61,7 @@ def to_terminal(table: Table, width: int, painted: Callable[[str, str], str]) ->
 
     If a line is too long, leading keys become headings, then counts share a column, then texts are truncated.
     """
-    parts = [*(painted(line, BOLD) for line in wrap(f"{table.name}: {table.title}", width))]
+    parts = [*(painted(line, BOLD) for line in wrap(f"{table.name}: {_title(table)}", width))]
     for benchmark, block in _blocks(table):
         keys = [key for key in table.keys if key != "benchmark"]
         lines = _estimates(table, block, width) if "purpose" not in keys else []
@@ -85,7 +86,7 @@ def to_markdown(table: Table) -> str:
     """Render a table as Markdown: keys, estimates with intervals, and counts. The notes follow as a list."""
     head, *lines = _every_line(table)
     rows = [head, ["---"] * len(head), *lines]
-    title = markdown_text(f"{table.name}: {table.title}")
+    title = markdown_text(f"{table.name}: {_title(table)}")
     parts = [f"## {title}\n", *("| " + " | ".join(map(markdown_text, row)) + " |" for row in rows)]
     return "\n".join([*parts, "", *(f"- {markdown_text(note)}" for note in table.notes)]) + "\n"
 
@@ -98,7 +99,7 @@ def to_latex(table: Table) -> str:
         [
             f"% {table.name}",
             rf"\begin{{longtable}}{{{'l' * len(head)}}}",
-            rf"\caption{{{tex_text(table.title)}}}\label{{tab:{table.name}}}\\",
+            rf"\caption{{{tex_text(_title(table))}}}\label{{tab:{table.name}}}\\",
             r"\toprule",
             " & ".join(map(tex_text, head)) + r" \\",
             r"\midrule\endhead",
@@ -109,6 +110,14 @@ def to_latex(table: Table) -> str:
             "",
         ]
     )
+
+
+def _title(table: Table) -> str:
+    """Return the title with the scale of the shares, of several with what is in the names that have each."""
+    measures = {str(row["measure"]) for row in table.rows if "measure" in row}
+    found = ["fractions of 1"] if any(measure_of(each).scale > 1 for each in measures) else []
+    found += [scale for part, scale in _SCALES.items() if any(f"{part}_" in f"{each}_" for each in measures)]
+    return f"{table.title}, in {', '.join(found)}" if found else table.title
 
 
 def _every_line(table: Table) -> Lines:

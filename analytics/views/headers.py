@@ -52,14 +52,16 @@ def headers() -> tuple[ViewHeader, ...]:
 
 
 def print_views(connection: "duckdb.DuckDBPyConnection", wanted: str, form: str, out: TextIO) -> None:
-    """Print the views: one paragraph per view as a table, one row per column as csv or json."""
+    """Print the views: as a table their names, or a paragraph per wanted view; as csv or json a row per column."""
     every = (*headers(), *_others(connection))
     chosen = [each for each in every if wanted in ("", each.view, each.layer)]
     if not chosen:
         raise UnknownName(
             f"there is no view and no layer {wanted!r}; .views alone lists all, layers are {', '.join(LAYERS)}"
         )
-    if form == "table":
+    if form == "table" and not wanted:
+        print_rows([msgspec.structs.asdict(each) for each in chosen], ("view", "layer", "grain"), form, out)
+    elif form == "table":
         out.write("\n".join(map(_paragraph, chosen)))
     else:
         print_rows([row for each in chosen for row in _rows(each)], COLUMNS, form, out)

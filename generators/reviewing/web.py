@@ -33,6 +33,7 @@ from lhaw_record.recorder.events import VariantReviewed
 from lhaw_record.recorder.events.values import Segment
 from lhaw_record.recorder.html_templates import render
 from lhaw_record.recorder.reading.reader import read_snapshot
+from lhaw_record.recorder.wording import CONDITION_LABELS
 from lhaw_record.runners.base.errors import ungrouped
 from lhaw_record.runners.runs.daemon.daemon import Daemon
 from lhaw_record.runners.runs.daemon.endpoints import ApiEndpoint, Extension
@@ -209,7 +210,7 @@ def _pages(daemon: Daemon) -> tuple[Route, ...]:
 
     async def workbench(request: Request) -> Response:
         reviewer = request.path_params["reviewer"]
-        return page("review", f"Review by {reviewer}", reviewer=reviewer, reasons=REASONS)
+        return page("review", f"Review by {reviewer}", reviewer=reviewer, reasons=REASONS, labels=CONDITION_LABELS)
 
     return (
         Route("/review", shown(start)),

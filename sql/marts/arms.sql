@@ -17,6 +17,8 @@
 --   user_simulators varchar[]: simulators that answered
 --   prompts_digests varchar[]: wordings seen, one or more per channel
 --   experiments varchar[]: experiments that it ran in
+--   programs varchar[]: names and versions of its programs, as `agents list` has them
+--   first_recorded_at_us bigint: when its first trial was recorded, UTC, microseconds
 --   n_trials bigint: trials ever started
 -- equation: none
 -- source: docs/metrics.md 5: trials under other settings are other arms
@@ -41,6 +43,8 @@ with started as (
         trials.user_simulator,
         trials.prompts_digest,
         trials.experiment_id,
+        trials.program,
+        trials.recorded_at_us,
         trials.trial_id
     from int_attempt_arms as arms
     inner join stg_trials_started as trials
@@ -69,6 +73,9 @@ select
     list(distinct prompts_digest order by prompts_digest)
     filter (where prompts_digest is not null) as prompts_digests,
     list(distinct experiment_id order by experiment_id) as experiments,
+    list(distinct program order by program)
+    filter (where program is not null) as programs,
+    min(recorded_at_us) as first_recorded_at_us,
     count(distinct trial_id) as n_trials
 from started
 group by benchmark, agent

@@ -8,6 +8,7 @@ const DECIDED = { accepted: "You accepted this variant", rejected: "You rejected
 
 const part = (id) => document.getElementById(id);
 const reviewer = part("workbench").dataset.reviewer;
+const conditions = JSON.parse(part("workbench").dataset.conditions);
 const api = `/api/reviews/${encodeURIComponent(reviewer)}`;
 const chosen = new URLSearchParams(location.search);
 const comparisons = new Map();
@@ -189,7 +190,7 @@ const passing = ({ unjudged, judged }) => {
   return judged ? `Of the gate ${judged}.` : "The gate finds nothing. It does not judge how it reads.";
 };
 
-const succeeded = ([agent, rows]) => `${agent}: ${rows.map((each) => `${each.condition} ${each.successes} of ${each.trials}`).join(", ")}`;
+const succeeded = ([agent, rows]) => `${agent}: ${rows.map((each) => `${conditions[each.condition] ?? each.condition} ${each.successes} of ${each.trials}`).join(", ")}`;
 
 const found = (findings) => element("ul", { class: "finding" }, findings.map((each) => element("li", {}, element("b", {}, each.check), ` ${each.message}`)));
 
