@@ -2,6 +2,7 @@
 
 RecorderError
 ├── StoreError          the directory is not a store, has a newer format, or cannot be written to
+│   ├── NewerData       a file holds what only a newer version knows
 │   └── StoreInUse      another run holds the experiment
 ├── RecordingFailed     the journal could not be written (disk full, I/O error): the run must stop
 └── DamagedStore        bytes on disk are not what was written; the message names the file and what is lost
@@ -48,6 +49,17 @@ class RecorderError(Exception):
 
 class StoreError(RecorderError):
     """The directory cannot be used as a store."""
+
+
+class NewerData(StoreError):
+    """A file holds what only a newer version knows, and this one would lose."""
+
+    def __init__(self, path: Path, what: object) -> None:
+        self.path = path
+        super().__init__(
+            f"{path} holds data of a newer version ({what}), which this version would lose; "
+            "use the newest lhaw-record that wrote to the store"
+        )
 
 
 class StoreInUse(StoreError):

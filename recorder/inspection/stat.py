@@ -174,7 +174,7 @@ def _journal_part(path: Path) -> _Part | None:
         envelopes = content.envelopes() if content else []
     except FileNotFoundError:
         raise
-    except (DamagedStore, OSError, msgspec.MsgspecError) as error:
+    except (DamagedStore, OSError) as error:
         return _Part(experiment_id="unknown", problems=[str(error)], is_damaged=True)
     if content is None:
         return None

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lhaw_record.recorder.errors import DamagedStore
+from lhaw_record.recorder.errors import DamagedStore, NewerData
 from lhaw_record.recorder.events import ArtifactStored, Envelope
 from lhaw_record.recorder.events.arrow_schema import from_row
 from lhaw_record.recorder.events.closing import CLOSING, covered
@@ -155,11 +155,12 @@ def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda d
     """Check a whole store. This also works while the store is being written."""
     store = Store(root)
     findings: list[VerifyProblem] = []
+    newer: list[NewerData] = []  # or damaged where its columns are named, as the manifest then says
     checks = StreamChecks(store)
     journals, segments = consistent_read(store, lambda: (store.journals(), list_segments(store)))
     unsealed = [path for name, path in journals.items() if name not in segments.covered]
     total = sum(segment.records for segment in segments.chosen)
-    sources = [*(_segment_records(store, segment, findings) for segment in segments.chosen)]
+    sources = [*(_segment_records(store, segment, findings, newer) for segment in segments.chosen)]
     sources += [_journal_records(path, findings) for path in unsealed]
     for source in sources:
         for record in source:
@@ -170,6 +171,9 @@ def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda d
     schema = schema_problem(store)
     damaged_files = [*consistent_read(store, lambda: find_problems(store)), *([schema] if schema else [])]
     findings += [VerifyProblem(file=each.file, row=None, problem=each.text) for each in damaged_files]
+    for each in newer:
+        if str(each.path) not in {changed.file for changed in damaged_files}:
+            raise each
     return VerifyReport(
         segments=len(segments.chosen),
         journals=len(unsealed),
@@ -181,7 +185,9 @@ def verify(root: Path, on_progress: Callable[[int, int | None], None] = lambda d
     )
 
 
-def _segment_records(store: Store, segment: StoreSegment, findings: list[VerifyProblem]) -> Iterator[Record]:
+def _segment_records(
+    store: Store, segment: StoreSegment, findings: list[VerifyProblem], newer: list[NewerData]
+) -> Iterator[Record]:
     """Yield every record of a segment, and check its page checksums, row order and index."""
     row = 0
     last = ("", -1)
@@ -199,6 +205,9 @@ def _segment_records(store: Store, segment: StoreSegment, findings: list[VerifyP
                     last = key
                     yield Record(segment.path, row, from_row(item), segment.experiment_id)
                     row += 1
+    except NewerData as error:
+        newer.append(error)
+        return
     except (OSError, ArithmeticError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
         findings.append(VerifyProblem(file=str(segment.path), row=row, problem=f"cannot be read: {error}"))
         return

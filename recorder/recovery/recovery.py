@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from lhaw_record.recorder.errors import DamagedStore
-from lhaw_record.recorder.events import Envelope
+from lhaw_record.recorder.errors import DamagedStore, NewerData
+from lhaw_record.recorder.events import Envelope, type_name
 from lhaw_record.recorder.events.closing import CLOSING, closing_record
 from lhaw_record.recorder.events.encoding import encoded
 from lhaw_record.recorder.files.layout import JournalName
@@ -91,6 +91,9 @@ def _recover_one(
         return None
     if name in consistent_read(store, lambda: list_segments(store)).covered:
         return _drop(store, path, "removed: its segment is complete", is_dry_run=is_dry_run)
+    for payload, envelope in zip(content.payloads, content.envelopes(), strict=True):
+        if encoded(envelope) != payload:  # sealing would drop a field
+            raise NewerData(path, type_name(type(envelope.event)))
     closings = [] if content.footer else consistent_read(store, lambda: _closing_records(store, name, content))
     if not is_dry_run:
         if content.footer is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from lhaw_record.recorder.errors import DamagedStore, RecordingFailed, refusal
+from lhaw_record.recorder.errors import DamagedStore, NewerData, RecordingFailed, refusal
 from lhaw_record.recorder.events import Envelope
 from lhaw_record.recorder.events.identifiers import ExperimentId, Name
 from lhaw_record.recorder.files.layout import JournalName
@@ -51,6 +51,7 @@ class JournalContent(msgspec.Struct, frozen=True, kw_only=True):
     ``seed`` is the CRC of the first commit, which all later CRCs start from.
     """
 
+    path: Path
     header: JournalHeader
     payloads: tuple[bytes, ...]
     footer: JournalFooter | None
@@ -59,7 +60,10 @@ class JournalContent(msgspec.Struct, frozen=True, kw_only=True):
 
     def envelopes(self, start: int = 0) -> list[Envelope]:
         """Return the decoded records in order, from index ``start`` on."""
-        return [_envelope_decoder.decode(payload) for payload in self.payloads[start:]]
+        try:
+            return [_envelope_decoder.decode(payload) for payload in self.payloads[start:]]
+        except msgspec.ValidationError as error:
+            raise NewerData(self.path, error) from error
 
 
 _envelope_decoder = msgspec.msgpack.Decoder(Envelope)
@@ -218,7 +222,9 @@ def read_journal(path: Path, data: bytes) -> JournalContent | None:
         raise DamagedStore(f"{path} has no readable header: {error}") from error
     if not isinstance(header, JournalHeader) or (footer is not None and not isinstance(footer, JournalFooter)):
         raise DamagedStore(f"{path} does not begin with a journal header")
-    return JournalContent(header=header, payloads=tuple(found[1:]), footer=footer, tail=tail, seed=seed_of(whole))
+    return JournalContent(
+        path=path, header=header, payloads=tuple(found[1:]), footer=footer, tail=tail, seed=seed_of(whole)
+    )
 
 
 def read_header(path: Path) -> JournalHeader | None:

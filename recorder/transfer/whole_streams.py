@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lhaw_record.recorder.errors import DamagedStore, StoreError
+from lhaw_record.recorder.errors import DamagedStore, NewerData, StoreError
 from lhaw_record.recorder.events import Envelope
 from lhaw_record.recorder.events.arrow_schema import event_schema, from_row
 from lhaw_record.recorder.reading.reader import consistent_read, sealed_and_open, stream_rows
@@ -124,16 +124,9 @@ def _all_rows(store: Store, segment: StoreSegment, wanted: frozenset[str]) -> It
 
 
 def refuse_unknown(segment: StoreSegment, schema: pa.Schema) -> None:
-    """Refuse a segment with columns or fields that only a newer version knows.
-
-    Raises:
-        StoreError: It has some.
-    """
+    """Refuse a segment with columns or fields that only a newer version knows."""
     if unknown := _unknown_columns(schema):
-        raise StoreError(
-            f"{segment.path} holds data of a newer version ({unknown[0]}), which this version does not know; "
-            "use the newest lhaw-record that wrote to the store"
-        )
+        raise NewerData(segment.path, unknown[0])
 
 
 @contextmanager

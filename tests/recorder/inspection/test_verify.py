@@ -8,12 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from lhaw_record.command_line import main
-from lhaw_record.recorder.errors import StoreError
+from lhaw_record.recorder.errors import NewerData
 from lhaw_record.recorder.events import ArtifactStored
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.sealing.compaction import compact
 from lhaw_record.recorder.storage.blobs import store_blob
 from lhaw_record.recorder.storage.creation import create_store
+from lhaw_record.recorder.storage.manifest_check import create_manifest
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.crash.workload import InProcess
 from tests.recorder.stores import failed, record_streams
@@ -99,7 +100,9 @@ async def test_what_a_newer_version_added_is_told_from_damage(store):
     """Nothing is advised that moves it out of the way: a column that this version does not know is named as such."""
     path = store.segment_paths()[0]
     _rewrite(path, lambda rows: rows.append_column("robot_waved", pa.array([{"hands": 2}] * rows.num_rows)))
-    with pytest.raises(StoreError, match=r"newer version \(robot_waved\).* use the newest lhaw-record"):
+    store.manifest_path.unlink()
+    create_manifest(store)
+    with pytest.raises(NewerData, match=r"newer version \(robot_waved\).* use the newest lhaw-record"):
         verify(store.root)
 
 

@@ -11,16 +11,18 @@ import textwrap
 import time
 from collections import Counter
 
+import msgspec
 import pytest
 
-from lhaw_record.recorder.errors import DamagedStore, RecordingFailed
-from lhaw_record.recorder.events import RunFinished, TrialFailed
+from lhaw_record.recorder.errors import DamagedStore, NewerData, RecordingFailed
+from lhaw_record.recorder.events import Envelope, RunFinished, TrialFailed
+from lhaw_record.recorder.files.layout import JournalName
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes, read_snapshot
 from lhaw_record.recorder.recovery.recovery import recover
 from lhaw_record.recorder.storage.creation import create_store
-from lhaw_record.recorder.storage.journal import read_journal
-from lhaw_record.recorder.storage.journal_format import scan
+from lhaw_record.recorder.storage.journal import JournalFile, new_header, read_journal
+from lhaw_record.recorder.storage.journal_format import record, scan
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.recorder.stores import record_streams, started
@@ -111,6 +113,31 @@ async def test_open_streams_are_closed_as_interrupted(tmp_path):
     assert isinstance(last.event, TrialFailed)
     assert (last.event.boundary, last.event.is_retry_owed) == ("recorder", True)
     assert verify(root).findings == ()
+
+
+@pytest.mark.parametrize("added", [{"type": "robot_waved"}, {"weather": "sunny"}], ids=["a type", "a field"])
+def test_a_journal_of_a_newer_version_is_left_to_it(added, tmp_path):
+    """Sealing would drop what this version does not know, and the stream's digest would fail."""
+    store = create_store(tmp_path / "store")
+    journal = JournalFile(store, new_header(JournalName("w92164c1d1ca4", 1), "exp", 0))
+    plain = msgspec.to_builtins(
+        Envelope(
+            stream_id="s",
+            sequence=0,
+            recorded_at_us=1,
+            elapsed_ns=0,
+            writer_id="w92164c1d1ca4",
+            experiment_id="exp",
+            event=started(1),
+        )
+    )
+    journal.append([record(msgspec.msgpack.encode({**plain, "event": plain["event"] | added}))])
+    journal.close()
+    written = journal.path.read_bytes()
+    with pytest.raises(NewerData, match="use the newest lhaw-record"):
+        recover(store)
+    assert journal.path.read_bytes() == written
+    assert recover(store, experiment_id="another") == []
 
 
 DIES_IN_ROTATION = """
