@@ -153,7 +153,7 @@ async def test_who_wants_everything_is_recorded_so(simulator, question):
 
 def test_the_judge_says_in_which_languages_it_can():
     assert judge_of(None).endswith("[en]")
-    assert judge_of(Encoder(Rhymes(), "ab" * 32)) == "encoder/3-abababababab[de,en,es,fr,zh]"
+    assert judge_of(Encoder(Rhymes(), "ab" * 32)) == "encoder/4-abababababab[de,en,es,fr,zh]"
 
 
 def test_an_encoder_that_is_not_installed_is_refused(monkeypatch):

@@ -222,7 +222,8 @@ async def test_llm_right_answers_stand_in_whatever_words(segment, question, repl
     assert own.judge.startswith("told#")
     assert rules.judge == RULES
     doubtful = {("asked", own.asks_for == rules.asks_for), ("given", own.gives == rules.gives)}
-    assert {doubt.partition(":")[0] for doubt in own.doubts} == {f"not_{kind}" for kind, same in doubtful if not same}
+    doubts = {kind for kind, _, segment_id in (doubt.partition(":") for doubt in own.doubts) if segment_id}
+    assert doubts == {f"not_{kind}" for kind, same in doubtful if not same}
 
 
 ALL = "Call it overview.xlsx, and skip payments below 1,000 EUR."
@@ -277,21 +278,23 @@ async def test_llm_a_common_word_is_no_proof():
     model = ToldModel(said("Skip those below 1,000 EUR, in each region.", "S2", "S2"))
     answer = await LlmSimulator(model, "told").answer(BOUND_QUESTION, "", knowing(REGION, BOUND))
     own, rules = answer.readings
-    assert (own.verdict, own.doubts, rules.verdict, len(model.prompts)) == ("right", ("given:S1",), "volunteered", 1)
+    doubts = ("given:S1", "unexplained")
+    assert (own.verdict, own.doubts, rules.verdict, len(model.prompts)) == ("right", doubts, "volunteered", 1)
 
 
 @pytest.mark.parametrize(
     ("reply", "doubts"),
     [
-        ("The third. Whoever is paid in October comes last.", ("trace:S1",)),
-        ("The third, and no payments of less than a thousand.", ("trace:S2",)),
-        ("The third. The 1,000 oldest are in the archive.", ("trace:S2",)),
-        ("The third, please.", ()),
+        ("The third. Whoever is paid in October comes last.", ("trace:S1", "unexplained")),
+        ("The third, and no payments of less than a thousand.", ("trace:S2", "unexplained")),
+        ("The third. The 1,000 oldest are in the archive.", ("trace:S2", "unexplained")),
+        ("The third. Mind the month after September.", ("unexplained",)),
+        ("Please decide that yourself.", ()),
         ("I have no preference there, decide that yourself.", ()),
     ],
 )
-async def test_llm_a_part_of_a_value_that_nobody_asked_for_is_a_doubt(reply, doubts):
-    """A number, also as a word, or a rare word of a value that the account conceals: the answer stands, marked."""
+async def test_llm_what_the_account_conceals_is_a_doubt(reply, doubts):
+    """What neither the prompt nor the account explains is a doubt, above all a part of a value: the answer stands."""
     model = ToldModel(said(reply, "", ""))
     day = msgspec.structs.replace(DAY, segment_id="S1")
     answer = await LlmSimulator(model, "told").answer(OTHER_QUESTION, "", knowing(day, BOUND))
