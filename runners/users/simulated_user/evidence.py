@@ -94,11 +94,11 @@ def is_request(message: str) -> bool:
 
     A few words, which may name what is wanted, need no form.
     """
+    if len(_WORD.findall(message)) <= _LONGEST_NAME_WORDS and not _CODE.search(message):
+        return True
     said = sentences(message)
-    orders = [_pattern("command").search(each) is not None for each in said]
-    wants = [asks(each) or _pattern("request").search(each) is not None for each in said]
-    is_name = len(_WORD.findall(message)) <= _LONGEST_NAME_WORDS and not _CODE.search(message)
-    return is_name or (not all(orders[:1]) and any(want and not order for want, order in zip(wants, orders, strict=True)))
+    rest = [each for each in said if not _pattern("command").search(each)]
+    return said[:1] == rest[:1] and any(asks(each) or _pattern("request").search(each) for each in rest)
 
 
 def asking_parts(question: str, context: str) -> list[str]:

@@ -206,7 +206,7 @@ def _traces(text: str, said_before: str, named: Collection[str], knowledge: User
 
 
 def _unexplained(text: str, said_before: str, gives: Collection[str], knowledge: UserKnowledge) -> list[str]:
-    """Return a doubt if more sentences than the segments that a reply tells in its own words say something of their own.
+    """Return a doubt if more sentences say something of their own than segments are told in other words.
 
     That is a word that stands neither in the question, nor in the prompt that was sent, nor beside a told segment, and
     that does not suit any task.

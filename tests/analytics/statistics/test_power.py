@@ -151,7 +151,7 @@ price = { input_usd_per_million_tokens = 2.0, output_usd_per_million_tokens = 10
     )
     main(["power", str(path), "--studies", "20", "--format", "json"])
     said = capsys.readouterr()
-    assert "gain = 0.083," in said.err, "of 0.1, what the default user leaves"
+    assert "gain = 0.079," in said.err, "of 0.1, what the default user leaves"
     one, two = json.loads(said.out)
     assert two["tasks"] == 2 * one["tasks"] > 0
     assert one["trials"] == 2

@@ -1,18 +1,21 @@
 """The three simulated users: what they say, what counts as revealed, and that they never invent an answer."""
 
+import json
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from lhaw_record.generators.generation.user_calibration import bundled_sets, read_set
 from lhaw_record.recorder.events import RevealedSegment
 from lhaw_record.runners.base.errors import ExperimentError, UserSimulatorError
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator, answer_with, deferral
-from lhaw_record.runners.users.simulated_user.llm import LlmSimulator, is_echo, simulator_identity
+from lhaw_record.runners.users.simulated_user.llm import LlmSimulator, checked, is_echo, read_reply, simulator_identity
 from lhaw_record.runners.users.simulated_user.matcher import judge_of
 from lhaw_record.runners.users.simulated_user.readings import is_for_everything, names_nothing
+from tests.runners.users.simulated_user.calibrate import knowledge_of_desk
 from tests.runners.users.simulated_user.people import (
     BOUND,
     BOUND_QUESTION,
@@ -299,6 +302,29 @@ async def test_llm_what_the_account_conceals_is_a_doubt(reply, doubts):
     day = msgspec.structs.replace(DAY, segment_id="S1")
     answer = await LlmSimulator(model, "told").answer(OTHER_QUESTION, "", knowing(day, BOUND))
     assert (answer.text, answer.readings[0].verdict, answer.readings[0].doubts) == (reply, "right", doubts)
+
+
+REPLIES = json.loads((Path(__file__).parent / "replies.json").read_text(encoding="utf-8"))
+TRADES = {
+    each.variant_id: each.knowledge for each in read_set(bundled_sets()["kept-trades"], None, knowledge_of_desk())
+}
+
+
+def test_llm_loses_no_right_answer_and_marks_all_leaks_but_one():
+    """Of 60 right replies none has a problem; of 60 leaks one has neither a verdict nor a doubt (docs/asking.md)."""
+    lost, unmarked, unexplained = [], [], []
+    for each in REPLIES:
+        known = TRADES[each["variant"]]
+        reply = read_reply(json.dumps(each["account"]), known.removed)
+        answer = checked(reply, each["question"], "", known, "told#1")
+        own = answer.readings[0]
+        if each["kind"].startswith("right"):
+            lost += [each] if answer.problem else []
+            unexplained += [each] if "unexplained" in own.doubts else []
+        elif own.verdict == "right" and not own.doubts:
+            unmarked.append(each["account"]["reply"])
+    assert (lost, unmarked) == ([], ["Two days before, to 300 seconds."])
+    assert len(unexplained) < 10
 
 
 GOOD = "Call it overview.xlsx."
