@@ -29,10 +29,13 @@ _LONGEST_QUESTION = 4_000
 _LONGEST_WHOLE = 600
 _MOST_PARTS = 24
 _SHORTEST_QUOTATION = 5
+_LONGEST_NAME_WORDS = 4
+_MOST_AT_ONCE = 3
 _CLAUSE_END = re.compile(r"[,;:]\s+|\s+(?:and|but|so|und|et|y)\s+")
 _TOKEN = re.compile(r"\w+|[^\w\s]|\s+")
 _WORD = re.compile(r"\w+")
 _MARKUP = re.compile(r"</?[A-Za-z][^<>]{0,80}>|[*`#>|]+")
+_CODE = re.compile(r"[(){}\[\]=_/]")
 _HAN = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 
 Similarity = Callable[[Sequence[str], Sequence[str]], Any]
@@ -84,6 +87,18 @@ def without_quotations(question: str, sent_prompt: str) -> str:
 def asks(sentence: str) -> bool:
     """Return whether a sentence asks for something, or proposes it."""
     return bool(_pattern("asking").search(sentence) or _pattern("premise").search(sentence))
+
+
+def is_request(message: str) -> bool:
+    """Return whether a message asks for something or proposes it, and does not begin by ordering something else.
+
+    A few words, which may name what is wanted, need no form.
+    """
+    if len(_WORD.findall(message)) <= _LONGEST_NAME_WORDS and not _CODE.search(message):
+        return True
+    said = sentences(message)
+    rest = [each for each in said if not _pattern("command").search(each)]
+    return said[:1] == rest[:1] and any(asks(each) or _pattern("request").search(each) for each in rest)
 
 
 def asking_parts(question: str, context: str) -> list[str]:
@@ -167,7 +182,8 @@ def near_segments(
         for at, segment in enumerate(knowledge.removed)
         if score[at] > 0 and (at == best or part.is_for_several or segment.segment_id in by_rule)
     )
-    return near | believed
+    is_list = len(near) > _MOST_AT_ONCE * max(1, sum(map(asks, sentences(message))))
+    return believed if is_list else near | believed
 
 
 def message_vector(message: str, encoder: Encoder | None) -> Any:

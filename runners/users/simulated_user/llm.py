@@ -142,6 +142,7 @@ def checked(reply: PlayedReply, question: str, context: str, knowledge: UserKnow
             doubts=[
                 *_doubts(asks_for, gives, rules, knowledge),
                 *_traces(text, f"{question} {context}", asks_for | gives, knowledge),
+                *_unexplained(text, f"{question} {context}", gives, knowledge),
             ],
         )
         readings = (own, rules)
@@ -202,6 +203,19 @@ def _traces(text: str, said_before: str, named: Collection[str], knowledge: User
     own = _signs(text) - _signs(" ".join((said_before, knowledge.sent_prompt, *told)))
     others = (each for each in knowledge.removed if each.segment_id not in named)
     return [f"trace:{each.segment_id}" for each in others if own & _signs(each.value)]
+
+
+def _unexplained(text: str, said_before: str, gives: Collection[str], knowledge: UserKnowledge) -> list[str]:
+    """Return a doubt if more sentences say something of their own than segments are told in other words.
+
+    That is a word that stands neither in the question, nor in the prompt that was sent, nor beside a told segment, and
+    that does not suit any task.
+    """
+    told = [each for each in knowledge.removed if each.segment_id in gives]
+    values = (f"{each.value} {each.text or ''}" for each in told)
+    there = " ".join((said_before, knowledge.sent_prompt, _templates()["plain"], *values))
+    own = [each for each in sentences(text) if not names_nothing(normalize(each), normalize(there))]
+    return ["unexplained"] if len(own) > sum(not reveals(text, each) for each in told) else []
 
 
 def _signs(text: str) -> set[str]:

@@ -17,6 +17,7 @@ from lhaw_record.runners.users.simulated_user.encoder import Encoder
 from lhaw_record.runners.users.simulated_user.evidence import (
     Part,
     asks,
+    is_request,
     near_segments,
     possible_questions,
     without_quotations,
@@ -35,7 +36,7 @@ from lhaw_record.runners.users.simulated_user.lexicon import (
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 from lhaw_record.runners.users.simulated_user.readings import is_for_everything
 
-_VERSION = 3
+_VERSION = 4
 """The version of the rules, the weights and what is weighed; raised when any question may be read in another way."""
 
 
@@ -114,10 +115,11 @@ def asked_segments(
 def parts_of(question: str, context: str, knowledge: UserKnowledge) -> tuple[str, list[Part], list[frozenset[str]]]:
     """Return what of a question is the agent's own, what that may ask for, and the segments that it asks for by rules.
 
-    A question for everything at once, or about the user's own instructions, asks for nothing.
+    A question for everything at once or about the user's own instructions, and a message that is no request, ask for
+    nothing.
     """
     own = without_quotations(question, knowledge.sent_prompt)
-    if is_for_everything(own):
+    if is_for_everything(own) or not is_request(own):
         return own, [], []
     parts = possible_questions(own, context)
     around = f"{context}\n{own}"

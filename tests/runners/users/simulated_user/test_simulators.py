@@ -1,18 +1,21 @@
 """The three simulated users: what they say, what counts as revealed, and that they never invent an answer."""
 
+import json
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from lhaw_record.generators.generation.user_calibration import bundled_sets, read_set
 from lhaw_record.recorder.events import RevealedSegment
 from lhaw_record.runners.base.errors import ExperimentError, UserSimulatorError
 from lhaw_record.runners.experiment.prompts import Prompts
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator, answer_with, deferral
-from lhaw_record.runners.users.simulated_user.llm import LlmSimulator, is_echo, simulator_identity
+from lhaw_record.runners.users.simulated_user.llm import LlmSimulator, checked, is_echo, read_reply, simulator_identity
 from lhaw_record.runners.users.simulated_user.matcher import judge_of
 from lhaw_record.runners.users.simulated_user.readings import is_for_everything, names_nothing
+from tests.runners.users.simulated_user.calibrate import knowledge_of_desk
 from tests.runners.users.simulated_user.people import (
     BOUND,
     BOUND_QUESTION,
@@ -222,7 +225,8 @@ async def test_llm_right_answers_stand_in_whatever_words(segment, question, repl
     assert own.judge.startswith("told#")
     assert rules.judge == RULES
     doubtful = {("asked", own.asks_for == rules.asks_for), ("given", own.gives == rules.gives)}
-    assert {doubt.partition(":")[0] for doubt in own.doubts} == {f"not_{kind}" for kind, same in doubtful if not same}
+    doubts = {kind for kind, _, segment_id in (doubt.partition(":") for doubt in own.doubts) if segment_id}
+    assert doubts == {f"not_{kind}" for kind, same in doubtful if not same}
 
 
 ALL = "Call it overview.xlsx, and skip payments below 1,000 EUR."
@@ -277,25 +281,50 @@ async def test_llm_a_common_word_is_no_proof():
     model = ToldModel(said("Skip those below 1,000 EUR, in each region.", "S2", "S2"))
     answer = await LlmSimulator(model, "told").answer(BOUND_QUESTION, "", knowing(REGION, BOUND))
     own, rules = answer.readings
-    assert (own.verdict, own.doubts, rules.verdict, len(model.prompts)) == ("right", ("given:S1",), "volunteered", 1)
+    doubts = ("given:S1", "unexplained")
+    assert (own.verdict, own.doubts, rules.verdict, len(model.prompts)) == ("right", doubts, "volunteered", 1)
 
 
 @pytest.mark.parametrize(
     ("reply", "doubts"),
     [
-        ("The third. Whoever is paid in October comes last.", ("trace:S1",)),
-        ("The third, and no payments of less than a thousand.", ("trace:S2",)),
-        ("The third. The 1,000 oldest are in the archive.", ("trace:S2",)),
-        ("The third, please.", ()),
+        ("The third. Whoever is paid in October comes last.", ("trace:S1", "unexplained")),
+        ("The third, and no payments of less than a thousand.", ("trace:S2", "unexplained")),
+        ("The third. The 1,000 oldest are in the archive.", ("trace:S2", "unexplained")),
+        ("The third. Mind the month after September.", ("unexplained",)),
+        ("Please decide that yourself.", ()),
         ("I have no preference there, decide that yourself.", ()),
     ],
 )
-async def test_llm_a_part_of_a_value_that_nobody_asked_for_is_a_doubt(reply, doubts):
-    """A number, also as a word, or a rare word of a value that the account conceals: the answer stands, marked."""
+async def test_llm_what_the_account_conceals_is_a_doubt(reply, doubts):
+    """What neither the prompt nor the account explains is a doubt, above all a part of a value: the answer stands."""
     model = ToldModel(said(reply, "", ""))
     day = msgspec.structs.replace(DAY, segment_id="S1")
     answer = await LlmSimulator(model, "told").answer(OTHER_QUESTION, "", knowing(day, BOUND))
     assert (answer.text, answer.readings[0].verdict, answer.readings[0].doubts) == (reply, "right", doubts)
+
+
+REPLIES = json.loads((Path(__file__).parent / "replies.json").read_text(encoding="utf-8"))
+TRADES = {
+    each.variant_id: each.knowledge for each in read_set(bundled_sets()["kept-trades"], None, knowledge_of_desk())
+}
+
+
+def test_llm_loses_no_right_answer_and_marks_all_leaks_but_one():
+    """Of 60 right replies none has a problem; of 60 leaks one has neither a verdict nor a doubt (docs/asking.md)."""
+    lost, unmarked, unexplained = [], [], []
+    for each in REPLIES:
+        known = TRADES[each["variant"]]
+        reply = read_reply(json.dumps(each["account"]), known.removed)
+        answer = checked(reply, each["question"], "", known, "told#1")
+        own = answer.readings[0]
+        if each["kind"].startswith("right"):
+            lost += [each] if answer.problem else []
+            unexplained += [each] if "unexplained" in own.doubts else []
+        elif own.verdict == "right" and not own.doubts:
+            unmarked.append(each["account"]["reply"])
+    assert (lost, unmarked) == ([], ["Two days before, to 300 seconds."])
+    assert len(unexplained) < 10
 
 
 GOOD = "Call it overview.xlsx."
