@@ -1,9 +1,10 @@
 """Small journals are sealed where they were written, large ones by a child process, with the same result."""
 
+import pyarrow.parquet as pq
 import pytest
 
 from lhaw_record.recorder.reading.reader import read_envelopes
-from lhaw_record.recorder.sealing import seal_child
+from lhaw_record.recorder.sealing import seal, seal_child
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.recorder.stores import record_streams
@@ -42,3 +43,19 @@ async def test_what_cannot_be_sealed_here_is_left_to_a_child(tmp_path, monkeypat
     async with StoreRecorder(store, "exp") as recorder:
         await record_streams(recorder, 1, 1)
     assert len(children) == len(store.segment_paths()) == 1
+
+
+async def test_a_row_group_is_made_of_parts(tmp_path, monkeypatch):
+    """Some lack event types that others have. The rows stay the same, in one row group."""
+    monkeypatch.setattr(seal, "_DECODED_AT_ONCE", 2)
+    store = create_store(tmp_path / "store")
+    async with StoreRecorder(store, "exp") as recorder:
+        await record_streams(recorder, 2, 3)
+        before = list(read_envelopes(store.root))
+    (segment,) = store.segment_paths()
+    assert pq.read_metadata(segment).num_row_groups == 1
+    assert sorted(read_envelopes(store.root), key=_place) == sorted(before, key=_place)
+
+
+def _place(envelope):
+    return envelope.stream_id, envelope.sequence
