@@ -299,7 +299,7 @@ class _Said(NamedTuple):
             return "more tasks" if of is None else f"more tasks; `lhaw-record power STORE{of}` says how many"
         if row["reason"] != "too_few_clusters":
             return _REMEDIES.get(row["reason"], "")
-        is_tested = table == "claims"
+        is_tested = table in ("claims", "agent_differences")
         needed = 1 + math.ceil(-math.log2(round(1 - self.confidence, 12))) if is_tested else FEWEST_CLUSTERS
         if row["n_clusters"] >= needed:
             return "more tasks with questions"

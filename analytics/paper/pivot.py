@@ -10,7 +10,7 @@ from lhaw_record.analytics.errors import AnalyticsError
 from lhaw_record.analytics.paper.spec import TableChoice
 from lhaw_record.analytics.tables.filters import Filter, known_filter, without_lone_pools
 from lhaw_record.analytics.tables.labels import key_label, label, measure_of, printed
-from lhaw_record.analytics.tables.notes import MEANINGS, without_numbers
+from lhaw_record.analytics.tables.notes import meaning_of
 from lhaw_record.analytics.tables.tables import Row, Table, rank
 from lhaw_record.analytics.views.parameters import Setting
 
@@ -173,7 +173,9 @@ def pivot(
             *(f"kept, but in no row: {each}" for each in absent),
         ),
         cautions=tuple(
-            note for note in table.notes if note.partition(":")[0] not in ("reading", *MEANINGS) and note not in said
+            note
+            for note in table.notes
+            if (head := note.partition(":")[0]) != "reading" and not meaning_of(head) and note not in said
         ),
         absent=absent,
         has_intervals=choice.intervals and any(cell.interval for line in grid for cell in line.cells),
@@ -270,7 +272,7 @@ class _Marks:
     def reasons(self) -> dict[str, str]:
         """The reasons by letter."""
         return {
-            letter: ": ".join([reason.replace("_", " "), *filter(None, [MEANINGS.get(without_numbers(reason))])])
+            letter: ": ".join([reason.replace("_", " "), *filter(None, [meaning_of(reason)])])
             for reason, letter in self._letters.items()
         }
 

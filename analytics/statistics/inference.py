@@ -458,7 +458,9 @@ def band_halves(levels: "Sequence[Units]", settings: InferenceSettings) -> list[
     import numpy as np
 
     counts = [len(np.unique(each.clusters)) for each in levels]
-    wide = [place for place, count in enumerate(counts) if count >= FEWEST_FOR_GAINS]
+    wide = [
+        place for place, count in enumerate(counts) if count >= FEWEST_FOR_GAINS and levels[place].denominators.any()
+    ]
     if not wide:
         return [None] * len(levels)
     names = np.unique(np.concatenate([levels[place].clusters for place in wide]))

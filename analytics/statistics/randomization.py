@@ -29,6 +29,9 @@ _STEPS = 1e9
 _SAME = 1e-9
 """Statistics with a smaller relative difference are ties."""
 
+_MOST_SIGNS = 4_000_000
+"""How many signs are drawn or summed at once, so that 10,000 tasks need little memory."""
+
 _FARTHEST = 1e6
 _HALVINGS = 20
 
@@ -75,8 +78,8 @@ def sign_flips(above: "Floats", below: "Floats", confidence: float, draws: Draws
         shift, slope, total = shift[1:], slope[1:], 2 ** (count - 1)
     else:
         signs, signs_summed = _drawn_signs(count, draws.most, draws.seed)
-        shift = signs @ steps  # sums of whole numbers: exact in any order
-        slope = signs_summed * below[0] if np.all(below == below[0]) else signs @ below
+        shift = _summed(signs, steps)  # sums of whole numbers: exact in any order
+        slope = signs_summed * below[0] if np.all(below == below[0]) else _summed(signs, below)
         total = 1 + draws.most
     observed, tolerance = float(steps.sum()), float(count)
     mirrored = np.count_nonzero(-shift >= observed - tolerance) if total == 2 ** (count - 1) else 0
@@ -128,7 +131,7 @@ def step_down(claims: Columns, draws: Draws) -> "Floats":
 
     observed = np.minimum(t(steps.sum(axis=0)), claims.most) + claims.lead
     order = np.argsort(observed, kind="stable")
-    found = t(flips @ steps) + claims.lead  # sums of whole numbers: exact in any order
+    found = t(_summed(flips, steps)) + claims.lead  # sums of whole numbers: exact in any order
     extreme = np.maximum.accumulate(found[:, order], axis=1) >= observed[order] - _SAME
     shares = (n_observed + np.count_nonzero(extreme, axis=0)) / (n_observed + len(flips))
     p_values = np.empty(len(order))
@@ -150,20 +153,29 @@ def simultaneous_quantile(residuals: "Floats", confidence: float, draws: Draws) 
     steps = np.rint(residuals[np.lexsort(residuals.T)] * _STEPS)
     count, squares = len(steps), (steps**2).sum(axis=0)
     flips, _ = _flips(count, draws)
-    totals = flips @ steps
+    totals = _summed(flips, steps)
     variances = np.maximum(squares - totals**2 / count, _SAME * squares) * count / (count - 1)
     t = np.abs(totals) / np.sqrt(np.where(squares > 0, variances, 1.0))
     return float(np.quantile(t.max(axis=1), confidence, method="higher"))
 
 
-def _flips(count: int, draws: Draws) -> tuple["Floats", int]:
+def _summed(signs: "NDArray[np.int8]", values: "Floats") -> "Floats":
+    """Return the sums of signed values, one row for each row of signs."""
+    import numpy as np
+
+    rows = max(1, _MOST_SIGNS // signs.shape[1])
+    parts = [signs[start : start + rows].astype(np.float64) @ values for start in range(0, len(signs), rows)]
+    return np.concatenate(parts)
+
+
+def _flips(count: int, draws: Draws) -> tuple["NDArray[np.int8]", int]:
     """Return signs of clusters, one row for each flip, and how often the observed signs count beside them."""
     import numpy as np
 
     if 2**count > draws.most:
         return _drawn_signs(count, draws.most, draws.seed)[0], 1
     bits = np.arange(2**count)[:, None] >> np.arange(count) & 1
-    return (1.0 - 2.0 * bits).astype(np.float64), 0
+    return (1 - 2 * bits).astype(np.int8), 0
 
 
 def permuted(
@@ -307,12 +319,15 @@ def _all_flips(values: "Floats") -> "Floats":
 
 
 @lru_cache(maxsize=16)
-def _drawn_signs(count: int, draws: int, seed: int) -> tuple["Floats", "Floats"]:
+def _drawn_signs(count: int, draws: int, seed: int) -> tuple["NDArray[np.int8]", "Floats"]:
     import numpy as np
 
-    heads = np.random.default_rng([seed, count]).integers(2, size=(draws, count))
-    signs: Floats = (2 * heads - 1).astype(np.float64)
-    summed: Floats = signs.sum(axis=1)
+    rng, signs = np.random.default_rng([seed, count]), np.empty((draws, count), np.int8)
+    rows = max(1, _MOST_SIGNS // count)
+    for start in range(0, draws, rows):
+        part = signs[start : start + rows]
+        part[:] = 2 * rng.integers(2, size=part.shape) - 1
+    summed: Floats = signs.sum(axis=1, dtype=np.float64)
     return signs, summed
 
 

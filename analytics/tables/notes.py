@@ -322,18 +322,23 @@ def _row_notes(rows: Sequence[dict[str, Any]]) -> list[str]:
             "no gap to the full prompt (full does not exceed underspecified, so injection timing is uninformative): "
             + ", ".join(flat)
         )
-    reasons = {without_numbers(str(row[column])) for row in rows for column in _REASONS if column in row}
+    reasons = sorted({str(row[column]) for row in rows for column in _REASONS if column in row})
     doubtful = [row for row in rows if depends_on_missing(row)]
     if doubtful:
         notes.append(
             f"missing trials could undo rows: {len(doubtful)}; their interval excludes 0, but that from worst_low to "
             "best_high does not"
         )
-    return [*notes, *(f"{reason}: {meaning}" for reason, meaning in MEANINGS.items() if reason in reasons)]
+    return [*notes, *(f"{each}: {meaning_of(each)}" for kind in MEANINGS for each in reasons if _kind(each) == kind)]
 
 
-def without_numbers(reason: str) -> str:
-    """Return the key of a reason in :data:`MEANINGS`."""
+def meaning_of(reason: str) -> str | None:
+    """Return what a reason means, with the percentage that it names."""
+    meaning = MEANINGS.get(_kind(reason))
+    return meaning and meaning.replace("N %", re.sub(r"\D", "", reason) + " %")
+
+
+def _kind(reason: str) -> str:
     return re.sub(r"\d+", "N", reason)
 
 

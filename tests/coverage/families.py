@@ -23,7 +23,7 @@ from lhaw_record.analytics.statistics.inference import (
 )
 from lhaw_record.analytics.statistics.randomization import Columns, step_down
 from lhaw_record.recorder.cli.output import print_rows, say
-from tests.coverage.page import write_section
+from tests.coverage.page import read_section, write_section
 
 SETTINGS = InferenceSettings(permutations=1_000)
 TIMINGS = tuple(f"inject_{percent}" for percent in (10, 30, 50, 70, 90))
@@ -314,15 +314,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.coverage.families", description=__doc__)
     parser.add_argument("--studies", type=int, default=1_000, metavar="N", help="of each design (default: 1000)")
     parser.add_argument("--page", type=Path, metavar="FILE", help="also write the table into this page")
+    parser.add_argument(
+        "--designs",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="rows of the table from 1 on (default: all); the page keeps the others",
+    )
     options = parser.parse_args(arguments)
-    rows = []
-    for study in (*NULL, *EFFECTS):
-        rows.append(simulated(study, options.studies if study in NULL else -(-options.studies // 2)))
-        say(str(rows[-1]))
-    print_rows(rows, tuple(rows[0]), "table")
+    designs, rows = (*NULL, *EFFECTS), {}
+    for number in options.designs or range(1, len(designs) + 1):
+        study = designs[number - 1]
+        rows[number] = simulated(study, options.studies if study in NULL else -(-options.studies // 2))
+        say(f"{number}: {rows[number]}")
+    print_rows(list(rows.values()), tuple(next(iter(rows.values()))), "table")
     if options.page is not None:
-        write_section(options.page, *section(), rows)
-    return int(any(map(is_above, rows)))
+        write_rows(options.page, rows)
+    return int(any(map(is_above, rows.values())))
+
+
+def write_rows(path: Path, rows: Mapping[int, Mapping[str, object]]) -> None:
+    """Put rows into the table of the page, by their number from 1 on, and keep the others."""
+    columns = tuple(next(iter(rows.values())))
+    kept = read_section(path, section()[0])
+    merged = [rows.get(number) or kept[number - 1] for number in range(1, 1 + len(NULL) + len(EFFECTS))]
+    write_section(path, *section(), [{name: row.get(name) for name in columns} for row in merged])
 
 
 if __name__ == "__main__":

@@ -91,6 +91,16 @@ def _named(found: Coverage) -> str:
     return f"{found.share:.3f} ({low:.3f} to {high:.3f}, {found.studies:,} studies) at {place}{agents}{copied}"
 
 
+def read_section(path: Path, title: str) -> list[dict[str, str]]:
+    """Return the rows of the table under a heading of the page."""
+    sections = path.read_text(encoding="utf-8").split("\n## ")
+    (section,) = (each for each in sections if each.removeprefix("# ").startswith(title))
+    head, _, *rows = (
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line[:1] == "|"
+    )
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
 def write_section(path: Path, title: str, text: str, rows: Sequence[Mapping[str, object]]) -> None:
     """Put a table under a heading of the page, in place of the one that was there."""
     columns = tuple(rows[0])

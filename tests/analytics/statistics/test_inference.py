@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from scipy.stats import permutation_test, t, ttest_1samp, ttest_ind
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from lhaw_record.analytics.statistics.inference import InferenceSettings, Units, agreeing, contrast, estimate, printed
+from lhaw_record.analytics.statistics.inference import (
+    InferenceSettings,
+    Units,
+    agreeing,
+    band_halves,
+    contrast,
+    estimate,
+    printed,
+)
 from lhaw_record.analytics.statistics.randomization import Draws, permuted
 from tests.support.depth import at_depth
 
@@ -435,3 +443,12 @@ def test_recovered_shares_of_published_counts(full, missing, asked, recovered, o
     shares = (arms[2] - arms[1], arms[0] - arms[1]), (arms[2], arms[0])
     values = [estimate("recovered", Units(*each, place), InferenceSettings()).value for each in shares]
     assert [round(value, 2) for value in values] == [recovered, of_full]
+
+
+@pytest.mark.parametrize("kind", ["level", "gain", "loss", "ratio", "amount", "recovered", "median"])
+def test_units_without_weight_are_no_estimate(kind):
+    """Twelve tasks whose units all weigh nothing have no value, no interval and no band, and a reason."""
+    nothing = Units(np.zeros(12), np.zeros(12), np.arange(12))
+    found = estimate(kind, nothing, InferenceSettings(draws=50, permutations=50))
+    assert (found.value, found.low, found.p_value, found.reason) == (None, None, None, "no_denominator")
+    assert band_halves([nothing, units([(task % 2, task) for task in range(12)])], InferenceSettings())[0] is None

@@ -119,6 +119,12 @@ def test_the_command_before_the_first_trial(capsys):
     assert "cheapest design" in capsys.readouterr().err
 
 
+def test_agents_are_chosen_of_a_pilot_alone(capsys):
+    """Without a pilot there are no agents to choose."""
+    assert main(["power", "--agent", "a"]) == 1
+    assert "--agent chooses agents of a pilot" in capsys.readouterr().err
+
+
 def test_advice_compares_tasks_with_trials(capsys):
     """The cheapest design stands beside fewer tasks with more trials; where none is enough, more tasks are tried."""
     strong = ["power", "--base", "0.1", "--gain", "0.5", "--variants", "1", "--studies", "40"]

@@ -456,13 +456,24 @@ def test_a_band_holds_every_interval_of_its_curve(tasks):
         for timing, condition in enumerate(INJECTED):
             for index in range(2):
                 score = float((place + timing * index) % 3 > 0)
-                store.trial(f"v{place}", condition, index, scores=(score,), agent="ab"[place % 2])
-    connection = connect(store.snapshot(), only={"voi"})
+                actions = [*"abc"[: 1 + (place + index) % 3], "submit"]
+                kept = {"actions": actions, "budget": 10, "injected_after": len(actions) - 1}
+                store.trial(f"v{place}", condition, index, scores=(score,), agent="ab"[place % 2], **kept)
+        store.trial(f"t{place}", "full", 0, actions=["a", "submit"], agent="ab"[place % 2])
+    connection = connect(store.snapshot(), only={"voi", "wasted"})
     try:
         query = "select agent, condition, low, high, band_low, band_high from voi where measure <> 'pass_at_k'"
         rows = connection.execute(query).fetchall()
+        waste = connection.execute(
+            "select low, high, band_low, band_high from wasted where agent = 'all' and measure = 'wasted_pct'"
+        ).fetchall()
     finally:
         connection.close()
+    assert len(waste) == 5
+    for low, high, band_low, band_high in waste:
+        assert (band_low is None) == (tasks == 5)
+        assert band_low is None or 0 <= band_low <= low <= high <= band_high <= 100
+    assert tasks == 5 or any(band_low < low or high < band_high for low, high, band_low, band_high in waste)
     pooled = [row for row in rows if row[0] == "all" and row[1] in INJECTED]
     assert len(pooled) == 10
     for _, condition, low, high, band_low, band_high in rows:
