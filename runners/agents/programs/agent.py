@@ -273,6 +273,7 @@ class ExternalAgent:
             self._acp.has_ended = False
         launch = ProgramCommand(argv=argv, environment=start.environment, stdin=stdin, max_seconds=self.last_resort_s)
         end = await self.sandbox.run_program(launch, stop)
+        await self._session.end_requests(_GRACE_S)  # how the last one ended decides how the trial did
         for name, text in (("stdout", end.stdout), ("stderr", end.stderr)):
             if text:
                 await self.keep(f"{name}.txt" if number == 1 else f"{name}-{number}.txt", text)

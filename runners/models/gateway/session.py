@@ -189,7 +189,7 @@ class TrialSession:
     async def close(self, reason: str) -> None:
         """End the trial. Later requests are refused, and open actions are recorded as unfinished."""
         self._is_closed = True
-        await self._end_requests()
+        await self.end_requests()
         async with self._lock:
             await self._count_what_is_left()
             has_ended_itself = reason in _OWN_ENDINGS
@@ -202,7 +202,7 @@ class TrialSession:
 
     async def begin_again(self, prompt: str) -> None:
         """Complete the recorded actions and drop pending requests, because the agent restarts with a new prompt."""
-        await self._end_requests()
+        await self.end_requests()
         await self.end_turn()
         async with self._lock:
             self._state.threads.reopen(prompt)
@@ -213,7 +213,12 @@ class TrialSession:
         async with self._lock:
             await self._count_what_is_left()
 
-    async def _end_requests(self) -> None:
+    async def end_requests(self, patience_s: float = 0.0) -> None:
+        """End the open requests, after this time in which they may see for themselves that their client is gone."""
+        self._is_idle = anyio.Event()
+        if self._scopes:
+            with anyio.move_on_after(patience_s):
+                await self._is_idle.wait()
         while self._scopes:
             self._is_idle = anyio.Event()
             for scope in self._scopes:
