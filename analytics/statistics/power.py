@@ -26,10 +26,6 @@ _NODES = 24
 _SEED = 20260210
 
 
-KEPT_RECALL = {"rules/3": 0.83, "encoder/3": 0.88}
-"""The share of well-aimed questions that ``exact`` answered, by its judge (docs/matcher.md, the kept set)."""
-
-
 class SuccessRates(NamedTuple):
     """Assumptions about success: its mean without asking, the mean gain, and the spread of both between tasks.
 
