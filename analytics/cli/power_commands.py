@@ -1,7 +1,6 @@
 """The command ``power``: which design would detect what asking is worth, and what it costs."""
 
 import argparse
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -106,13 +105,14 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
     """Print the power of every design. Return exit code 1 if no design reaches the wanted power."""
     from lhaw_record.analytics.errors import BadParameter
     from lhaw_record.analytics.statistics.power import EFFECTS, StudyDesign, SuccessRates, power
+    from lhaw_record.analytics.tables.notes import kept_recall
 
     known = _Known(SuccessRates(0.3, 0.1))
     sizes = {"tasks": [6, 10, 20, 40, 80], "variants": [1, 3], "trials": [1, 3, 5]}
     if options.store is not None and Path(options.store).suffix == ".toml":
         study = planned_by(Path(options.store))
         sizes = {"tasks": [study.tasks, 2 * study.tasks], "variants": [study.variants], "trials": [study.trials]}
-        known = known._replace(cost_usd_per_trial=study.cost_usd_per_trial, recall=_kept_recall(study.user_judge))
+        known = known._replace(cost_usd_per_trial=study.cost_usd_per_trial, recall=kept_recall(study.user_judge))
     elif options.store is not None:
         known = _pilot(options.store, options.agent, options.of)
     if options.agent and not known.agents:
@@ -236,6 +236,7 @@ def _named(row: Row) -> str:
 def _pilot(store: Path, agents: list[str], of: str) -> _Known:
     from lhaw_record.analytics.errors import BadParameter
     from lhaw_record.analytics.statistics.power import EFFECTS, PilotUnit, rates_of
+    from lhaw_record.analytics.tables.notes import kept_recall
     from lhaw_record.analytics.views.store import open as open_store
 
     conditions = list(EFFECTS[of].conditions)
@@ -264,18 +265,8 @@ def _pilot(store: Path, agents: list[str], of: str) -> _Known:
     for is_own, judge, n_met, n_withheld in readings[:1]:  # another judge's come first
         recall = n_met / (n_met + n_withheld), f"by its {'own' if is_own else 'other'} judge"
         if is_own and not n_withheld:  # what its matcher misses it does not count as asked for
-            recall = _kept_recall(judge) or recall
+            recall = kept_recall(judge) or recall
     return _Known(rates, f"{len({unit.task for unit in units})} tasks of the pilot", tuple(names), cost, recall)
-
-
-def _kept_recall(judge: str | None) -> tuple[float, str] | None:
-    """Return what was measured of the user ``exact`` with this judge."""
-    from lhaw_record.analytics.statistics.power import KEPT_RECALL
-
-    version = re.match(r"\w+/\d+", judge or "")
-    if version is None or version[0] not in KEPT_RECALL:
-        return None
-    return KEPT_RECALL[version[0]], f"{version[0]} on the kept set, docs/matcher.md"
 
 
 def _share(name: str, text: str) -> Any:

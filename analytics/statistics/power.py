@@ -26,10 +26,6 @@ _NODES = 24
 _SEED = 20260210
 
 
-KEPT_RECALL = {"rules/3": 0.79, "rules/4": 0.79, "encoder/3": 0.84, "encoder/4": 0.84}
-"""The share of well-aimed questions that ``exact`` answered, by its judge (docs/matcher.md, the kept sets)."""
-
-
 class SuccessRates(NamedTuple):
     """Assumptions about success: its mean without asking, the mean gain, and the spread of both between tasks.
 

@@ -162,6 +162,7 @@ COUNTED = {
 _TIMED = ("voi", "point_of_no_return", "optimal_window", "commitment", "timing_hypotheses")
 _BY_DIMENSION = ("by_dimension_pass", "by_dimension_progress", "by_segments_removed")
 _MEANS = ("overall", "claims", "losses", "by_class", *_BY_DIMENSION, "fidelity", "generality")
+_OF_GAINS = (*_MEANS, "by_severity", "by_strategy", "by_persona", "gain_tests", "net_value", "natural_ask")
 _FAILURES = ("failure_modes", "failure_modes_failed", "failure_modes_by_class")
 _BY_CLASS = ("fidelity", "by_severity", "by_strategy", "by_persona", "gain_tests", "failure_modes_by_class")
 _NOTES_OF: Sequence[tuple[Mapping[str, str], Sequence[str]]] = (
@@ -217,7 +218,7 @@ class Background(NamedTuple):
 
     ``values`` are the values of all parameters. ``counted`` and ``cost_usd`` are the counts and costs of the view
     exclusions by kind and benchmark. ``arms`` are the lines of :func:`lines_of_arms`.
-    ``instruments`` are the versions of :func:`instruments_of`.
+    ``instruments`` are the versions of :func:`instruments_of`, ``users`` the lines of :func:`lines_of_users`.
     """
 
     values: Mapping[str, Setting]
@@ -225,6 +226,7 @@ class Background(NamedTuple):
     cost_usd: Mapping[tuple[str, str], float | None]
     arms: Mapping[str, Sequence[str]]
     instruments: Sequence[str]
+    users: Sequence[str]
 
 
 def background(connection: "duckdb.DuckDBPyConnection") -> Background:
@@ -236,7 +238,34 @@ def background(connection: "duckdb.DuckDBPyConnection") -> Background:
         cost_usd={(kind, benchmark): cost for benchmark, kind, _, cost in rows},
         arms=lines_of_arms(connection),
         instruments=instruments_of(connection),
+        users=lines_of_users(connection),
     )
+
+
+KEPT_RECALL = {"rules/3": 0.79, "rules/4": 0.79, "encoder/3": 0.84, "encoder/4": 0.84}
+"""The share of well-aimed questions that ``exact`` answered, by its judge (docs/matcher.md, the kept set)."""
+
+
+def kept_recall(judge: str | None) -> tuple[float, str] | None:
+    """Return what was measured of the user ``exact`` with this judge, and on what."""
+    version = re.match(r"\w+/\d+", judge or "")
+    if version is None or version[0] not in KEPT_RECALL:
+        return None
+    return KEPT_RECALL[version[0]], f"{version[0]} on the kept set, docs/matcher.md"
+
+
+def lines_of_users(connection: "duckdb.DuckDBPyConnection") -> list[str]:
+    """Return how much of what agents asked for each simulated user gave, by medium, and what was measured of it."""
+    rows = connection.execute("""select simulator, medium, exchange_judge, sum(len(requested_segment_ids)) as n_met,
+            sum(len(requested_segment_ids) + len(withheld_segment_ids)) as n_all
+        from questions where is_counted and simulator is not null and answer is not null
+        group by simulator, medium, exchange_judge having n_all > 0 order by all""").fetchall()
+    lines = []
+    for simulator, medium, judge, met, asked in rows:
+        kept = kept_recall(judge) if simulator == "exact" else None
+        unseen = f" ({kept[0]:.2f} of questions never seen: {kept[1]})" if kept else ""
+        lines.append(f"{simulator} by {judge}, asked through {medium}: gave {met} of {asked}{unseen}")
+    return lines
 
 
 _EARLIER = "an earlier version"
@@ -292,6 +321,8 @@ def notes_for(
             notes.append(
                 f"mixed classifiers: {n} sources gave the classes of {benchmark}, and a class depends on its classifier"
             )
+    if found.users and table in _OF_GAINS:
+        notes.append(f"what users miss lowers gains from asking: {'; '.join(found.users)}")
     notes.extend(_arm_notes(found.arms, table))
     unjudged = sum(n for (kind, _), n in counted.items() if kind == _UNJUDGED)
     if unjudged:

@@ -21,7 +21,7 @@ _STORED = ("intermediate", "marts")
 _RARE = 0.1
 """Event types up to this share of all events are read once. For other types, only the needed fields are read."""
 READ_BY_NOTES = "exclusions"
-_ALL_READ_BY_NOTES = frozenset({READ_BY_NOTES, "arm_cautions"})
+_ALL_READ_BY_NOTES = frozenset({READ_BY_NOTES, "arm_cautions", "questions"})
 _EVENT_TYPE = re.compile(r"\bwhere type = '(\w+)'")
 _INPUTS = re.compile(r"^-- inputs: (.*(?:\n--  .*)*)", re.MULTILINE)
 

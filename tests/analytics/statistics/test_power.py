@@ -13,13 +13,13 @@ from scipy.stats import permutation_test
 from lhaw_record.analytics.statistics import power as power_module
 from lhaw_record.analytics.statistics.inference import InferenceSettings, estimate
 from lhaw_record.analytics.statistics.power import (
-    KEPT_RECALL,
     PilotUnit,
     StudyDesign,
     SuccessRates,
     power,
     rates_of,
 )
+from lhaw_record.analytics.tables.notes import KEPT_RECALL
 from lhaw_record.analytics.views import store as store_module
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.command_line import main

@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from random import Random
 
+import duckdb
 import msgspec
 import pytest
 
@@ -17,6 +18,7 @@ from lhaw_record.analytics.comparison.groups import parse_group
 from lhaw_record.analytics.errors import BadParameter, UnknownName
 from lhaw_record.analytics.tables.catalogue import GROUPS
 from lhaw_record.analytics.tables.labels import label_with_unit, measure_meanings
+from lhaw_record.analytics.tables.notes import KEPT_RECALL, lines_of_users
 from lhaw_record.analytics.tables.render import cell, to_csv, to_json, to_latex, to_markdown, to_text
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, comparable, table, tables
 from lhaw_record.analytics.views.build_order import READ_BY_NOTES, sql_root
@@ -649,3 +651,27 @@ def test_every_measure_has_a_label_and_a_meaning(connection):
         assert found <= set(measure_meanings()), name
         labels = [label_with_unit(each) for each in found]
         assert len(labels) == len(set(labels)), name
+
+
+def test_what_users_miss_stands_under_every_table_of_gains(connection):
+    """By medium, as they answered here, and as measured on questions never seen; other tables do not say it."""
+    said = "what users miss lowers gains from asking: exact by rules/1, asked through mcp: gave 30 of 30"
+    assert [said in table(connection, name).notes for name in ("overall", "gain_tests", "wasted")] == [
+        True,
+        True,
+        False,
+    ]
+    rows = [("exact", "mcp", "rules/3[en]", ["S1"], [], True), ("exact", "prose", "rules/3[en]", [], ["S1"], True)]
+    rows += [("llm", "mcp", "m#1", ["S1", "S2"], ["S3"], True), ("llm", "mcp", "m#1", ["S1"], [], False)]
+    database = duckdb.connect()
+    database.execute(
+        "create table questions (simulator text, medium text, exchange_judge text, requested_segment_ids text[],"
+        " withheld_segment_ids text[], is_counted boolean, answer text default 'a')"
+    )
+    database.executemany("insert into questions values (?, ?, ?, ?, ?, ?, default)", rows)
+    kept = f"({KEPT_RECALL['rules/3']:.2f} of questions never seen: rules/3 on the kept set, docs/matcher.md)"
+    assert lines_of_users(database) == [
+        f"exact by rules/3[en], asked through mcp: gave 1 of 1 {kept}",
+        f"exact by rules/3[en], asked through prose: gave 0 of 1 {kept}",
+        "llm by m#1, asked through mcp: gave 2 of 3",
+    ]
