@@ -1,12 +1,13 @@
 """Formats ``openai-messages`` and ``tau-bench``: conversations as chat messages.
 
-A file of ``openai-messages`` has one, or one per line: a list of messages, or an object with ``messages``.
+A file of ``openai-messages`` has one, or one per line: a list of messages, or an object with ``messages``, which also
+SWE-Together's sessions are.
 A file of τ-bench is a list of runs with ``traj``; one of τ²-bench has ``simulations`` with ``messages``.
 """
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -63,7 +64,7 @@ def first_prompt(turns: Sequence[ForeignTurn]) -> str:
 
 
 def _trajectory(conversation: Mapping[str, Any], remarks: Counter[str]) -> BareTrajectory:
-    turns = turns_of(conversation["messages"], remarks)
+    turns = turns_of(_with_calls(conversation["messages"]), remarks)
     return BareTrajectory(
         prompt=first_prompt(turns),
         agent=UNKNOWN,
@@ -71,6 +72,32 @@ def _trajectory(conversation: Mapping[str, Any], remarks: Counter[str]) -> BareT
         turns=turns,
         final_answer=turns[-1].reply.content or None,
     )
+
+
+def _with_calls(messages: Sequence[Any]) -> Iterator[Any]:
+    """Yield the messages, and those with calls as ``tool_uses`` as chat completions have them, each result after it.
+
+    Where the content has blocks, ``tool_uses`` repeats their calls, some of them twice.
+    """
+    for number, message in enumerate(messages):
+        uses = message.get("tool_uses") if isinstance(message, dict) else None
+        if not uses or isinstance(message.get("content"), list):
+            yield message
+            continue
+        given = [as_object(each, "a tool use") for each in as_list(uses, "tool_uses")]
+        calls = [(f"{number}.{at}", each) for at, each in enumerate(given)]
+        named = [
+            {"id": key, "name": each.get("tool"), "arguments": _arguments(each.get("input"))} for key, each in calls
+        ]
+        yield _call_form({**message, "tool_calls": named})
+        for key, each in calls:
+            if "output" in each:
+                yield {"role": "tool", "tool_call_id": key, "content": canonical_json(each["output"]).decode()}
+
+
+def _arguments(given: object) -> object:
+    """Return the arguments of a tool use, some of which are only a text, as an object."""
+    return {"input": given} if isinstance(given, str) else given
 
 
 def parse_tau_bench(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
@@ -129,13 +156,13 @@ def _simulation(given: Mapping[str, Any], run: Mapping[str, Any], remarks: Count
 
 
 def _call_form(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message of τ²-bench with what chat completions have."""
+    """Return a message whose calls have a name and arguments with what chat completions have."""
     calls = [
         {"id": each.get("id"), "type": "function", "function": {"name": each.get("name"), "arguments": text}}
         for each in message.get("tool_calls") or ()
         if (text := canonical_json(each.get("arguments") or {}).decode())
     ]
-    kept = {"role": message.get("role"), "content": message.get("content") or ""}
+    kept = {"content": message.get("content") or "", **{name: message.get(name) for name in ("role", "thinking")}}
     return {**kept, "tool_calls": calls} if calls else {**kept, "tool_call_id": message.get("id")}
 
 

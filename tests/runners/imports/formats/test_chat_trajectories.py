@@ -124,6 +124,25 @@ def test_a_trajectory_that_names_no_task_is_skipped(tmp_path):
     assert imported("openai-messages", path, tmp_path / "s", reward=1.0, task="t").trials == 1
 
 
+def test_calls_beside_a_message_are_its_actions():
+    """``tool_uses`` are calls, with their outputs where there are any; beside blocks they repeat what these say."""
+    block = {"type": "tool_use", "id": "1", "name": "ls", "input": {}}
+    uses = [{"tool": "ls", "input": {"path": "/"}, "output": {"output": "a"}}, {"tool": "Task", "input": "Look."}]
+    messages = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": None, "thinking": "hm", "tool_uses": uses},
+        {"role": "assistant", "content": [block], "tool_uses": [{"tool": "ls", "input": {}}] * 2},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "b"}]},
+        {"role": "assistant", "content": "Done.", "tool_uses": None},
+    ]
+    trial = only("openai-messages", {"messages": messages}, reward=1.0)
+    made = [(each.kind, each.name, each.arguments_json) for each in of(trial, ActionStarted)]
+    assert made[:3] == [("tool", "ls", '{"path":"/"}'), ("tool", "Task", '{"input":"Look."}'), ("tool", "ls", "{}")]
+    assert len(made) == 4
+    assert [each.result for each in of(trial, ActionFinished)][:3] == ['{"output":"a"}', None, "b"]
+    assert "hm" in str(of(trial, ModelResponded)[0].reasoning)
+
+
 def test_a_run_that_was_cut_has_no_end():
     """The last action has no result, and nobody knows how the run ended; a file that was cut is refused."""
     trial = only("openhands", openhands()[:5], reward=0.0)
