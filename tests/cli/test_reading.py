@@ -119,6 +119,16 @@ def test_statements_are_read_from_standard_input(reference):
     assert "Traceback" not in done.stderr
 
 
+def test_a_column_of_another_view_is_named_with_its_view(reference):
+    """What the view of a query lacks is answered with the views to join; the list of views has a line for each."""
+    _, store = reference
+    refused = called("sql", store, "-c", "select answer from trials")
+    assert "answer is a column of" in refused.stderr
+    assert " questions" in refused.stderr.rpartition("answer is a column of")[2]
+    listed = called("sql", store, "-c", ".views").stdout.splitlines()
+    assert sum(line.startswith("questions ") for line in listed) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

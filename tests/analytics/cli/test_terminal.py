@@ -1,4 +1,4 @@
-"""On a terminal every line fits, the main tables come first and names are answered; pipes get what they always got."""
+"""On a terminal every line fits, the main tables come first and names are answered; pipes get whole cells."""
 
 import csv
 import io
@@ -30,6 +30,7 @@ from lhaw_record.runners.base.conversation.messages import ToolCall
 from lhaw_record.runners.cli.attempt_text import _Style
 from tests.analytics.make_store import write_events
 from tests.analytics.views.test_views import busy_store
+from tests.cli.program import called
 from tests.support.once import made_once
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -189,6 +190,7 @@ def test_a_terminal_gets_the_main_tables_and_the_names_of_the_others(stored):
     others = text.partition("Other tables")[2]
     assert set(others.split()) >= {name for names in GROUPS.values() for name in names} - {"overall", "by_class", "voi"}
     assert max(map(len, text.splitlines())) <= 80
+    assert called("tables", stored).stdout.partition("Other tables")[2].split() == others.split()
     assert max(map(len, on_a_terminal(80, "findings", stored).splitlines())) <= 80
 
 

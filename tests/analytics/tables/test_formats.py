@@ -51,6 +51,9 @@ def test_every_table_has_markdown_without_a_needless_backslash(connection, name)
     text = to_markdown(table(connection, name))
     assert "\\" not in text
     assert text.startswith(f"## {name}: ")
+    has_share = re.search(r"\| (pass_at_1|pass_hat_k) \|", text)
+    assert not has_share or ", in fractions of 1" in text.splitlines()[0]
+    assert ("percentage points (pp)" in text.splitlines()[0]) == bool(re.search(r"\| \w+_pp(_\w+)? \|", text))
 
 
 def test_latex_has_no_command_from_a_text(connection):
