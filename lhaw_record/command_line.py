@@ -35,7 +35,7 @@ from lhaw_record.recorder.cli import log_commands
 from lhaw_record.recorder.cli.command import PROGRAM, Command, CommandGroup, Parser, Section, add_sections, argument
 from lhaw_record.recorder.errors import NEXT_STEPS, DamagedStore, RecorderError, refusal
 from lhaw_record.recorder.processes import tune_process
-from lhaw_record.recorder.resources import experiment_path, pages
+from lhaw_record.recorder.resources import data_texts, experiment_path, pages
 from lhaw_record.recorder.sharing.address import opened, store_address, store_name
 from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError
@@ -87,7 +87,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="lhaw-record",
         description="Record what agents do with underspecified tasks, and measure it.",
-        epilog="example: lhaw-record demo. Messages name pages as docs/PAGE.md: lhaw-record help PAGE prints them.",
+        epilog="example: lhaw-record demo. Messages and pages name others as docs/PAGE.md, and files as "
+        "data/FILE: lhaw-record help PAGE and lhaw-record help data/FILE print them.",
     )
     parser.hints = _HINTS
     parser.add_argument("--version", action="version", version=importlib.metadata.version("lhaw-record"))
@@ -141,10 +142,10 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         Command(
             name="help",
             help="print the help of a command, or a page of the documentation",
-            description="Print the help of a command, or a page of the documentation, which messages name as "
-            "docs/PAGE.md. Without a topic: all commands and all pages.",
+            description="Print the help of a command, a page of the documentation, named as docs/PAGE.md in messages, "
+            "or a file, named as data/FILE. Without a topic: all commands and all pages.",
             example="help docs/recovery.md",
-            arguments=(argument("topic", nargs="*", metavar="TOPIC", help="a command, or a page"),),
+            arguments=(argument("topic", nargs="*", metavar="TOPIC", help="a command, a page, or data/FILE"),),
             function=_help,
         ),
         Command(
@@ -162,8 +163,8 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
 
 
 def _help(options: argparse.Namespace) -> int:
-    """Print the help of a command or of the program, or a page."""
-    known = pages()
+    """Print the help of a command or of the program, a page, or a file that pages name."""
+    known, texts = pages(), data_texts()
     topic = " ".join(options.topic)
     commands = {name for names in _SECTIONS.values() for name in names}
     page = topic.removeprefix("docs/").removesuffix(".md")
@@ -172,10 +173,11 @@ def _help(options: argparse.Namespace) -> int:
         print(f"\npages: {', '.join(known)}")
     elif topic.partition(" ")[0] in commands:
         build_parser().parse_args([*options.topic, "--help"])
-    elif page in known:
-        print(known[page].read_text(encoding="utf-8"), end="")
+    elif path := known.get(page) or texts.get(topic):
+        print(path.read_text(encoding="utf-8"), end="")
     else:
-        raise ExperimentError(f"no command and no page is named {topic!r}{did_you_mean(page, [*commands, *known])}")
+        names = [*commands, *known, *texts]
+        raise ExperimentError(f"no command, page or file is named {topic!r}{did_you_mean(page, names)}")
     return 0
 
 

@@ -21,6 +21,13 @@ def pages() -> dict[str, Path]:
     return {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
 
 
+def data_texts() -> dict[str, Path]:
+    """Return the bundled texts by the names that pages give them, such as ``data/user/responses.toml``."""
+    folder = _bundled("data")
+    paths = (path for path in sorted(folder.rglob("*")) if path.suffix in (".md", ".toml"))
+    return {f"data/{path.relative_to(folder).as_posix()}": path for path in paths}
+
+
 def _bundled(folder: str, *parts: str) -> Path:
     installed = _PACKAGE / folder
     root = installed if installed.is_dir() else _PACKAGE.parent / folder

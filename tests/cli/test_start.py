@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from lhaw_record.command_line import _program, build_parser, main
-from lhaw_record.recorder.resources import pages
+from lhaw_record.recorder.resources import data_texts, pages
 from tests.cli.experiments import write_experiment
 from tests.cli.program import called
 
@@ -129,6 +129,8 @@ def test_help_prints_commands_and_pages(capsys):
     assert "usage: lhaw-record log verify" in capsys.readouterr().out
     assert main([]) == 0
     assert "pages: ab, asking, " in capsys.readouterr().out
+    assert main(["help", "data/user/responses.toml"]) == 0
+    assert capsys.readouterr().out == (ROOT / "data/user/responses.toml").read_text()
     assert main(["help", "recover"]) == 2
     assert "did you mean 'recovery'?" in capsys.readouterr().err
 
@@ -140,6 +142,17 @@ def test_every_page_that_a_message_names_exists():
     ]
     named = {name for path in sources for name in re.findall(r"docs/([\w/-]+)\.md", path.read_text(encoding="utf-8"))}
     assert named <= pages().keys()
+
+
+def test_every_file_of_data_that_a_page_names_can_be_printed():
+    """Who has the wheel has no folder of that name."""
+    named = {
+        name
+        for path in pages().values()
+        for name in re.findall(r"`(data/(?!new_)[\w/]+\.(?:md|toml))`", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 5
+    assert named <= data_texts().keys()
 
 
 def test_a_word_that_means_something_else_says_what_there_is(capsys):
