@@ -15,7 +15,7 @@ SLIPS = {
         ["import", "inspect-eval", "a.eval", "b.eval", "--store", "s"],
         "several files are imported together if they lie in one folder and that is named",
     ),
-    "no such page": (["help", "slps"], "no command and no page is named 'slps'"),
+    "no such page": (["help", "slps"], "no command, page or file is named 'slps'"),
     "no store": (["tables", "nowhere", "overall"], "'lhaw-record run' makes one"),
     "no file": (["run", "e.toml"], "e.toml: no such file; name an experiment file"),
 }

@@ -162,7 +162,7 @@ async def test_a_model_decides_and_the_rules_are_on_record_too(tmp_path, monkeyp
     judge = CannedModel([text_reply(json.dumps({"asks": each})) for each in (verdict, "none")], "judge")
     monkeypatch.setattr(Services, "_litellm_model", lambda *_, **__: judge)
     simulator = UserSimulatorSpec(ending_judge=ModelSpec(model="judge"))
-    words = "I looked.\n\nIt depends on the target."
+    words = "I looked.\n\nIt needs the target."
     events = await prose(tmp_path, [text_reply(words), SUBMIT], user_simulator=simulator)
     first = of(events, EndingJudged)[0]
     assert [each.asks for each in first.verdicts] == ["none", verdict]
