@@ -1,5 +1,7 @@
-"""Figures about asking: when agents first ask, and how often they ask in each task."""
+"""Figures about asking: when agents first ask, how often they ask in each task, and what a late answer costs."""
 
+from math import inf
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from lhaw_record.analytics.figures.drawing import (
@@ -11,12 +13,15 @@ from lhaw_record.analytics.figures.drawing import (
     canvas,
     has_value,
     legend,
+    line,
     look,
     named,
     note,
     pick,
+    span,
     values_of,
 )
+from lhaw_record.recorder.wording import CONDITION_LABELS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,3 +108,40 @@ def task_ask_rates(spec: FigureSpec, rows: Rows) -> "Figure":
     note(axes, f"{len(ranked)} tasks, n = {trials} trials{left_out}")
     legend(figure, list(handles.values()))
     return figure
+
+
+def late_answers(spec: FigureSpec, rows: Rows) -> "Figure":
+    """Draw each agent's success by response, one panel per benchmark. Responses are ordered by how late they come."""
+    success = [row for row in pick(rows["late_answers"], measure="pass_at_1") if has_value(row)]
+    if all(row["condition"] == "ask_user" for row in success):
+        raise NothingToDraw("no trials with a late or missing answer in this store")
+    benchmarks, agents = values_of(success, "benchmark"), values_of(success, "agent")
+    figure, grid = canvas(len(benchmarks), 1, title=spec.title, size=(7, 0.9 + 2.4 * len(benchmarks)))
+    handles: dict[str, Any] = {}
+    for benchmark, (axes,) in zip(benchmarks, grid, strict=True):
+        cell = pick(success, benchmark=benchmark)
+        delays = pick(rows["late_answers"], benchmark=benchmark, measure="actions_until_answer")
+        after = {
+            condition: fmean([row["value"] for row in pick(delays, condition=condition) if has_value(row)] or [inf])
+            for condition in values_of(cell, "condition")
+        }
+        ordered = sorted(after, key=lambda condition: (condition != "ask_user", after[condition], condition))
+        for rank, agent in enumerate(agents):
+            own = sorted(pick(cell, agent=agent), key=lambda row: ordered.index(row["condition"]))
+            places = [ordered.index(row["condition"]) + 0.06 * (rank - (len(agents) - 1) / 2) for row in own]
+            handles[agent] = line(axes, places, own, label=named(agent), **look(rank))
+        axes.set_xticks(range(len(ordered)), [_response(condition, after[condition]) for condition in ordered])
+        axes.set_xlim(-0.5, len(ordered) - 0.5)
+        axes.set_ylim(-0.04, 1.04)
+        axes.set_ylabel("pass@1")
+        axes.set_title(named(benchmark), pad=15)
+        note(axes, f"n = {span(row['n_units'] for row in cell)} units")
+    legend(figure, list(handles.values()))
+    return figure
+
+
+def _response(condition: str, actions: float) -> str:
+    """Return the name of a response above how many actions after its question the answer came, on average."""
+    name = CONDITION_LABELS.get(condition, named(condition.removeprefix("ask_user_"), 16))
+    when = {0: "at once", inf: "no answer"}.get(actions, f"{actions:.1f} actions later")
+    return f"{name}\n{when}"

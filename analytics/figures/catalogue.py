@@ -76,6 +76,13 @@ _SPECS = (
         draw=asking.first_asks,
     ),
     FigureSpec(
+        name="late_answers",
+        title="What a late or missing answer costs",
+        source="ours",
+        reads=("late_answers",),
+        draw=asking.late_answers,
+    ),
+    FigureSpec(
         name="task_ask_rates",
         title="How often agents ask, by task",
         source="Ask Early figure 10",

@@ -274,3 +274,22 @@ def test_the_command_writes_a_report(stored, tmp_path, capsys):
     page = (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "experiment = synthetic" in page
+
+
+@pytest.mark.thorough
+def test_responses_are_ordered_by_how_late_their_answers_come():
+    """The prompt answer is first, an answer that never came last, whatever the conditions are called."""
+    store = Store(trials=1)
+    store.task("t")
+    store.variant("t", "v")
+    for condition, state in (
+        ("ask_user", ""),
+        ("ask_user_a", " >declined"),
+        ("ask_user_b", " >late:3"),
+        ("ask_user_c", " >late:2"),
+    ):
+        store.trial("v", condition, 0, scores=(1,), actions=[f"ask_user S1{state}", "read a", "read b", "submit"])
+    with closing(connect(store.snapshot())) as opened:
+        (axes,) = draw(opened, "late_answers").axes
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels == ["may ask\nat once", "c\n1.0 actions later", "b\n2.0 actions later", "a\nno answer"]
