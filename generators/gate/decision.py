@@ -15,6 +15,7 @@ from lhaw_record.recorder.events import FailedCheck
 from lhaw_record.recorder.events.values import Segment, Severity, Variant
 from lhaw_record.runners.base.text.language import ENGLISH, language_of
 from lhaw_record.runners.base.text.normalization import normalize, whole
+from lhaw_record.runners.users.simulated_user.evidence import names_elsewhere
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
@@ -190,7 +191,8 @@ def findings_against(variant: Variant, original: str, others: Iterable[Variant])
         prompt=variant.prompt, expected_questions=variant.expected_questions, failure_mode=variant.failure_mode or ""
     )
     removal = Removal(segments=variant.segments, severity=variant.severity or "delete")
-    return problems_of(original, rewriting, removal, Scene(siblings=siblings))
+    names = (("names_are_its_own", each) for each in names_elsewhere(original, variant.prompt, variant.segments))
+    return problems_of(original, rewriting, removal, Scene(siblings=siblings)) + _checks(names)
 
 
 def decoy_faults(before: SearchablePrompt, after: SearchablePrompt, removal: Removal) -> Iterator[tuple[str, str]]:

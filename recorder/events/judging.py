@@ -19,8 +19,8 @@ class ExchangeReading(Value, frozen=True):
     everything got segments, or a chained segment came before its parent; else ``volunteered`` if a segment was given
     that was not asked for; else ``withheld`` if one is missing; else ``right``. It is None if there was no answer.
     ``doubts`` names what else could be read, as ``KIND:SEGMENT`` (asked, not_asked, given, not_given; trace: the answer
-    has a part of its value), ``unexplained`` (it says more than the prompt and what it gives explain) or
-    ``unstructured``.
+    has a part of its value), ``unexplained`` (it says more than the prompt and what it gives explain),
+    ``beside`` (next to a value it says something of the prompt that was not asked about) or ``unstructured``.
     """
 
     judge: str

@@ -263,7 +263,8 @@ class SandboxSpec(_Table, frozen=True):
 class UserSimulatorSpec(_Table, frozen=True):
     """How questions are answered: by ``exact``, ``dump`` or ``hil_bench``, by ``llm`` with a model, or by a ``person``.
 
-    ``matcher`` says how those without a model find what a question asks for: by words, or also by meaning.
+    ``matcher`` says how those without a model, and the second judge of ``llm``, find what a question asks for: by
+    words, or also by meaning.
     ``deferral`` is what the user says who is asked for nothing that was removed, or does not understand.
     ``ending_judge`` is a model that decides, in place of the rules, whether a turn in prose asks.
     """

@@ -113,7 +113,7 @@ def _variants(benchmark: Benchmark) -> Iterator[str]:
 
 def _variant(variant: Variant, task: Task) -> Iterator[str]:
     if not variant.is_control:
-        yield from (*answer_problems(variant, task), *answer_remarks(variant))
+        yield from (*answer_problems(variant, task), *answer_remarks(variant, task.prompt))
     if variant.severity == "environment":
         if variant.environment_change is None or variant.prompt != task.prompt:
             yield "with severity environment the prompt stays and environment_change says what is different"

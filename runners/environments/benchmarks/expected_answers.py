@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from lhaw_record.recorder.events.values import Segment, Task, Variant
+from lhaw_record.runners.users.simulated_user.evidence import names_elsewhere
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments, matching_segments, words_of_segment
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 
@@ -15,10 +16,12 @@ _PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("\u201c", "\u201d"))
 _QUOTES = ('"', "`")
 
 
-def answer_remarks(variant: Variant) -> Iterator[str]:
-    """Yield the first expected question of each segment if the rules find none of its questions in other words, with
-    the synonym that mends it.
+def answer_remarks(variant: Variant, full_prompt: str) -> Iterator[str]:
+    """Yield each name that means something else too, and the first expected question of each segment if the rules find
+    none of its questions in other words, with the synonym that mends it.
     """
+    for remark in names_elsewhere(full_prompt, variant.prompt, variant.segments):
+        yield f"{variant.variant_id}: {remark} (docs/matcher.md)"
     segments = {segment.segment_id: segment for segment in variant.segments}
     for expected in variant.expected_questions:
         segment = segments.get(expected.segment_id)

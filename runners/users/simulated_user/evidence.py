@@ -9,7 +9,7 @@ weights; docs/matcher.md says where they come from.
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from typing import Any
@@ -200,6 +200,21 @@ def is_placed(knowledge: UserKnowledge) -> bool:
     return bool(knowledge.removed) and all(
         _place(segment, knowledge.full_prompt, changes) for segment in knowledge.removed
     )
+
+
+def names_elsewhere(full_prompt: str, sent_prompt: str, segments: tuple[Segment, ...]) -> Iterator[str]:
+    """Yield a sentence on each name of a segment that means something else too.
+
+    Such a name is also another segment's, or stands where nothing is missing in the prompt that was sent.
+    """
+    kept = _clues(full_prompt, sent_prompt, segments, ())[1] if sent_prompt != full_prompt else ()
+    for segment in segments:
+        others = {name.casefold() for each in segments if each is not segment for name in each.synonyms}
+        for name in segment.synonyms:
+            said = whole(name.casefold())
+            place = next((repr(each) for each in kept if said.search(each.casefold())), None)
+            if where := "another segment's names" if name.casefold() in others else place:
+                yield f"the name {name!r} of {segment.segment_id} is in {where} too; reword it"
 
 
 def weighed(weights: Mapping[str, float], found: Mapping[str, Any]) -> Any:

@@ -30,7 +30,7 @@ from lhaw_record.runners.users.simulated_user.answers import (
     is_about_authority,
     reveals,
 )
-from lhaw_record.runners.users.simulated_user.encoder import installed_encoder
+from lhaw_record.runners.users.simulated_user.encoder import Encoder, installed_encoder
 from lhaw_record.runners.users.simulated_user.lexicon import lexicon, sentences, stem, terms
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments, judge_of
 from lhaw_record.runners.users.simulated_user.protocol import AskModel, UserAnswer, UserKnowledge, UserSimulator
@@ -109,16 +109,23 @@ def _known_ids(named: list[Any], removed: Sequence[Segment]) -> frozenset[str]:
     return frozenset(ids[name] for each in named if (name := str(each).strip().casefold()) in ids)
 
 
-def checked(reply: PlayedReply, question: str, context: str, knowledge: UserKnowledge, judge: str) -> CheckedAnswer:
-    """Return a reply with what its model and the rules read in the exchange, and its problem, if it has one.
+def checked(
+    reply: PlayedReply,
+    question: str,
+    context: str,
+    knowledge: UserKnowledge,
+    judge: str,
+    encoder: Encoder | None = None,
+) -> CheckedAnswer:
+    """Return a reply with what its model and the matcher read in the exchange, and its problem, if it has one.
 
-    To the model's own account, the rules only add what is certain: the verbatim value of a segment that was asked for,
-    or that no reading of the question asks for, and that a question without a word about any detail asks for none.
+    To the model's own account, the matcher only adds what is certain: the verbatim value of a segment that was asked
+    for, or that no reading of the question asks for, and that a question without a word about any detail asks for none.
     """
-    text, asked = reply.text, asked_segments(question, context, knowledge)
+    text, asked = reply.text, asked_segments(question, context, knowledge, encoder)
     verbatim = {each.segment_id for each in knowledge.removed if reveals(text, each)}
     is_all = is_for_everything(question)
-    rules = reading_of(judge_of(None), knowledge, asks_for=asked, gives=verbatim, is_for_everything=is_all)
+    rules = reading_of(judge_of(encoder), knowledge, asks_for=asked, gives=verbatim, is_for_everything=is_all)
     if reply.asks_for is None:
         readings: tuple[ExchangeReading, ...] = (msgspec.structs.replace(rules, doubts=("unstructured",)),)
         problem: str | None = "unstructured"
@@ -143,6 +150,7 @@ def checked(reply: PlayedReply, question: str, context: str, knowledge: UserKnow
                 *_doubts(asks_for, gives, rules, knowledge),
                 *_traces(text, f"{question} {context}", asks_for | gives, knowledge),
                 *_unexplained(text, f"{question} {context}", gives, knowledge),
+                *_beside(text, f"{question} {context}", gives, knowledge),
             ],
         )
         readings = (own, rules)
@@ -216,6 +224,17 @@ def _unexplained(text: str, said_before: str, gives: Collection[str], knowledge:
     there = " ".join((said_before, knowledge.sent_prompt, _templates()["plain"], *values))
     own = [each for each in sentences(text) if not names_nothing(normalize(each), normalize(there))]
     return ["unexplained"] if len(own) > sum(not reveals(text, each) for each in told) else []
+
+
+def _beside(text: str, said_before: str, gives: Collection[str], knowledge: UserKnowledge) -> list[str]:
+    """Return a doubt if a reply that reveals a value also has a word or a number of the prompt that nobody asked about.
+
+    The prompt may then have what the question is for, so that the value is an extra.
+    """
+    told = [f"{each.value} {each.text or ''}" for each in knowledge.removed if each.segment_id in gives]
+    plain = {each for each in _signs(_templates()["plain"]) if not each.isdigit()}
+    own = (_signs(text) & _signs(knowledge.sent_prompt)) - _signs(" ".join((said_before, *told))) - plain
+    return ["beside"] if told and own else []
 
 
 def _signs(text: str) -> set[str]:
@@ -295,6 +314,7 @@ class LlmSimulator:
             user prompt. Both may contain {full_prompt}, {sent_prompt}, {removed}, {question}, {context} and {deferral}.
             What the form of the reply is, is added to it.
         deferral: What is said if nothing that was removed is asked for.
+        encoder: Compares meanings for the second judge, which otherwise compares words.
 
     Raises:
         ExperimentError: The template has no divider, or no {question} below the divider.
@@ -309,8 +329,9 @@ class LlmSimulator:
         model: str,
         template_path: Path | None = None,
         deferral: Deferral = DEFERRAL,
+        encoder: Encoder | None = None,
     ) -> None:
-        self._ask_model = ask_model
+        self._ask_model, self._encoder = ask_model, encoder
         self._system, self._user = _read(template_path or data_path("prompts", "user_simulator.md"))
         self._deferral = deferral_request(deferral)
         self._judge = f"{model}#{digest([self._system, self._user, _templates()['form'], self._deferral])[:12]}"
@@ -319,7 +340,7 @@ class LlmSimulator:
     async def answer(self, question: str, context: str, knowledge: UserKnowledge) -> UserAnswer:
         """Return the model's answer."""
         size = len(question) + len(context)
-        asked = await beside_loop(size, asked_segments, question, context, knowledge)
+        asked = await beside_loop(size, asked_segments, question, context, knowledge, self._encoder)
         known = tuple(segment for segment in knowledge.removed if knowledge.is_open(segment, asked))
         key = (question.strip(), context.strip(), known)
         if key not in self._given:
@@ -333,7 +354,7 @@ class LlmSimulator:
         user = f"{user}\n{_templates()['form']}"
 
         def read(said: str) -> CheckedAnswer:
-            return checked(read_reply(said, known), question, context, knowledge, self._judge)
+            return checked(read_reply(said, known), question, context, knowledge, self._judge, self._encoder)
 
         async def reply(prompt: str) -> CheckedAnswer:
             said = await self._ask_model(system, prompt, ANSWER_FORM)
@@ -389,11 +410,11 @@ def _described(segment: Segment) -> str:
 
 def simulator_of(spec: UserSimulatorSpec, ask_model: AskModel | None, template_path: Path | None) -> UserSimulator:
     """Return the simulated user that an experiment names. ``ask_model`` is only used for the kind ``llm``."""
+    encoder = installed_encoder() if spec.matcher == "encoder" else None
     if spec.kind == "llm":
         assert spec.llm is not None, "the kind names a model"
         assert ask_model is not None, "a caller asks it"
-        return LlmSimulator(ask_model, spec.llm.model, template_path, spec.deferral)
-    encoder = installed_encoder() if spec.matcher == "encoder" else None
+        return LlmSimulator(ask_model, spec.llm.model, template_path, spec.deferral, encoder)
     return RULE_BASED[spec.kind](spec.deferral, encoder)
 
 

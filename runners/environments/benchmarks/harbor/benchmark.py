@@ -183,7 +183,9 @@ class HarborBenchmark(Benchmark):
         return [
             remark
             for task, variant in pairs
-            for remark in (remarks_on(task, variant) if variant is task.paired else answer_remarks(variant))
+            for remark in (
+                remarks_on(task, variant) if variant is task.paired else answer_remarks(variant, task.prompt)
+            )
         ]
 
     def system_prompt(self) -> str:

@@ -11,9 +11,11 @@ from lhaw_record.runners.users.simulated_user import encoder as encoders
 from lhaw_record.runners.users.simulated_user.answers import DumpSimulator, ExactSimulator
 from lhaw_record.runners.users.simulated_user.encoder import Encoder, installed_encoder
 from lhaw_record.runners.users.simulated_user.evidence import is_placed
+from lhaw_record.runners.users.simulated_user.llm import LlmSimulator
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments, judge_of
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 from tests.runners.users.simulated_user.calibrate import hostile_tries
+from tests.runners.users.simulated_user.people import ToldModel, said
 
 FULL = (
     "Please book a venue for the reunion in Lund. Costs over 300 EUR need my consent. The guests arrive by train at"
@@ -69,7 +71,7 @@ class Rhymes:
     def encode(self, texts):
         import numpy as np
 
-        vectors = np.zeros((len(texts), 64), dtype="float32")
+        vectors = np.zeros((len(texts), 512), dtype="float32")
         for at, text in enumerate(texts):
             vectors[at, sum(text.split(" ")[0].lower().encode()) % 64] = 1.0
         return vectors
@@ -171,6 +173,15 @@ async def test_who_wants_everything_is_recorded_so(simulator, question):
 def test_the_judge_says_in_which_languages_it_can():
     assert judge_of(None).endswith("[en]")
     assert judge_of(Encoder(Rhymes(), "ab" * 32)) == "encoder/4-abababababab[de,en,es,fr,zh]"
+
+
+@pytest.mark.parametrize("encoder", [None, Encoder(Rhymes(), "ab" * 32)])
+async def test_the_second_judge_of_llm_is_the_matcher_that_is_named(encoder):
+    """What it reads in a question, and its name, are those of that matcher."""
+    question = "Who gets to see it in the end?"
+    simulator = LlmSimulator(ToldModel(said("Your manager.", "S2", "S2")), "told", encoder=encoder)
+    _, second = (await simulator.answer(question, "", KNOWN)).readings
+    assert (second.judge, second.asks_for) == (judge_of(encoder), asked_segments(question, "", KNOWN, encoder))
 
 
 def test_an_encoder_that_is_not_installed_is_refused(monkeypatch):

@@ -4,6 +4,7 @@ import anyio
 import msgspec
 import pytest
 
+from lhaw_record.generators.gate.decision import findings_against
 from lhaw_record.recorder.events.values import ExpectedQuestions
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
 from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, environment_variants
@@ -11,7 +12,7 @@ from lhaw_record.runners.environments.benchmarks.expected_answers import answer_
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator
 from lhaw_record.runners.users.simulated_user.matcher import asked_segments
 from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
-from tests.runners.users.simulated_user.people import BOUND, NAME, OTHER_QUESTION, knowing
+from tests.runners.users.simulated_user.people import BOUND, NAME, OTHER_QUESTION, VARIANT, knowing
 
 DESK = DeskBenchmark()
 VARIANTS = [*DESK.variants(), *(variant for task in desk_tasks() for variant in environment_variants(task))]
@@ -78,7 +79,28 @@ def test_what_is_not_removed_is_not_given():
 def test_the_variants_of_desk_have_clean_answers(variant):
     """Their questions would be found in other words too, and their values can be said as they stand."""
     task = next(each for each in DESK.tasks() if each.task_id == variant.task_id)
-    assert [*answer_problems(variant, task), *answer_remarks(variant)] == []
+    assert [*answer_problems(variant, task), *answer_remarks(variant, task.prompt)] == []
+
+
+@pytest.mark.parametrize(
+    ("names", "others", "where"),
+    [
+        (("file name", "where to save", "mar"), (), []),
+        (("Payments", "file name"), (), ["Sum the payments."]),
+        (("file name",), ("limit", "File name"), ["another segment's names"] * 2),
+        (("file name",), ("save the result",), []),
+    ],
+)
+def test_names_that_mean_something_else_too_are_remarked(names, others, where):
+    """Whole words of the prompt where nothing is missing, and names of two segments, in whatever case."""
+    removed = tuple(msgspec.structs.replace(a, synonyms=b) for a, b in ((NAME, names), (BOUND, others)))
+    sent = "Sum the payments. Make a summary. Save the result."
+    full = f"{sent[:-1]} as overview.xlsx. Skip payments below 1,000 EUR."
+    variant = msgspec.structs.replace(VARIANT, prompt=sent, segments=removed)
+    remarks = list(answer_remarks(variant, full))
+    findings = [each for each in findings_against(variant, full, ()) if each.check == "names_are_its_own"]
+    assert len(remarks) == len(findings) == len(where)
+    assert all(place in remark for place, remark in zip(where, remarks, strict=True))
 
 
 def test_a_value_that_can_be_said_is_not_complained_of():

@@ -1,6 +1,7 @@
 """The three simulated users: what they say, what counts as revealed, and that they never invent an answer."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -310,9 +311,9 @@ TRADES = {
 }
 
 
-def test_llm_loses_no_right_answer_and_marks_all_leaks_but_one():
-    """Of 60 right replies none has a problem; of 60 leaks one has neither a verdict nor a doubt (docs/asking.md)."""
-    lost, unmarked, unexplained = [], [], []
+def test_llm_loses_no_right_answer_and_marks_every_leak():
+    """Of 60 right replies none has a problem, and few these doubts; each of 60 leaks has a verdict or a doubt."""
+    lost, unmarked, doubts = [], [], Counter()
     for each in REPLIES:
         known = TRADES[each["variant"]]
         reply = read_reply(json.dumps(each["account"]), known.removed)
@@ -320,11 +321,11 @@ def test_llm_loses_no_right_answer_and_marks_all_leaks_but_one():
         own = answer.readings[0]
         if each["kind"].startswith("right"):
             lost += [each] if answer.problem else []
-            unexplained += [each] if "unexplained" in own.doubts else []
+            doubts.update({"unexplained", "beside"} & set(own.doubts))
         elif own.verdict == "right" and not own.doubts:
             unmarked.append(each["account"]["reply"])
-    assert (lost, unmarked) == ([], ["Two days before, to 300 seconds."])
-    assert len(unexplained) < 10
+    assert (lost, unmarked) == ([], [])
+    assert doubts == {"unexplained": 7, "beside": 4}
 
 
 GOOD = "Call it overview.xlsx."
