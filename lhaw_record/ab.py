@@ -159,7 +159,9 @@ COMMANDS = (
         "over-asking, and how many tasks would show a difference. Files are written below HOME (docs/ab.md).",
         example="ab codex --files before/ --files after/ --model openai/gpt-5.5 --store stores/ab",
         arguments=(
-            argument("entries", nargs="+", metavar="ENTRY", help="a ready-made entry, or the path of one; or two"),
+            argument(
+                "entries", nargs="+", metavar="ENTRY", help="one or two entries: a ready-made entry's name, or a path"
+            ),
             repeatable("--files", "DIR", "files of an arm, by their paths below HOME; twice: before and after"),
             argument(
                 "--experiment",

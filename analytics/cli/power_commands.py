@@ -293,7 +293,7 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
             "gain. With a store, success and its spread between the tasks of an agent are estimated from its trials. "
             "With an experiment file (.toml), before its first trial, or with neither, they are assumed; the file says "
             "which design is meant and what its trials may cost. Both say which simulated user answers, whose measured "
-            "recall reduces a gain that is assumed. Options replace all of that. The cheapest design is named, and "
+            "recall reduces a gain that is assumed. Options override these values. The cheapest design is named, and "
             "what as many trials of fewer tasks would see; with --price, the best and the worst design at each price. "
             "Exit code 1: no design has the wanted power.",
             example="power stores/demo --gain 0.1 --tasks 10 20 40 --trials 1 3",

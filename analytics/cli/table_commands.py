@@ -14,7 +14,7 @@ from lhaw_record.recorder.cli.arguments import FORMAT, STORE
 from lhaw_record.recorder.cli.command import Command, ExclusiveArguments, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
 
-FRESH = flag("--fresh", "compute again what is kept of an unchanged store (analysis.msgpack in its folder)")
+FRESH = flag("--fresh", "ignore kept results (analysis.msgpack in the store's folder) and compute again")
 FINDING_KEYS = ("agent", "condition", "benchmark")
 """The keys that findings are filtered by. All findings share one measure."""
 

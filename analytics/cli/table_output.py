@@ -249,6 +249,9 @@ def run_queries(store: Path, text: str, form: str, out: TextIO) -> None:
             for statement in connection.extract_statements(text):
                 _print_rows(connection, statement.query, form, out, most)
         except duckdb.Error as error:
+            if unknown := re.search(r"Table with name (\w+) does not exist", str(error)):
+                near = did_you_mean(unknown[1], [each.view for each in headers()]) or "; '.views' lists them"
+                raise AnalyticsError(f"there is no view {unknown[1]!r}{near}") from error
             names = re.findall(r'Referenced column "(\w+)" not found', str(error))
             views = [each.view for each in headers() if {*names} & {column.name for column in each.columns}]
             hint = f"\n{names[0]} is a column of {', '.join(views[:8])}: join one ('.views NAME')" if views else ""

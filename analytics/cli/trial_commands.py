@@ -19,6 +19,8 @@ _FILTERS = {
     "experiment": "experiment_id",
     "state": "trial_state",
 }
+"""The options that filter trials, and their columns."""
+_CHOICES = {"state": ": valid, missing (no attempt counts) or running"}
 _ID_LETTERS = 12
 """How many characters of an id a terminal shows. 'show' accepts any unique prefix."""
 _OUTCOMES = {"success": "is_success", "failure": "not is_success"}
@@ -98,7 +100,7 @@ COMMANDS = (
                 repeatable(
                     f"--{name}",
                     "NAME",
-                    f"only this {name}; may be given several times",
+                    f"only this {name}{_CHOICES.get(name, '')}; may be given several times",
                     completer=names_in_store(column, "trials"),
                 )
                 for name, column in _FILTERS.items()

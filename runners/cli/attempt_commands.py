@@ -26,7 +26,7 @@ _NOTE_COLUMNS = ("stream_id", "cause", "author", "note", "agent", "condition", "
 
 
 _WHICH_TRIALS = ArgumentGroup(
-    "which trials (each may be given several times; several kinds narrow the choice)",
+    "which trials (a repeated option: any of its values; different options: all must hold)",
     tuple(
         repeatable(f"--{name}", "ID" if name in ("run", "trial") else "NAME", f"only this {name}") for name in _FILTERS
     ),

@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import TextIO
 
+from lhaw_record.recorder.cli.output import say
 from lhaw_record.recorder.cli.terminal import painted, takes_colours, terminal_width, visible
 from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.events import (
@@ -110,15 +111,23 @@ class Differences:
 
 
 def stream_of(root: Path, prefix: str) -> str:
-    """Return the id of the one stream whose id is, or begins with, a prefix."""
+    """Return the id of the one stream whose id is, or begins with, a prefix; of the attempts of one trial, the last."""
     found = [stream_id for stream_id in stream_ids(root) if stream_id.startswith(prefix)]
-    if len(found) != 1 and prefix not in found:
-        name = store_name(root)
-        if not found:
-            raise StoreError(f"no stream of {name} begins with {prefix!r}; `lhaw-record trials {name}` lists their ids")
-        few = ", ".join(sorted(found)[:5])
-        raise StoreError(f"{len(found)} streams of {name} begin with {prefix!r} ({few}); give more of the id")
-    return prefix if prefix in found else found[0]
+    if prefix in found:
+        return prefix
+    name = store_name(root)
+    if not found:
+        raise StoreError(f"no stream of {name} begins with {prefix!r}; `lhaw-record trials {name}` lists their ids")
+    attempts = {each: each.rpartition("-") for each in found}
+    if len({trial_id for trial_id, _, _ in attempts.values()}) == 1 and all(
+        n.isdigit() for _, _, n in attempts.values()
+    ):
+        *earlier, last = sorted(found, key=lambda each: int(attempts[each][2]))
+        if earlier:
+            say(f"the last of {len(found)} attempts; earlier ones: {', '.join(earlier[-5:])}")
+        return last
+    few = ", ".join(sorted(found)[:5])
+    raise StoreError(f"{len(found)} streams of {name} begin with {prefix!r} ({few}); give more of the id")
 
 
 def events_of(root: Path, stream_id: str) -> list[AnyEvent]:

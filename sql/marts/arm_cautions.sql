@@ -16,9 +16,10 @@
 -- equation: no_tool_called, calls_in_text and redacted_tools: trials; cut_replies and
 --     split_replies: replies; refused and overflowed: trials that ended so;
 --     identical_trials: cells of at least two trials that all did the same tool calls;
---     nothing_revealed: questions, where no answer revealed anything; echoed_questions:
---     answers that are the question again, letters and digits only; failed_asking:
---     failed trials whose last words ask the user, over the conditions where most do;
+--     nothing_revealed: questions about an underspecified prompt, where no answer
+--     revealed anything; echoed_questions: answers that are the question again,
+--     letters and digits only; failed_asking: failed trials whose last words ask the
+--     user, over the conditions where most do;
 --     hung_up: attempts whose program left its last model call before the reply;
 --     missing_unequally: planned trials of underspecified and of a condition with
 --     another missing share, by sign flips of tasks, p < 0.05 / number of conditions;
@@ -74,7 +75,9 @@ answers as (
     select
         trials.benchmark,
         trials.agent,
-        judged.gives as revealed,
+        case
+            when trials.condition not in ('full', 'full_ask_user') then judged.gives
+        end as revealed,
         regexp_replace(lower(asked.question), '[^\pL\pN]+', '', 'g') as question,
         regexp_replace(lower(answered.answer), '[^\pL\pN]+', '', 'g') as answer
     from int_questions_placed as placed

@@ -151,11 +151,14 @@ def _identical(found):
 
 
 def _answer_cautions(streams):
-    pairs = []
+    pairs, known = [], []
     for events in streams:
         asked = {each.question_id: each.question for each in _of(events, "QuestionAsked")}
-        pairs += [(asked[each.question_id], each) for each in _of(events, "QuestionAnswered")]
-    known = [answer.revealed for _, answer in pairs if answer.revealed is not None]
+        answered = _of(events, "QuestionAnswered")
+        pairs += [(asked[each.question_id], each) for each in answered]
+        (started,) = _of(events, "TrialStarted")
+        if started.prompt_state != "full":
+            known += [each.revealed for each in answered if each.revealed is not None]
     echoes = 0
     for question, answer in pairs:
         texts = ((text or "").lower() for text in (question, answer.answer))
