@@ -368,7 +368,8 @@ def _check_hang_ups(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group)
         if 100 * n > MOST_HANG_UPS * n_all and (agent in (a.agent, b.agent) or a.agent is None):
             raise BadParameter(
                 f"{n} of {n_all} attempts of {agent} in {benchmark} ended because it left its model call or never "
-                f"made one, more than {MOST_HANG_UPS:g} %: it may have chosen which trials count; --allow-hang-ups compares it anyway"
+                f"made one, more than {MOST_HANG_UPS:g} %: it may have chosen which trials count; "
+                "--allow-hang-ups compares it anyway"
             )
 
 
