@@ -367,8 +367,9 @@ def _check_hang_ups(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group)
     for agent, benchmark, n, n_all in connection.execute(query).fetchall():
         if 100 * n > MOST_HANG_UPS * n_all and (agent in (a.agent, b.agent) or a.agent is None):
             raise BadParameter(
-                f"{n} of {n_all} attempts of {agent} in {benchmark} ended because it left its model call, more than "
-                f"{MOST_HANG_UPS:g} %: it may have chosen which trials count; --allow-hang-ups compares it anyway"
+                f"{n} of {n_all} attempts of {agent} in {benchmark} ended because it left its model call or never "
+                f"made one, more than {MOST_HANG_UPS:g} %: it may have chosen which trials count; "
+                "--allow-hang-ups compares it anyway"
             )
 
 

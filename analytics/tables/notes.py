@@ -106,9 +106,9 @@ ARM_KINDS = {
         "Nobody answers there, so they are not failures at the task; endings counts them in every condition.",
     ),
     "hung_up": (
-        "the program left its model call before the reply",
+        "the program left its model call before the reply, or never made one",
         "attempts",
-        "An agent that hangs up on bad replies selects which trials count; see docs/metrics.md 1, hang-ups.",
+        "An agent that leaves when it likes selects which trials count; see docs/metrics.md 1, hang-ups.",
     ),
     "missing_unequally": (
         "one condition misses more trials than another",

@@ -19,8 +19,8 @@
 --     nothing_revealed: questions about an underspecified prompt, where no answer
 --     revealed anything; echoed_questions: answers that are the question again,
 --     letters and digits only; failed_asking: failed trials whose last words ask the
---     user, over the conditions where most do;
---     hung_up: attempts whose program left its last model call before the reply;
+--     user, over the conditions where most do; hung_up: attempts whose program left
+--     its last model call before the reply, or that failed because it never got one;
 --     missing_unequally: planned trials of underspecified and of a condition with
 --     another missing share, by sign flips of tasks, p < 0.05 / number of conditions;
 --     missing_in_hard_tasks: planned trials, where tau-b of a task's missing share and
@@ -138,7 +138,7 @@ attempts as (
         attempts.benchmark,
         arms.agent,
         coalesce(
-            failed.error_kind in ('client_gone', 'hung_up'),
+            failed.error_kind in ('client_gone', 'hung_up', 'program_no_call'),
             last_calls.error_kind = 'hung_up',
             false
         ) as is_hung_up

@@ -127,7 +127,7 @@ def _hang_ups(streams, used):
         ):
             agent = used[trial_id].keys.agent
             ended[agent] += 1
-            left[agent] += kinds[0] == "hung_up" or failed == ["client_gone"]
+            left[agent] += kinds[0] == "hung_up" or failed in (["client_gone"], ["program_no_call"])
     return {(agent, "hung_up"): (left[agent], count) for agent, count in ended.items() if left[agent]}
 
 

@@ -20,14 +20,21 @@ def install_python(root: Path, requirements: Sequence[str], *, is_new: bool, ver
         shutil.rmtree(root, ignore_errors=True)
         if version and uv is not None:
             _run([uv, "venv", "--quiet", "--python", version, str(root)])
-        elif found := shutil.which(f"python{version}") if version else sys.executable:
+        elif found := _runnable(f"python{version}") if version else sys.executable:
             _run([found, "-m", "venv", *([] if requirements and uv is None else ["--without-pip"]), str(root)])
         else:
-            raise ExperimentError(f"python{version} is not on PATH; install Python {version}, or uv, which fetches it")
+            raise ExperimentError(f"no python{version} on PATH runs; install Python {version}, or uv, which fetches it")
     if requirements and uv is not None:
         _run([uv, "pip", "install", "--quiet", "--python", str(python), *requirements])
     elif requirements:
         _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements])
+
+
+def _runnable(name: str) -> str | None:
+    """Return where a program is, if it also runs: shims, as of pyenv, lie on PATH for versions that are not there."""
+    found = shutil.which(name)
+    is_well = found and subprocess.run([found, "--version"], check=False, capture_output=True).returncode == 0
+    return found if is_well else None
 
 
 def build_wheel(project: Path, folder: Path) -> Path:

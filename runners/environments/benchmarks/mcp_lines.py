@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 MAX_TOOL_PAGES = 100
 MAX_FORMS = 10
 """The forms that one call of a tool may put before the user."""
+_NO_CONTENT = ("content", "structuredContent", "isError", "resultType", "_meta")
 MAX_NOISE_BYTES, MAX_NOISE_LINES = 64 << 20, 100_000
 """Limits on output that is not a message. A server that prints forever would use up the time of every trial."""
 
@@ -171,15 +172,17 @@ class ToolListing:
             yield whole
 
 
-def whole_result(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a tool result in the form that clients take, with all that an agent can be shown as text parts."""
+def whole_result(result: Any) -> dict[str, Any]:
+    """Return a tool result in the form that clients take, with all that an agent can be shown as text parts.
+
+    What has another form than a result is shown as it is; one without content is empty.
+    """
+    if not isinstance(result, dict):
+        result = {"content": result}
     structured, content = result.get("structuredContent"), result.get("content")
-    if content is None and structured is not None:
-        content = []
-    content = [content] if isinstance(content, str | dict) else content
-    if not isinstance(content, list):
-        return result
-    parts = [_whole_part(part) for part in content]
+    if content is None:
+        content = {key: value for key, value in result.items() if key not in _NO_CONTENT} or []
+    parts = [_whole_part(part) for part in (content if isinstance(content, list) else [content])]
     if structured is not None and not _says([part["text"] for part in parts if "text" in part], structured):
         parts.append(_text(structured))
     return {"content": parts, "isError": bool(result.get("isError"))}
@@ -201,6 +204,12 @@ def _whole_part(part: Any) -> dict[str, Any]:
     if kind in ("image", "audio") and isinstance(part.get("data"), str):
         return {"type": kind, "data": part["data"], **_media_of(part)}
     return _text(part)
+
+
+def _whole_error(error: Any) -> dict[str, Any]:
+    """Return an error of a server in the form that clients take."""
+    code, said = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, error)
+    return {"code": code if isinstance(code, int) else -32603, "message": _text(said or error)["text"]}
 
 
 def _text(value: Any) -> dict[str, Any]:
@@ -343,6 +352,7 @@ class LineTransport:
         self.listing = ToolListing()
         self.noise_lines = 0
         self._server = streams
+        self._called: set[str] = set()
         self._group: TaskGroup | None = None
         self._streams: tuple[Any, ...] = ()
 
@@ -395,12 +405,12 @@ class LineTransport:
             if not isinstance(raw, dict):
                 return None
             raw = with_valid_text(raw) if b"\\ud" in line.lower() else raw
-            result = raw.get("result")
-            if isinstance(result, dict):
-                tools = result.get("tools")
-                raw["result"] = whole_result(result)
-                if isinstance(tools, list):
-                    raw["result"] = {**result, "tools": list(self.listing.of(tools))}
+            if (error := raw.get("error")) is not None:
+                raw["error"] = _whole_error(error)
+            elif "id" in raw and str(raw["id"]) in self._called:
+                raw["result"] = whole_result(raw.get("result"))
+            elif isinstance(result := raw.get("result"), dict) and isinstance(result.get("tools"), list):
+                raw["result"] = {**result, "tools": list(self.listing.of(result["tools"]))}
             return SessionMessage(jsonrpc_message_adapter.validate_python(raw, by_name=False))
         except (ValueError, RecursionError):
             return None
@@ -408,4 +418,6 @@ class LineTransport:
     async def _write(self, outbox: "MemoryObjectReceiveStream[SessionMessage]") -> None:
         async with outbox:
             async for item in outbox:
+                if getattr(item.message, "method", None) == "tools/call":
+                    self._called.add(str(item.message.id))
                 await self._server.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())

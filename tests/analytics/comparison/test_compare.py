@@ -358,13 +358,14 @@ def test_a_loss_is_that_of_the_table(measure, of_table):
     assert row["p_value"] == p_value
 
 
+@pytest.mark.parametrize("kind", ["client_gone", "program_no_call"])
 @pytest.mark.parametrize(("agent", "n_lost"), [("a", 2), ("b", 1)])
-def test_an_arm_that_left_its_calls_is_flagged_and_not_compared(agent, n_lost):
+def test_an_arm_that_left_its_calls_is_flagged_and_not_compared(agent, n_lost, kind):
     """Of 21 attempts, two that were left are over 5 %, one is not; whoever wants it may compare all the same."""
     store = small_store()
     for index in range(2):
-        kind = "client_gone" if index < n_lost else "timeout"
-        store.trial("v1", "ask_user", index, agent=agent, attempt=2, ends="failed", error_kind=kind)
+        ending = kind if index < n_lost else "timeout"
+        store.trial("v1", "ask_user", index, agent=agent, attempt=2, ends="failed", error_kind=ending)
     opened = connect(store.snapshot(), parameters={"k": 1}, only=VIEWS)
     arms = Group(agent, "ask_user"), Group(agent, "underspecified")
     (row,) = [one for one in opened.execute("select * from arm_cautions").fetchall() if "hung_up" in one]

@@ -141,11 +141,6 @@ class RunningServer:
             return ServerAnswer(f"{error}", is_error=True)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             raise self._gone(f"went away during {tool}") from error
-        except ValueError as error:  # pydantic: a result that breaks the protocol
-            raise ToolBoundaryError(
-                f"MCP server {self.name} answered {tool} with a malformed result: {one_line(error)}",
-                kind="malformed_result",
-            ) from error
         text, unshown = shown_result(result, tool)
         return ServerAnswer(text, is_error=bool(result.is_error), unshown=unshown)
 

@@ -169,7 +169,7 @@ def test_an_entry_gets_the_python_that_it_names(tmp_path, called, agents, monkey
     python = tmp_path / "bin" / "python3.99"
     monkeypatch.setattr(packages.shutil, "which", lambda name: str(python) if name == python.name else None)
     python.parent.mkdir()
-    python.write_text("#!/bin/sh\nexit 3\n")
+    python.write_text('#!/bin/sh\n[ "$1" = --version ] || exit 3\n')
     python.chmod(0o755)
     assert "python3.99 -m venv" in called("agents", "install", here / "robot.toml")[2]
     python.unlink()
@@ -180,7 +180,7 @@ def test_an_entry_gets_the_python_that_it_names(tmp_path, called, agents, monkey
     monkeypatch.setattr(packages.shutil, "which", lambda _: None)
     shutil.rmtree(mark.parent)
     code, _, said = called("agents", "install", here / "robot.toml")
-    assert (code, "python3.99 is not on PATH" in said) == (2, True)
+    assert (code, "no python3.99 on PATH runs" in said) == (2, True)
 
 
 def test_the_name_of_an_own_entry_is_answered_with_its_path(tmp_path, called, monkeypatch):
@@ -233,3 +233,13 @@ def test_a_python_of_the_system_is_not_mounted_by_another_name(tmp_path):
     assert shown_folders(spec) == (str(folder),)
     (folder / "pyvenv.cfg").write_text(f"home = {tmp_path / 'own' / 'bin'}\n")
     assert shown_folders(spec) == (str(folder), str(tmp_path / "own" / "bin"), str(tmp_path / "own" / "lib"))
+
+
+def test_a_python_that_does_not_run_is_not_there(tmp_path, monkeypatch):
+    """A shim on PATH whose version is not installed says so, as pyenv's do, and is no Python."""
+    shim = tmp_path / "python3.12"
+    shim.write_text("#!/bin/sh\nexit 127\n")
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ExperimentError, match=r"no python3\.12 on PATH runs"):
+        packages.install_python(tmp_path / "made", ["tomli"], is_new=True, version="3.12")

@@ -1,9 +1,10 @@
 """An MCP server with one fault, in the standard library: its first argument says which.
 
 well: none. noisy: plain text lines between messages. strange: an output schema that strict clients refuse. mute: never
-answers the handshake. crash: ends at once. dies: ends during the first call. hangs: never answers a call. malformed:
-answers a call with a result that is none. floods: one result of ten million characters. endless: answers a call
-with a line that never ends. chatters: prints lines for ever. nests: a line nested a million deep before the answer.
+answers the handshake. crash: ends at once. dies: ends during the first call. hangs: never answers a call. odd:
+answers a call with its arguments as the members of the message. floods: one result of ten million characters.
+endless: answers a call with a line that never ends. chatters: prints lines for ever.
+nests: a line nested a million deep before the answer.
 halves: half a surrogate pair in its description, results and errors. bytes: bytes that are no UTF-8 there.
 tools: also lists tools that no model can have.
 """
@@ -82,8 +83,8 @@ def call(request):
         sys.stdout.write(("x" if FAULT == "endless" else "\nnoise") * 10_000)
     if FAULT == "nests":
         say("[" * 1_000_000)
-    if FAULT == "malformed":
-        send({"id": request["id"], "result": {"content": 5}})
+    if FAULT == "odd":
+        send({"id": request["id"], **arguments})
         return
     if arguments.get("fail"):
         send({"id": request["id"], "error": {"code": -32602, "message": "that argument is wrong" + BAD.get(FAULT, "")}})

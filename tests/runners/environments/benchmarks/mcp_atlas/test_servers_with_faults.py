@@ -282,11 +282,27 @@ async def test_a_server_that_does_not_connect_fails_at_tool(plan_of, fault, said
             server.check()
 
 
-async def test_a_malformed_result_fails_at_tool(plan_of):
-    """A result that breaks the protocol is the server's fault, not the agent's."""
-    async with running_servers([plan_of("malformed")]) as (server,):
-        with pytest.raises(ToolBoundaryError, match="malformed result"):
-            await server.call("echo", {})
+async def test_a_result_that_is_none_is_shown(plan_of):
+    """Whatever a living server answers is for the agent to read; a call with no answer in it ends nothing either."""
+    answers = [
+        ({"result": {}}, "", False),
+        ({"result": {"content": None}}, "", False),
+        ({"result": {"content": 5}}, "5", False),
+        ({"result": {"toolResult": "older"}}, '{"toolResult": "older"}', False),
+        ({"result": {"structuredContent": [1, 2]}}, "[1, 2]", False),
+        ({"result": [1, 2]}, "1\n2", False),
+        ({"result": "plain"}, "plain", False),
+        ({"result": None}, "", False),
+        ({}, "", False),
+        ({"result": {"content": 5, "isError": True}}, "5", True),
+        ({"error": "bad"}, "bad", True),
+        ({"error": {"code": "x", "message": 7}}, "7", True),
+        ({"error": {}}, "{}", True),
+    ]
+    async with running_servers([plan_of("odd")]) as (server,):
+        for answer, text, is_error in answers:
+            found = await server.call("echo", answer)
+            assert (found.text, found.is_error) == (text, is_error), answer
 
 
 async def test_a_flood_is_cut_in_the_middle(plan_of):
