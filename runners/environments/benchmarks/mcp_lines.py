@@ -416,8 +416,10 @@ class LineTransport:
             return None
 
     async def _write(self, outbox: "MemoryObjectReceiveStream[SessionMessage]") -> None:
+        from mcp_types import JSONRPCRequest
+
         async with outbox:
             async for item in outbox:
-                if getattr(item.message, "method", None) == "tools/call":
+                if isinstance(item.message, JSONRPCRequest) and item.message.method == "tools/call":
                     self._called.add(str(item.message.id))
                 await self._server.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
