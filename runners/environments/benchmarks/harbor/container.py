@@ -67,6 +67,17 @@ look() {
 }
 """
 _PROCESSES = f'{_LOOK}for each in /proc/[0-9]*; do look "${{each#/proc/}}" && echo "${{each#/proc/}}:$born"; done; true'
+# The same, once the container's first process has a child: the engine lets commands in before. After 5 s it has none.
+_OWN_PROCESSES = f"""{_LOOK}
+has_begun() {{
+  local each
+  for each in /proc/[0-9]*; do
+    [ "$each" != "/proc/$$" ] && look "${{each#/proc/}}" && [ "$parent" -ge 1 ] && return 0
+  done
+  return 1
+}}
+for try in {{1..100}}; do has_begun && break; sleep 0.05; done
+{_PROCESSES}"""
 # Ends what is neither in the list $0 nor in $1, nor below one of them (but not below process 1, which adopts), nor we.
 # A fork may be faster than one round.
 _END_OTHERS = f"""{_LOOK}
@@ -148,7 +159,7 @@ class TaskContainer(MachineShell):
             if ill is not None:
                 raise SandboxBoundaryError(f"the container is {ill}", kind="unhealthy")
         self._usage_at_start = await self.machine.usage()
-        self._own = (await self.bash(_PROCESSES, self.root(_PREPARE_S))).stdout.decode()
+        self._own = (await self.bash(_OWN_PROCESSES, self.root(_PREPARE_S))).stdout.decode()
 
     async def skills(self, task: HarborTask) -> str:
         """Return what ``skills_dir`` has, one skill a line: its name, when it applies, and its file."""

@@ -1,13 +1,15 @@
 """Task folders on a real engine: solved, untouched, with tests that fail in every way, and in images of their own."""
 
 import shlex
+import sys
 
+import anyio
 import pytest
 
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError
 from lhaw_record.runners.environments.benchmarks.contract import problems_of
 from lhaw_record.runners.environments.benchmarks.harbor import open_harbor
-from lhaw_record.runners.environments.benchmarks.harbor.container import TaskContainer
+from lhaw_record.runners.environments.benchmarks.harbor.container import _OWN_PROCESSES, TaskContainer
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.tables import GraderSpec
@@ -64,6 +66,24 @@ async def test_a_task_keeps_the_contract_of_benchmarks(opened):
         environment__Dockerfile=f"FROM {BASE_IMAGE}\nWORKDIR /srv\n",
     )
     assert await problems_of(benchmark, settings) == []
+
+
+# Process 1 of a namespace has no child for a while, as a container's first process on a busy machine.
+LATE = """
+import subprocess, sys, time
+looked = subprocess.Popen(["bash", "-c", sys.argv[1]], stdout=subprocess.PIPE, text=True)
+time.sleep(0.7)
+late = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+print(late.pid, *(line.partition(":")[0] for line in looked.communicate()[0].split()))
+late.kill()
+"""
+
+
+async def test_a_container_that_begins_late_is_waited_for():
+    """Its first process's own child is in the list of what is not the agent's, although commands may run before it."""
+    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", LATE, _OWN_PROCESSES]
+    late, *listed = (await anyio.run_process(command)).stdout.decode().split()
+    assert late in listed
 
 
 async def test_an_agent_works_with_files_and_long_outputs(opened):
