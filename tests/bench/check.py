@@ -48,7 +48,7 @@ def counted(words: Sequence[str], program: Sequence[str] = COUNTS) -> dict[str, 
 def commands(directory: Path) -> dict[str, dict[str, float]]:
     """Return what each command that reads a store counts, and the help."""
     store = str(kept_store(directory, STORE_EVENTS))
-    words = {"--help": ["--help"], "tables": ["tables", store], "sql": ["sql", store, "-c", "select 1"]}
+    words = {"--help": ["--help"], "tables": ["tables", store, "--all"], "sql": ["sql", store, "-c", "select 1"]}
     return {name: counted(["command", *each]) for name, each in words.items()}
 
 
