@@ -17,11 +17,16 @@ _QUOTES = ('"', "`")
 
 
 def answer_remarks(variant: Variant, full_prompt: str) -> Iterator[str]:
-    """Yield each name that means something else too, and the first expected question of each segment if the rules find
-    none of its questions in other words, with the synonym that mends it.
-    """
+    """Yield each name that means something else too, and what :func:`question_remarks` yields."""
     for remark in names_elsewhere(full_prompt, variant.prompt, variant.segments):
         yield f"{variant.variant_id}: {remark} (docs/matcher.md)"
+    yield from question_remarks(variant)
+
+
+def question_remarks(variant: Variant) -> Iterator[str]:
+    """Yield the first expected question of each segment if the rules find none of its questions in other words, with
+    the synonym that mends it.
+    """
     segments = {segment.segment_id: segment for segment in variant.segments}
     for expected in variant.expected_questions:
         segment = segments.get(expected.segment_id)

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from lhaw_record.recorder.events.values import ExpectedQuestions, Segment, Variant
-from lhaw_record.runners.environments.benchmarks.expected_answers import answer_remarks
+from lhaw_record.runners.environments.benchmarks.expected_answers import question_remarks
 from lhaw_record.runners.environments.benchmarks.harbor.task_folder import (
     BENCHMARK,
     CONFIG,
@@ -124,7 +124,7 @@ def remarks_on(task: HarborTask, variant: Variant) -> Iterator[str]:
     for segment in variant.segments:
         if " ".join(segment.value.split()) not in told:
             yield f"{variant.variant_id}: the resolution of {segment.segment_id} is not in {_FULL}'s instruction"
-    if unseen := sum(1 for _ in answer_remarks(variant, task.prompt)):
+    if unseen := sum(1 for _ in question_remarks(variant)):
         yield (
             f"{variant.variant_id}: of {unseen} of its {len(variant.segments)} blockers the rules find the questions "
             "only as people wrote them (docs/benchmarks/hil-bench.md)"
