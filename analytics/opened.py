@@ -24,7 +24,7 @@ from lhaw_record.analytics.tables.filters import Filter, known_filter, without_l
 from lhaw_record.analytics.tables.render import cell, to_text
 from lhaw_record.analytics.tables.tables import Row, Table, tables
 from lhaw_record.analytics.views import store as stores
-from lhaw_record.analytics.views.headers import headers
+from lhaw_record.analytics.views.headers import failed_query, headers
 from lhaw_record.analytics.views.parameters import Setting
 from lhaw_record.analytics.views.rows import distinct
 from lhaw_record.recorder.processes import allow_pandas
@@ -293,7 +293,7 @@ def _translated() -> Iterator[None]:
     except duckdb.ConnectionException as error:
         raise AnalyticsError("the store is closed; open it again") from error
     except duckdb.Error as error:
-        raise AnalyticsError(f"the query failed: {error}") from error
+        raise failed_query(error) from error
 
 
 def _wanted(**values: str | Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -1,7 +1,6 @@
 """``lhaw-record tables``, ``findings`` and ``sql``: compute what a store says, and print it."""
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
-from lhaw_record.analytics.errors import AnalyticsError, BadParameter, UnknownName
+from lhaw_record.analytics.errors import BadParameter, UnknownName
 from lhaw_record.analytics.findings.findings import NEEDED, Finding, by_question, findings
 from lhaw_record.analytics.tables.catalogue import GROUPS, SPECS
 from lhaw_record.analytics.tables.filters import known_filter
@@ -20,7 +19,7 @@ from lhaw_record.analytics.tables.kept import Analysis, kept_or_computed
 from lhaw_record.analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_terminal, to_text
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, Table, tables
 from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of, named_in
-from lhaw_record.analytics.views.headers import headers, print_views
+from lhaw_record.analytics.views.headers import failed_query, headers, print_views
 from lhaw_record.analytics.views.parameters import PARAMETERS, READINGS, Setting, parse_settings, values_of
 from lhaw_record.analytics.views.rows import distinct
 from lhaw_record.recorder.cli.output import FORMATS, print_rows, say, write_file
@@ -249,13 +248,7 @@ def run_queries(store: Path, text: str, form: str, out: TextIO) -> None:
             for statement in connection.extract_statements(text):
                 _print_rows(connection, statement.query, form, out, most)
         except duckdb.Error as error:
-            if unknown := re.search(r"Table with name (\w+) does not exist", str(error)):
-                near = did_you_mean(unknown[1], [each.view for each in headers()]) or "; '.views' lists them"
-                raise AnalyticsError(f"there is no view {unknown[1]!r}{near}") from error
-            names = re.findall(r'Referenced column "(\w+)" not found', str(error))
-            views = [each.view for each in headers() if {*names} & {column.name for column in each.columns}]
-            hint = f"\n{names[0]} is a column of {', '.join(views[:8])}: join one ('.views NAME')" if views else ""
-            raise AnalyticsError(f"the query failed: {error}{hint}") from error
+            raise failed_query(error) from error
 
 
 def _print_rows(

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
-from lhaw_record.analytics.errors import UnknownName
+from lhaw_record.analytics.errors import AnalyticsError, UnknownName
 from lhaw_record.analytics.views.build_order import LAYERS, all_views, sql_root
 from lhaw_record.recorder.cli.output import print_rows
+from lhaw_record.recorder.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,6 +66,17 @@ def print_views(connection: "duckdb.DuckDBPyConnection", wanted: str, form: str,
         out.write("\n".join(map(_paragraph, chosen)))
     else:
         print_rows([row for each in chosen for row in _rows(each)], COLUMNS, form, out)
+
+
+def failed_query(error: "duckdb.Error") -> AnalyticsError:
+    """Return DuckDB's error as ours: an unknown view with the nearest one, an unknown column with the views to join."""
+    if unknown := re.search(r"Table with name (\w+) does not exist", str(error)):
+        near = did_you_mean(unknown[1], [each.view for each in headers()]) or "; '.views' lists them"
+        return AnalyticsError(f"there is no view {unknown[1]!r}{near}")
+    names = re.findall(r'Referenced column "(\w+)" not found', str(error))
+    views = [each.view for each in headers() if {*names} & {column.name for column in each.columns}]
+    hint = f"\n{names[0]} is a column of {', '.join(views[:8])}: join one ('.views NAME')" if views else ""
+    return AnalyticsError(f"the query failed: {error}{hint}")
 
 
 def _header(layer: str, query: str) -> ViewHeader:
