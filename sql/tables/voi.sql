@@ -130,18 +130,7 @@ halves as (
         dimension,
         agent,
         measure,
-        unnest(
-            band_half(
-                list(
-                    {
-                        'member': condition[8:]::bigint,
-                        'cluster': hash(cluster_id),
-                        'above': weight * unit_value,
-                        'below': weight
-                    }
-                ) filter (where unit_value is not null)
-            )
-        ) as half
+        unnest(band_half(condition, cluster_id, weight, unit_value)) as half
     from weighted
     where condition like 'inject%'
     group by benchmark, dimension, agent, measure
