@@ -118,11 +118,10 @@ def stream_of(root: Path, prefix: str) -> str:
     name = store_name(root)
     if not found:
         raise StoreError(f"no stream of {name} begins with {prefix!r}; `lhaw-record trials {name}` lists their ids")
-    attempts = {each: each.rpartition("-") for each in found}
-    if len({trial_id for trial_id, _, _ in attempts.values()}) == 1 and all(
-        n.isdigit() for _, _, n in attempts.values()
-    ):
-        *earlier, last = sorted(found, key=lambda each: int(attempts[each][2]))
+    numbers = {each: each.rpartition("-")[2] for each in found}
+    trials = {each.removesuffix(number) for each, number in numbers.items()}
+    if len(trials) == 1 and all(map(str.isdigit, numbers.values())):
+        *earlier, last = sorted(found, key=lambda each: int(numbers[each]))
         if earlier:
             say(f"the last of {len(found)} attempts; earlier ones: {', '.join(earlier[-5:])}")
         return last

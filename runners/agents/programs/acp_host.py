@@ -48,10 +48,12 @@ class Host:
         self.session = session
         self.lock = threading.Lock()
         self.count = 0
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = str(free.getsockname()[1])
-        self.questions = "http://127.0.0.1:" + port + "/question" if PORT in command else ""
-        command = [port if each == PORT else each for each in command]
+        self.questions = ""
+        if PORT in command:
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                port = str(free.getsockname()[1])
+            self.questions = "http://127.0.0.1:" + port + "/question"
+            command = [port if each == PORT else each for each in command]
         self.agent = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, cwd=session["cwd"]
         )

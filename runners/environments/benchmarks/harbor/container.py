@@ -66,7 +66,8 @@ look() {
   [ "${words[0]:-Z}" != Z ] && parent=${words[1]} session=${words[3]} born=${words[19]}
 }
 """
-_PROCESSES = f'{_LOOK}for each in /proc/[0-9]*; do look "${{each#/proc/}}" && echo "${{each#/proc/}}:$born"; done; true'
+_LIST = 'for each in /proc/[0-9]*; do look "${each#/proc/}" && echo "${each#/proc/}:$born"; done; true'
+_PROCESSES = _LOOK + _LIST
 # The same, once the container's first process has a child: the engine lets commands in before. After 5 s it has none.
 _OWN_PROCESSES = f"""{_LOOK}
 has_begun() {{
@@ -77,7 +78,7 @@ has_begun() {{
   return 1
 }}
 for try in {{1..100}}; do has_begun && break; sleep 0.05; done
-{_PROCESSES}"""
+{_LIST}"""
 # Ends what is neither in the list $0 nor in $1, nor below one of them (but not below process 1, which adopts), nor we.
 # A fork may be faster than one round.
 _END_OTHERS = f"""{_LOOK}
