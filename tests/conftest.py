@@ -107,7 +107,7 @@ def anyio_backend():
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
     """In CI nothing may be skipped: a test that is meant to run there and does not is a failure."""
-    gc.unfreeze()
+    gc.unfreeze()  # else extensions say at the end that they leak
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left_out"] = session.config.stash[_LEFT_OUT]
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 from contextlib import chdir
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +25,8 @@ from tests.support.chat_server import server_beside
 from tests.support.generation_model import HandlerModel, assessment_reply, guess_reply, is_guess
 
 TABLES = ("by_severity", "by_segments_removed", "variant_breakdown", "by_class")
-SMALL = ("--task=sales-report", "--segments=1", "--severity=delete", "--per-task=1")
+ONE_VARIANT = ("--task=sales-report", "--segments=1", "--severity=delete", "--per-task=1")
+SMALL = (*ONE_VARIANT, "--experiment", Path(__file__).with_name("pipeline.toml"))
 CONTENT = "select count(*) from events where type not in ('run_started', 'run_finished')"
 MADE = "store/benchmark/desk-benchmark.json"
 MOMENTS = ("trial_finished", "segments_extracted", "variant_generated", "benchmark_selected")
@@ -130,9 +132,10 @@ def _check_files(folder, done, named=None):
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_anything_runs(tmp_path):
-    """Whoever names a place for the files hears at once that there is none, not after hours of trials."""
+    """Whoever names a place for the files hears at once that there is none; the embedded design was read before."""
     (tmp_path / "file").touch()
-    done = called("pipeline", "desk", *SMALL, "--store", tmp_path / "store", "--output", tmp_path / "file" / "made")
+    folder = ("--store", tmp_path / "store", "--output", tmp_path / "file" / "made")
+    done = called("pipeline", "desk", *ONE_VARIANT, *folder)
     assert done.returncode == 1
     assert f"{tmp_path}/file/made: Not a directory; a file is in the way of a folder" in done.stderr
     assert not (tmp_path / "store").exists()

@@ -44,6 +44,7 @@ def _studied(level, is_shown):
     return found_in(store)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("level", "verdict"), [(0.005, "not shown"), (0.01, "shown")])
 def test_findings_of_a_planned_study_name_their_look_and_use_its_level(level, verdict):
     """Eight of twelve tasks gain, p = 2 / 256: that is shown at the level 0.010 and not at 0.005."""

@@ -96,7 +96,7 @@ def _leaves(group: BaseException):
 @pytest.mark.parametrize(
     ("error", "first", "step"),
     [
-        (errno.ENOSPC, 1, 17),
+        (errno.ENOSPC, 1, 34),
         pytest.param(errno.ENOSPC, 1, at_depth(2, 1), marks=pytest.mark.thorough),
         pytest.param(errno.EIO, 2, at_depth(2, 1), marks=pytest.mark.thorough),
     ],

@@ -16,11 +16,13 @@ from tests.crash.judge import problems_after
 from tests.crash.power import EVERYTHING, NOTHING, Extreme, Power, write_image
 from tests.crash.tracing import Operation, TracingDisk
 from tests.crash.workload import record
-from tests.support.depth import at_depth
+from tests.support.depth import IS_QUICK, at_depth
 
 SEED = int(os.environ.get("LHAW_RECORD_CRASH_SEED", "20261121"))
 IMAGES_EACH = at_depth(4, 60)
 """After each operation: the extremes, then some by chance."""
+EVERY = 3 if IS_QUICK else 1
+"""After which operations the power may go: every so-manieth."""
 TORN_WRITES = at_depth(3, 1)
 """How many times as many images after a write: only there a commit may be torn, in more ways than all the others."""
 SECOND_CUTS = at_depth(6, 25) / 100
@@ -50,7 +52,7 @@ def cuts(operations: list[Operation], folder: Path, seed: str, images_each: int,
     for place, operation in enumerate(operations):
         power.follow(operation)
         images = images_each * (TORN_WRITES if operation.kind == "write" and images_each > 1 else 1)
-        for each in range(images if place >= begin else 0):
+        for each in range(images if place >= begin and place % EVERY == 0 else 0):
             extremes = EXTREMES if images_each > len(EXTREMES) else ()
             by_chance = Random(f"{seed}.{place}.{each}")
             image = power.image(extremes[each] if each < len(extremes) else by_chance)
@@ -68,7 +70,7 @@ def cuts(operations: list[Operation], folder: Path, seed: str, images_each: int,
 @pytest.mark.parametrize(
     ("streams", "images_each", "least_cuts"),
     [
-        (1, 1, 30),
+        (1, 1, 30 // EVERY),
         pytest.param(1, IMAGES_EACH, at_depth(60, 300), marks=pytest.mark.thorough),
         pytest.param(4, IMAGES_EACH, at_depth(120, 600), marks=pytest.mark.thorough),
         pytest.param(7, IMAGES_EACH // 4, 100, marks=pytest.mark.thorough),

@@ -337,6 +337,7 @@ def test_what_is_compared_by_default_is_what_findings_say():
     assert MEASURES[0] == next(iter(FINDING_MEASURES)) == signature(compare).parameters["measure"].default
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("measure", "of_table"), [("pass_at_1", "pass_at_1_loss"), ("pass_at_k", "pass_at_k_loss")])
 def test_a_loss_is_that_of_the_table(measure, of_table):
     """The full prompt against underspecified: variants share it, so interval and p-value are those of losses."""
@@ -358,6 +359,7 @@ def test_a_loss_is_that_of_the_table(measure, of_table):
     assert row["p_value"] == p_value
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["client_gone", "program_no_call"])
 @pytest.mark.parametrize(("agent", "n_lost"), [("a", 2), ("b", 1)])
 def test_an_arm_that_left_its_calls_is_flagged_and_not_compared(agent, n_lost, kind):

@@ -98,11 +98,6 @@ def test_where_no_variant_has_a_class_the_column_says_so(trial_store):
     assert row["ambiguity_class"] == "unclassified"
 
 
-def test_variants_without_a_class_are_named_beside_those_with_one(dataset_store):
-    """They are no rows, and the export says so."""
-    assert all(row["ambiguity_class"] != "unclassified" for row in dataset_rows(dataset_store).document)
-
-
 def test_trials_come_back(trials, trial_store):
     """Import, then export: the paper's fields are the same for every trial, conversation included."""
     found = {

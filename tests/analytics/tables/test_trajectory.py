@@ -65,6 +65,7 @@ def test_the_attempt_that_counts_is_shown(store):
     assert rows[-1] == (f"{failed_id}-1", "end", "model", "late", "failed", None)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("trial_id", [None, "0" * 32])
 def test_no_trial_no_rows(store, trial_id):
     """Without the parameter, or for an id that does not exist, the table is empty."""

@@ -28,6 +28,7 @@ def test_a_shell_without_room_is_refused_at_the_start(tmp_path):
     assert not list(tmp_path.glob("store/journals/*"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("limit", "words"),
     [

@@ -15,6 +15,7 @@ from lhaw_record.runners.environments.benchmarks.desk.office_deliverables import
 from lhaw_record.runners.environments.benchmarks.desk.task import (
     DeskTask,
     desk_tasks,
+    environment_digest,
     faulty_requests,
     grade_desk,
     modules_of,
@@ -47,11 +48,7 @@ def open_desk(options: dict[str, Any], base: Path, grader: GraderSpec) -> "DeskB
 
 
 class DeskBenchmark(Benchmark):
-    """The desk benchmark, with the published tasks or other instances of them.
-
-    Args:
-        tasks: Task instances to use instead of the published ones, for example with changed parameters.
-    """
+    """The desk benchmark, with the published tasks or with ``tasks``, for example with changed parameters."""
 
     name = "desk"
     version = _VERSION
@@ -96,7 +93,7 @@ class DeskBenchmark(Benchmark):
             task_id=task.task_id,
             prompt=task.prompt(),
             checkpoints=task.recorded_checkpoints(),
-            environment_digest=task.environment_digest(),
+            environment_digest=environment_digest(task),
             domain=task.domain,
             licence=_LICENCE,
         )

@@ -99,16 +99,18 @@ class DeskTask(msgspec.Struct, frozen=True, kw_only=True):
         """Return the hand-written variants, as templates."""
         return _variants_file(self.folder)
 
-    def environment_digest(self) -> str:
-        """Return the SHA-256 of the workspace's logical content, the same on every machine and library version."""
-        return digest(self.build(self.parameters))
-
     def recorded_checkpoints(self) -> tuple[Checkpoint, ...]:
         """Return the checkpoints as they are recorded, in the same order."""
         return tuple(
             Checkpoint(checkpoint_id=item.checkpoint_id, label=item.label, total=item.total)
             for item in self.checkpoints
         )
+
+
+@cache
+def environment_digest(task: DeskTask) -> str:
+    """Return the SHA-256 of the workspace's logical content, the same on every machine and library version."""
+    return digest(task.build(task.parameters))
 
 
 def modules_of(task: DeskTask) -> tuple[str, ...]:

@@ -17,8 +17,9 @@ from lhaw_record.recorder.events import (
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_snapshot
 from tests.runners.agents.programs.rigs import described, of, recorded, tiny
+from tests.support.depth import IS_QUICK
 
-CONDITIONS = ("full", "underspecified", "ask_user", "inject_50")
+CONDITIONS = ("full", "underspecified", "ask_user", "inject_50")[: 1 if IS_QUICK else None]
 WIRES = ("chat", "responses", "messages")
 
 
@@ -38,7 +39,6 @@ def told(events, kind, *names):
     return [tuple(getattr(event, name) for name in names) for event in of(events, kind)]
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_program_is_recorded_as_the_native_agent_is(measured, wire, condition):

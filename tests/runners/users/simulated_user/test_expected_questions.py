@@ -75,6 +75,7 @@ def test_what_is_not_removed_is_not_given():
     assert asked_segments("Has the boss a favourite title?", "", expecting(BOUND)) == ()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.variant_id)
 def test_the_variants_of_desk_have_clean_answers(variant):
     """Their questions would be found in other words too, and their values can be said as they stand."""

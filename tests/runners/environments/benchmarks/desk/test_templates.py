@@ -5,8 +5,9 @@ import re
 import msgspec
 import pytest
 
+from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.runners.environments.benchmarks.desk import DeskBenchmark
-from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, prompt_variants
+from lhaw_record.runners.environments.benchmarks.desk.task import desk_tasks, environment_digest, prompt_variants
 from lhaw_record.runners.environments.benchmarks.desk.workspace_files import write_files
 from tests.runners.environments.benchmarks.desk.solutions import grade_after, solutions_of
 
@@ -25,10 +26,10 @@ INSTANCES = [
 @pytest.mark.parametrize("task", TASKS, ids=IDS)
 def test_workspace_depends_on_parameters_alone(task):
     """Building twice gives the same files, another seed gives others, and every prompt is filled."""
-    again = msgspec.structs.replace(task)
-    assert task.environment_digest() == again.environment_digest()
+    built = task.build(task.parameters)
+    assert digest(built) == digest(task.build(task.parameters)) == environment_digest(task)
     other = msgspec.structs.replace(task, parameters=msgspec.structs.replace(task.parameters, seed=5))
-    assert other.environment_digest() != task.environment_digest()
+    assert digest(other.build(other.parameters)) != digest(built)
     assert not re.search(r"[{}]", task.prompt())
 
 
