@@ -201,7 +201,7 @@ def _demo(options: argparse.Namespace) -> int:
     next_steps = (
         ["report", place],
         ["findings", place],
-        ["tables", place, "--main"],
+        ["tables", place],
         ["sql", place, "-c", _SUCCESSES],
     )
     print(f"\nThe store is {place}. Worth trying next:")

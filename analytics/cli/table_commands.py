@@ -11,7 +11,7 @@ from lhaw_record.analytics.cli.arguments import filters, settings_option, wanted
 from lhaw_record.analytics.comparison.groups import MEASURES, SPLITS
 from lhaw_record.analytics.findings import MEASURES as FINDING_MEASURES
 from lhaw_record.recorder.cli.arguments import FORMAT, STORE
-from lhaw_record.recorder.cli.command import Command, ExclusiveArguments, argument, flag, repeatable
+from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
 
 FRESH = flag("--fresh", "ignore kept results (analysis.msgpack in the store's folder) and compute again")
@@ -27,13 +27,13 @@ def tables_command(options: argparse.Namespace) -> int:
     if options.names == ["list"]:
         print_list(options.format, sys.stdout)
         return 0
-    if options.names and (options.all or options.main):
-        raise BadParameter("--all and --main name tables themselves; leave out the NAMEs or the option")
+    if options.names and options.all:
+        raise BadParameter("--all names every table; leave out the NAMEs or the option")
     shorthands = {"reading": options.reading, "draws": options.draws, "permutations": options.permutations}
     is_short = options.format == "table" and not (options.output or options.names or options.all or options.compare)
     exit_code = print_tables(
         options.store,
-        MAIN_TABLES if options.main or is_short else options.names,
+        MAIN_TABLES if is_short else options.names,
         settings=[
             *(["reading=paper"] if options.compare else []),
             *options.set,
@@ -47,7 +47,7 @@ def tables_command(options: argparse.Namespace) -> int:
         wanted=wanted(options),
         is_fresh=options.fresh,
     )
-    if is_short and not options.main:
+    if is_short:
         print_other_tables(MAIN_TABLES, sys.stdout)
     return exit_code
 
@@ -106,12 +106,13 @@ def sensitivity_command(options: argparse.Namespace) -> int:
 
     Progress and the parameter values without any effect go to standard error.
     """
-    from lhaw_record.analytics.cli.table_output import known_tables
+    from lhaw_record.analytics.cli.table_output import MAIN_TABLES, known_tables
     from lhaw_record.analytics.comparison.sensitivity import ParameterOverride, TableChange, sensitivity
     from lhaw_record.analytics.views.parameters import parse_settings
     from lhaw_record.recorder.reading.reader import read_snapshot
 
-    names, chosen = known_tables(options.tables), parse_settings(options.set)
+    names = known_tables([] if options.tables == ["all"] else options.tables or MAIN_TABLES)
+    chosen = parse_settings(options.set)
     begun_s = time.monotonic()
 
     def show(number: int, count: int, reading: ParameterOverride) -> None:
@@ -119,7 +120,8 @@ def sensitivity_command(options: argparse.Namespace) -> int:
 
     changes, tried = sensitivity(read_snapshot(options.store), names, chosen, show)
     columns = [field.name for field in msgspec.structs.fields(TableChange) if field.name != "parameter"]
-    print_rows([msgspec.structs.asdict(change) for change in changes], columns, options.format)
+    if changes or options.format != "table":
+        print_rows([msgspec.structs.asdict(change) for change in changes], columns, options.format)
     moved = {change.reading for change in changes}
     if still := [str(reading) for reading in tried if str(reading) not in moved]:
         say(f"nothing in these tables changes under: {', '.join(still)}")
@@ -146,15 +148,10 @@ COMMANDS = (
                 "names",
                 nargs="*",
                 metavar="NAME",
-                help="tables (default: the main ones; as files or JSON all); 'list' prints what each has",
+                help="tables (default: overall, by_class and voi; as files or JSON all); 'list' prints what each has",
                 completer=_table_names,
             ),
-            ExclusiveArguments(
-                (
-                    flag("--main", "only the main tables: overall, by_class, voi"),
-                    flag("--all", "every table, as is the default of files and JSON"),
-                )
-            ),
+            flag("--all", "every table, as is the default of files and JSON"),
             settings_option("set an analysis parameter; 'list' shows them"),
             argument(
                 "--reading",
@@ -249,7 +246,13 @@ COMMANDS = (
         example="sensitivity stores/demo --tables overall voi wasted",
         arguments=(
             STORE,
-            argument("--tables", nargs="+", default=[], metavar="NAME", help="tables to compute (default: all)"),
+            argument(
+                "--tables",
+                nargs="+",
+                default=[],
+                metavar="NAME",
+                help="tables to compute, or 'all' (default: overall, by_class and voi)",
+            ),
             settings_option("set a parameter on both sides"),
             FORMAT,
         ),

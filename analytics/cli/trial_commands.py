@@ -20,6 +20,7 @@ _FILTERS = {
     "state": "trial_state",
 }
 """The options that filter trials, and their columns."""
+_STATES = ("valid", "missing", "running")
 _CHOICES = {"state": ": valid, missing (no attempt counts) or running"}
 _ID_LETTERS = 12
 """How many characters of an id a terminal shows. 'show' accepts any unique prefix."""
@@ -43,7 +44,7 @@ def trials_command(options: argparse.Namespace) -> int:
                 continue
             found = rows_of(connection, f"select distinct {column} as name from trials order by all")  # noqa: S608 - ours
             there = [str(row["name"]) for row in found]
-            if unknown := [each for each in given if each not in there]:
+            if unknown := [each for each in given if each not in there and not (option == "state" and each in _STATES)]:
                 known = ", ".join(there[:20]) + (", …" if len(there) > 20 else "")
                 hint = did_you_mean(unknown[0], there)
                 raise UnknownName(f"no trial has the {option} {unknown[0]!r}{hint}; there are: {known}")
@@ -57,9 +58,12 @@ def trials_command(options: argparse.Namespace) -> int:
         query = f"select {columns} from trials{where} order by {order}"  # noqa: S608 - names of ours
         rows = rows_of(connection, query, values)
     shown = rows if options.limit is None else rows[: options.limit]
+    if options.format == "table" and not rows:
+        say("no trial matches these options" if conditions else "the store has no trials")
+        return 1
     if options.format == "table" and sys.stdout.isatty():
         short = [_short(row) for row in shown]
-        print_rows(short, list(short[0]) if short else COLUMNS, options.format)
+        print_rows(short, list(short[0]), options.format)
     else:
         print_rows(shown, COLUMNS, options.format)
     more = f", {len(shown)} of them shown" if len(shown) < len(rows) else ""

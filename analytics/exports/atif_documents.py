@@ -44,6 +44,9 @@ _CALLS = """
     order by calls.stream_id, calls.sequence
 """
 _ACTIONS = "select * from actions where is_counted order by stream_id, action_index"
+ATIF_VIEWS = ("trials", "actions", "model_calls")
+"""The views that a document is read from."""
+
 _KEPT = (
     *("trial_id", "experiment_id", "benchmark", "task_id", "variant_id", "condition", "trial_index", "seed"),
     *("ended_by", "is_success", "checkpoint_progress", "scores", "action_count", "question_count"),
@@ -54,7 +57,7 @@ _KEPT = (
 
 def atif_documents(store: Path, experiment: str | None = None) -> ExportFolder:
     """Return a document for each valid trial with recorded actions."""
-    with open_store(store, only={"trials", "actions", "model_calls"}) as connection:
+    with open_store(store, only=set(ATIF_VIEWS)) as connection:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
         documents = _documents(connection, trials)
         missing = without_attempt(connection, experiment)
@@ -69,6 +72,11 @@ def atif_documents(store: Path, experiment: str | None = None) -> ExportFolder:
         ),
         has_events=True,
     )
+
+
+def atif_document(connection: duckdb.DuckDBPyConnection) -> dict[str, Any] | None:
+    """Return the document of the only trial of a connection, None if it has no valid attempt or no recorded action."""
+    return next(iter(_documents(connection, rows_of(connection, _TRIALS, [None, None])).values()), None)
 
 
 def harbor_jobs(store: Path, experiment: str | None = None) -> ExportFolder:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from markupsafe import Markup
 
+from lhaw_record.analytics.exports.atif_documents import ATIF_VIEWS, atif_document
 from lhaw_record.analytics.findings.findings import Finding, by_question, findings
 from lhaw_record.analytics.report.cautions import cautions
 from lhaw_record.analytics.report.facts import facts, missing
@@ -131,7 +132,7 @@ def attempt_data(root: Path, stream_id: str) -> dict[str, Any]:
     shared = events_of_types(snapshot, (TaskRegistered, VariantGenerated, TrialsNoted))
     rows = to_table([*shared, *read_envelopes(root, stream_id)])
     alone = Snapshot(store=Path(), segments=(), open_rows=rows, live_streams=snapshot.live_streams & {stream_id})
-    with closing(connect(alone, only=set(VIEWS))) as connection:
+    with closing(connect(alone, only={*VIEWS, *ATIF_VIEWS})) as connection:
         choose_trials(connection)
         (chunk,) = timelines(connection, _PROMPT_CHARACTERS, Store(root))
         return {
@@ -139,6 +140,7 @@ def attempt_data(root: Path, stream_id: str) -> dict[str, Any]:
             "parts": chunk[0],
             "prompts": prompts(connection, _PROMPT_CHARACTERS),
             "texts": request_texts(connection, _PROMPT_CHARACTERS),
+            "atif": atif_document(connection),
         }
 
 

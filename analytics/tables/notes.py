@@ -13,15 +13,14 @@ if TYPE_CHECKING:
 
 _LEFT_OUT = "tasks_left_out"
 _EVERYWHERE = {
-    "missing_trials": "missing trials of {benchmark}: {n}; they failed at a boundary or never started: missing "
-    "data, not failures",
+    "missing_trials": "missing trials of {benchmark}: {n}; they began and have no result: missing data, not failures",
     "discarded": "set aside by hand (discard): {n} trials of {benchmark}, which cost {cost}, in no other sum; if "
     "their cell has other trials, they are missing",
     "discarded_replaced": "set aside by hand (discard), with another attempt in their place: {n} trials of "
     "{benchmark}; what was set aside cost {cost}, in no other sum",
     _LEFT_OUT: "tasks of {benchmark} that were left out (allow_left_out): {n}; the numbers are of the others",
     "running_trials": "trials of {benchmark} running now: {n}",
-    "unstarted_trials": "trials of the last plan not started yet: {n}",
+    "unstarted_trials": "trials of the last plan not started yet: {n}; n_missing counts those whose cell has others",
     "superseded": "left out of {benchmark}, because their task or variant has changed since: {n} trials",
     "other_user_simulator": "left out of {benchmark}, because of another user simulator: {n} trials",
     "other_experiment": "left out of {benchmark}, because of other experiments: {n} trials",
@@ -32,8 +31,8 @@ _EVERYWHERE = {
     "action counts are too small (agent_health says whose)",
     "flagged_no_main_thread": "flagged in {benchmark}: {n} trials whose main thread was not recognised; "
     "action counts are guesses (agent_health says whose)",
-    "late_recorder": "of {benchmark}, trials during which the recording process was late for over 5 % of the agent's "
-    "part: {n}; that is nobody's time, but run fewer trials at once, or in more workers",
+    "late_recorder": "trials of {benchmark} in which the recording process was late by over 5 % of the agent's time: "
+    "{n}; no agent is charged for that delay, but run fewer trials at once, or in more workers",
     "flagged_asking_unanswered": "flagged in {benchmark}: {n} trials whose program offered its own way to ask, which "
     "nobody answers (agent_health says whose)",
     "classifying_trial": "left out of {benchmark}, because they gave the variants their class: {n} trials",
@@ -135,12 +134,12 @@ _NO_SEGMENTS = {
     "dimension and no number of segments",
 }
 _NOT_CHOSEN = {
-    "several_classifiers": "without a class in {benchmark}, because several agents, or one under several settings, "
-    "classified them: {n} variants; classifier_agent = NAME or NAME#DIGEST, or settings = DIGEST, chooses",
+    "several_classifiers": "variants of {benchmark} without a class, because several agents, or one under several "
+    "settings, classified them: {n}; choose one with classifier_agent = NAME or NAME#DIGEST, or settings = DIGEST",
 }
 _UNCLASSIFIED = {
-    "unclassified_variants": "left out of {benchmark}, because they have no class (see ambiguity_classes): {n} "
-    "variants",
+    "unclassified_variants": "variants of {benchmark} without a class: {n}; tables by class leave them out, and the "
+    "view ambiguity_classes says why",
 }
 _OF_TIMING = {
     "not_injected_trials": "trials of {benchmark} that ended before their injection: {n}; they count under their "
@@ -243,7 +242,7 @@ def background(connection: "duckdb.DuckDBPyConnection") -> Background:
 
 
 KEPT_RECALL = {"rules/3": 0.79, "rules/4": 0.79, "encoder/3": 0.84, "encoder/4": 0.84}
-"""The share of well-aimed questions that ``exact`` answered, by its judge (docs/matcher.md, the kept set)."""
+"""The share of well-aimed questions that ``exact`` answered, by its judge (docs/matcher.md, both kept sets)."""
 
 
 def kept_recall(judge: str | None) -> tuple[float, str] | None:
@@ -251,7 +250,7 @@ def kept_recall(judge: str | None) -> tuple[float, str] | None:
     version = re.match(r"\w+/\d+", judge or "")
     if version is None or version[0] not in KEPT_RECALL:
         return None
-    return KEPT_RECALL[version[0]], f"{version[0]} on the kept set, docs/matcher.md"
+    return KEPT_RECALL[version[0]], f"{version[0]} on both kept sets, docs/matcher.md"
 
 
 def lines_of_users(connection: "duckdb.DuckDBPyConnection") -> list[str]:

@@ -71,17 +71,6 @@ class Argument(msgspec.Struct, frozen=True):
             action.completer = self.completer  # type: ignore[attr-defined]  # argcomplete looks for it
 
 
-class ExclusiveArguments(msgspec.Struct, frozen=True):
-    """Mutually exclusive arguments."""
-
-    arguments: tuple[Argument, ...]
-
-    def add_to(self, parser: argparse._ActionsContainer) -> None:
-        group = parser.add_mutually_exclusive_group()
-        for each in self.arguments:
-            each.add_to(group)
-
-
 class ArgumentGroup(msgspec.Struct, frozen=True):
     """Arguments that the help text lists under a separate title."""
 
@@ -107,7 +96,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     help: str
     description: str | None = None
     example: str
-    arguments: tuple[Argument | ExclusiveArguments | ArgumentGroup, ...] = ()
+    arguments: tuple[Argument | ArgumentGroup, ...] = ()
     function: Callable[[argparse.Namespace], int]
 
     def add_to(self, commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

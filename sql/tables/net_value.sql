@@ -14,7 +14,8 @@
 -- notes: for the same paired variants as the gains of overall. The net value is linear
 --     in the cost per question and shown at a few costs. It is zero at break-even, the
 --     highest cost per question at which asking pays: null if nobody asked
---     (nobody_asked), negative if the gain is negative.
+--     (nobody_asked), negative if the gain is negative. A net value is at most 100, and
+--     so is the end of its interval.
 with paired as (
     select
         gains.*,
@@ -58,24 +59,34 @@ priced as (
             end as reason
         )
     from paired
+),
+
+estimated as (
+    select
+        benchmark,
+        agent,
+        question_cost_pp,
+        measure,
+        unnest(
+            table_estimate(
+                measure,
+                numerator,
+                denominator,
+                reason,
+                cluster_id,
+                cell_id,
+                n_trials,
+                n_missing
+            )
+        )
+    from priced
+    group by benchmark, agent, question_cost_pp, measure
 )
 
 select
-    benchmark,
-    agent,
-    question_cost_pp,
-    measure,
-    unnest(
-        table_estimate(
-            measure,
-            numerator,
-            denominator,
-            reason,
-            cluster_id,
-            cell_id,
-            n_trials,
-            n_missing
-        )
+    * replace (
+        case
+            when high > 100 and question_cost_pp is not null then 100 else high
+        end as high
     )
-from priced
-group by benchmark, agent, question_cost_pp, measure
+from estimated

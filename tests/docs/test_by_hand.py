@@ -99,12 +99,12 @@ def test_the_readme_shows_what_the_demo_prints(demo):
 
 def test_the_demo_runs_nothing_twice(demo, tmp_path):
     """A second run finds everything finished and prints the same tables."""
-    before = program("tables", demo, "--main").stdout
+    before = program("tables", demo).stdout
     demo = shutil.copytree(demo, tmp_path / "demo")
     again = program("run", "experiments/demo.toml", "--store", demo)
     assert again.returncode == 0
     assert "nothing to run" in again.stderr
-    assert program("tables", demo, "--main").stdout == before
+    assert program("tables", demo).stdout == before
 
 
 def test_the_demo_shows_the_effects_that_it_is_for(connection):

@@ -22,7 +22,7 @@ class Attempt {
   }
 
   // What is open stays open.
-  draw({ columns, parts, prompts, texts }) {
+  draw({ columns, parts, prompts, texts, atif }) {
     const folds = () => [...this.box.querySelectorAll("[data-event] details")].map((fold) => {
       const around = fold.closest("[data-event]");
       return [`${around.dataset.event} ${[...around.querySelectorAll("details")].indexOf(fold)}`, fold];
@@ -30,7 +30,7 @@ class Attempt {
     const open = new Set(folds().filter(([, fold]) => fold.open).map(([name]) => name));
     this.isRunning = columns.outcome[0] === "running";
     const isFirst = !this.box.firstElementChild;
-    this.box.replaceChildren(new Trial({ at: (name) => columns[name][0], columns, parts, prompts, texts }).draw());
+    this.box.replaceChildren(new Trial({ at: (name) => columns[name][0], columns, parts, prompts, texts, atif }).draw());
     for (const [name, fold] of folds()) if (open.has(name)) fold.open = true;
     if (isFirst) this.walk.follow();
   }

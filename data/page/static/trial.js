@@ -3,9 +3,9 @@
 const MARKS = { success: ["✓", "success"], "no success": ["✗", "failure"], missing: ["?", "missing"], running: ["…", "running"] };
 
 class Trial {
-  // `at` gives a value of the list of trials. `beside` are the digests of the variants of all shown trials, `prompts` and `texts` what trials share.
-  constructor({ at, columns, parts, prompts, texts, beside = [], number = 0, noteAddress = null }) {
-    Object.assign(this, { at, columns, parts, prompts, beside, number, noteAddress, isAlone: beside.length < 2, requests: new Requests(parts, texts) });
+  // `at` gives a value of the list of trials. `beside` are the digests of the variants of all shown trials, `prompts` and `texts` what trials share, `atif` is its document for Harbor.
+  constructor({ at, columns, parts, prompts, texts, atif = null, beside = [], number = 0, noteAddress = null }) {
+    Object.assign(this, { at, columns, parts, prompts, atif, beside, number, noteAddress, isAlone: beside.length < 2, requests: new Requests(parts, texts) });
     const counts = new Map();
     for (const call of this.requests.calls.filter((each) => this.requests.isOwn(each))) counts.set(call.model, (counts.get(call.model) || 0) + 1);
     this.models = [...counts.keys()];
@@ -30,10 +30,15 @@ class Trial {
       button.addEventListener("click", () => state.set({ [name]: state.get(name) === value ? "" : value }, true));
       return button;
     };
-    const save = element("button", { type: "button", class: "switch", title: "this trial as a file" }, "JSON");
+    const file = (name, title, ending, made) => {
+      const button = element("button", { type: "button", class: "switch", title }, name);
+      button.addEventListener("click", () => saved(`${this.at("trial_id")}.${ending}`, "application/json", JSON.stringify(made(), null, 1)));
+      return button;
+    };
     const values = () => Object.fromEntries(Object.keys(this.columns).map((name) => [name, this.at(name)]));
-    save.addEventListener("click", () => saved(`${this.at("trial_id")}.json`, "application/json", JSON.stringify({ trial: values(), task: this.prompts.tasks[this.at("task")], variant: this.prompts.variants[this.at("variant")], ...this.parts }, null, 1)));
-    return element("span", { class: "switches" }, this.requests.calls.length ? toggle("view", "requests", isWire ? "Requests" : `Requests (${this.requests.calls.length})`) : null, toggle("plain", "yes", "Plain text"), save);
+    const whole = () => ({ trial: values(), task: this.prompts.tasks[this.at("task")], variant: this.prompts.variants[this.at("variant")], ...this.parts });
+    return element("span", { class: "switches" }, this.requests.calls.length ? toggle("view", "requests", isWire ? "Requests" : `Requests (${this.requests.calls.length})`) : null, toggle("plain", "yes", "Plain text"),
+      file("JSON", "this trial as a file", "json", whole), this.atif ? file("ATIF", "this trial as a file for Harbor", "trajectory.json", () => this.atif) : null);
   }
 
   // An address of this trial and of what happened in it.
@@ -216,7 +221,8 @@ class Trial {
     const isText = actions.some(([, kind]) => kind === "text");
     if (actions.length && call.text && !isText) shown.push(this.event(`text-${call.id}`, { kind: "minor", name: `${call.role} says` }, prose(call.text)));
     if (actions.length) return shown;
-    const line = [call.text === null && call.error === null ? element("span", { class: "flag error" }, "no reply") : null,
+    const isWaiting = this.at("outcome") === "running";
+    const line = [call.text === null && call.error === null ? element("span", { class: isWaiting ? "flag" : "flag error" }, isWaiting ? "no reply yet" : "no reply") : null,
       this.requests.failed(call), element("span", { class: "aside" }, this.requests.costs(call))];
     return [...shown, this.event(`call-${call.id}`, { name: call.text === null ? "model call" : `${call.role} says`, line, stop: call.error === null ? null : "error" },
       call.text ? prose(call.text) : null, this.requests.fold(call))];

@@ -241,7 +241,7 @@ class Policy:
             for item in self._used_parameters(progress)
             if not self._beliefs.is_known(item, progress.memory)
         ]
-        answer = self._recipe.answer + (f" Assumed: {'; '.join(assumed)}." if assumed else "")
+        answer = self._recipe.answer + (f" I assumed {', '.join(assumed)}." if assumed else "")
         if "submit" not in self._tools:
             return PlannedTurn(text=answer)
         return self._turn(PlannedCall(tool="submit", arguments={"answer": answer}, reason="hand in the result"))

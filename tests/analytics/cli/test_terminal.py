@@ -215,6 +215,8 @@ def test_trials_are_listed_by_what_they_are(stored, capsys):
     assert [row["is_success"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))] == ["True", "True"]
     assert main(["trials", str(stored), "--condition", "ask_usr"]) == 1
     assert "no trial has the condition 'ask_usr'; did you mean 'ask_user'?" in capsys.readouterr().err
+    assert main(["trials", str(stored), "--state", "running"]) == 1
+    assert capsys.readouterr() == ("", "no trial matches these options\n")
     assert max(map(len, on_a_terminal(80, "trials", stored).splitlines())) <= 80
 
 

@@ -429,12 +429,12 @@ def test_a_classifier_that_ran_again_under_other_limits_is_chosen_by_its_setting
         finally:
             opened.close()
         found = {(row["agent"], row["ambiguity_class"], row["value"]) for row in one.rows}
-        return found, [note for note in one.notes if note.startswith("without a class")]
+        return found, [note for note in one.notes if "without a class, because" in note]
 
     rows, notes = shown()
     assert rows == set()
     assert len(notes) == 1
-    assert notes[0].endswith(": 1 variants; classifier_agent = NAME or NAME#DIGEST, or settings = DIGEST, chooses")
+    assert notes[0].endswith(": 1; choose one with classifier_agent = NAME or NAME#DIGEST, or settings = DIGEST")
     opened = connect(store.snapshot(), only={"arms"})
     try:
         names = opened.execute("select agent from arms where agent like 'a#%' order by limits_json").fetchall()
@@ -669,7 +669,7 @@ def test_what_users_miss_stands_under_every_table_of_gains(connection):
         " withheld_segment_ids text[], is_counted boolean, answer text default 'a')"
     )
     database.executemany("insert into questions values (?, ?, ?, ?, ?, ?, default)", rows)
-    kept = f"({KEPT_RECALL['rules/3']:.2f} of questions never seen: rules/3 on the kept set, docs/matcher.md)"
+    kept = f"({KEPT_RECALL['rules/3']:.2f} of questions never seen: rules/3 on both kept sets, docs/matcher.md)"
     assert lines_of_users(database) == [
         f"exact by rules/3[en], asked through mcp: gave 1 of 1 {kept}",
         f"exact by rules/3[en], asked through prose: gave 0 of 1 {kept}",

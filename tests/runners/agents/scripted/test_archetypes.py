@@ -54,7 +54,7 @@ async def test_never_asks_nothing_and_says_what_it_assumed():
     variant = VARIANTS["receipt-minimum"]
     trial = await run_trial(TASK, "never", prompt=variant.prompt, reply=_tell(variant))
     assert trial.questions == []
-    assert "Assumed: receipt_minimum" in trial.actions[-1][1]["answer"]
+    assert "I assumed receipt_minimum" in trial.actions[-1][1]["answer"]
 
 
 @pytest.mark.thorough

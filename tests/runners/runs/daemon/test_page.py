@@ -144,6 +144,7 @@ def test_a_file_is_submitted_on_the_page(view, served, tmp_path):  # noqa: F811
     view.wait(f"{TEXT.format('#live')}.includes('Ended.')")
     assert "submitted" in view.value(TEXT.format("#timeline .facts"))
     assert view.value("document.querySelectorAll('#timeline .outline a').length") > 0
+    assert "JSONATIF" in view.value(TEXT.format("#timeline .switches"))
     view.open(f"{served.url}/experiments/small")
     view.wait(f"{TEXT.format('.state')} === 'finished'")
     assert served.daemon.overview("small").submitted_by == "anna"

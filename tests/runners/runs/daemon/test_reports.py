@@ -1,8 +1,11 @@
 """Reports in the daemon: made when somebody looks, kept until the store changes, of the store or of one experiment."""
 
+import json
+
 import pytest
 
 from lhaw_record import command_line
+from lhaw_record.analytics.exports import atif_documents
 from lhaw_record.analytics.report import build
 from lhaw_record.recorder.reading.reader import stream_ids
 from lhaw_record.recorder.storage.creation import create_store
@@ -58,7 +61,7 @@ async def test_the_page_of_an_experiment_leads_to_its_report(tmp_path):
 
 @pytest.mark.thorough
 async def test_an_attempt_is_shown_as_by_the_command(tmp_path):
-    """Its page asks for what ``lhaw-record show --web`` writes into a page; an unknown one is not found."""
+    """Its page asks for what ``show --web`` writes into a page, and ``export atif``; an unknown one is not found."""
     store = tmp_path / "store"
     async with daemon_at(store) as (daemon, client):
         await client.post("/api/experiments", json=submission(tmp_path))
@@ -68,6 +71,7 @@ async def test_an_attempt_is_shown_as_by_the_command(tmp_path):
         assert f'data-from="{page}/data"' in (await client.get(page)).text
         data = (await client.get(f"{page}/data")).json()
         assert (data["columns"]["trial_id"], len(data["parts"]["answers"])) == ([stream_id[:-2]], 1)
+        assert data["atif"] == json.loads(atif_documents(store).files[f"{stream_id}.trajectory.json"])
         assert called("show", store, stream_id, "--web", tmp_path / "one.html").returncode == 0
         assert unpack((tmp_path / "one.html").read_text(encoding="utf-8"), "data-attempt") == data
         missing = await client.get("/experiments/small/attempts/0-1")
