@@ -121,23 +121,31 @@ class AcpClient:
         if method == "host/turn_ended":
             return {"result": {"prompt": await self._next_turn()}}
         if method == "session/request_permission":
-            return {"result": {"outcome": await self._approved(params)}}
+            return {"result": await self._permitted(params)}
         if method == "elicitation/create" and self._asking is not None and params.get("mode", "form") == "form":
             return {"result": await self._filled_in(self._asking, params)}
-        if method == "host/question" and self._asking is not None:
-            return {"result": await self._listed(self._asking, params)}
+        if method == "host/question" and self._asking is not None:  # OpenCode lists them beside ACP
+            call_id = _object(params.get("tool")).get("callID")
+            return {"result": {"answers": await self._listed(self._asking, params.get("questions"), call_id)}}
         return _error(METHOD_NOT_FOUND, f"this client does not know {method}")
 
-    async def _approved(self, params: dict[str, Any]) -> dict[str, Any]:
+    async def _permitted(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Answer a request for approval. In Qwen Code, one may be that of its asking tool, with room for answers."""
         tool, options = _object(params.get("toolCall")), [_object(each) for each in params.get("options") or ()]
+        questions = _object(tool.get("_meta")).get("qwenQuestions")
+        if questions is not None and self._asking is not None:
+            answers = await self._listed(self._asking, questions, tool.get("toolCallId")) or ()
+            given = {str(at): ", ".join(map(str, answer)) for at, answer in enumerate(answers) if answer}
+            submit = _object(approval(options, "allow")).get("optionId")  # to cancel would end its turn
+            return {"outcome": {"outcome": "selected", "optionId": submit}, "answers": given}
         chosen = approval(options, self._policy)
         offered = tuple(str(each.get("kind") or each.get("optionId")) for each in options)
         answer = str(chosen["kind"]) if chosen is not None else "cancelled"
         known, title = str(tool["toolCallId"]) if tool.get("toolCallId") else None, str(tool.get("title") or "")
         await self._recording.append(ApprovalAnswered(call_id=known, title=title, options=offered, answer=answer))
         if chosen is None:
-            return {"outcome": "cancelled"}
-        return {"outcome": "selected", "optionId": chosen.get("optionId")}
+            return {"outcome": {"outcome": "cancelled"}}
+        return {"outcome": {"outcome": "selected", "optionId": chosen.get("optionId")}}
 
     async def _filled_in(self, asking: RecordedUser, params: dict[str, Any]) -> dict[str, Any]:
         """Let the user answer every question of a form, one after another."""
@@ -151,15 +159,13 @@ class AcpClient:
         index = call.action_index if call else None
         return await fill_in(asking, fields, call.call_id if call else call_id, index, medium)
 
-    async def _listed(self, asking: RecordedUser, params: dict[str, Any]) -> dict[str, Any]:
-        """Let the user answer the questions that OpenCode lists beside ACP. Without any answer, there are none."""
-        call_id = _object(params.get("tool")).get("callID")
-        call, fields = self._call_of(call_id), listed_fields(params.get("questions"))
+    async def _listed(self, asking: RecordedUser, questions: Any, call_id: Any) -> list[list[Any]] | None:
+        """Let the user answer questions that are in no form. Without any answer, there are none."""
+        call, fields = self._call_of(call_id), listed_fields(questions)
         index = call.action_index if call else None
         content = (await fill_in(asking, fields, call.call_id if call else call_id, index, "built_in")).get("content")
         given = [(content or {}).get(field.key, []) for field in fields]
-        answers = [each if isinstance(each, list) else [each] for each in given]
-        return {"answers": answers if content else None}
+        return [each if isinstance(each, list) else [each] for each in given] if content else None
 
     def _call_of(self, call_id: Any) -> PendingCall | None:
         """Return the call of the agent's own asking tool that put up a form, if it is unambiguous."""

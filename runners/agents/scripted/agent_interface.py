@@ -56,7 +56,7 @@ class ToolAdapter(msgspec.Struct, frozen=True, kw_only=True):
         """Return the arguments of a call, with these texts as the arguments that matter, or a question's options."""
         if self.takes_questions:
             labels = [*texts[1:], "As you think best", "I do not know"][:3]
-            options = [{"label": label, "description": ""} for label in labels]
+            options = [{"label": label, "description": label} for label in labels]
             one = {"id": "question", "header": "Detail", "question": texts[0], "options": options, "multiSelect": False}
             return {self.arguments[0]: [{key: one[key] for key in one if key in (self.question_keys or one)}]}
         values = dict(zip(self.arguments, texts, strict=True))

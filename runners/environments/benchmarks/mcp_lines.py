@@ -179,13 +179,15 @@ def whole_result(result: Any) -> dict[str, Any]:
     """
     if not isinstance(result, dict):
         result = {"content": result}
+    if result.get("resultType") == "input_required":  # a form, whose answer the client sends with the call again
+        return result
     structured, content = result.get("structuredContent"), result.get("content")
     if content is None:
         content = {key: value for key, value in result.items() if key not in _NO_CONTENT} or []
     parts = [_whole_part(part) for part in (content if isinstance(content, list) else [content])]
     if structured is not None and not _says([part["text"] for part in parts if "text" in part], structured):
         parts.append(_text(structured))
-    return {"content": parts, "isError": bool(result.get("isError"))}
+    return {"content": parts, "isError": bool(result.get("isError")), "resultType": "complete"}
 
 
 def _whole_part(part: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 The functions are pure: they depend only on the request and on the trial's state. ``session.py`` records the result.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from lhaw_record.recorder.events import AnyEvent, ModelCalled
@@ -107,13 +108,12 @@ def offers_asking(request: WireRequest, tool: str, prompt: str) -> bool:
     That is a tool of this name with any prefix, a tool or system text that speaks of it, as agents whose actions are
     code describe their tools, or a user turn that names it more often than the trial's prompt does.
     """
-    definitions = [each.definition for each in request.tools]
-    messages = [turn.message for turn in request.turns]
-    return (
-        any(tool in text for each in definitions for text in (each.name, each.description))
-        or any(tool in each.content for each in messages if each.role == "system")
-        or any(each.content.count(tool) > prompt.count(tool) for each in messages if each.role == "user")
-    )
+    named = re.compile(rf"{re.escape(tool)}\b")  # Qwen Code speaks of another one, ask_user_question
+    texts = [text for each in request.tools for text in (each.definition.name, each.definition.description)]
+    texts += [turn.message.content for turn in request.turns if turn.message.role == "system"]
+    most = len(named.findall(prompt))
+    said = (turn.message.content for turn in request.turns if turn.message.role == "user")
+    return any(map(named.search, texts)) or any(len(named.findall(text)) > most for text in said)
 
 
 def _parent(state: TrialState, decision: RequestDecision) -> Thread | None:

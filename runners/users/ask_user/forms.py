@@ -85,7 +85,8 @@ def listed_fields(questions: Any) -> list[FormField]:
     fields = []
     for position, asked in enumerate(map(_object, _listed(questions))):
         key, shown = str(position), {"oneOf": asked.get("options")}
-        schema = {"type": "array", "items": shown} if asked.get("multiple") else {"type": "string", **shown}
+        is_list = asked.get("multiple") or asked.get("multiSelect")
+        schema = {"type": "array", "items": shown} if is_list else {"type": "string", **shown}
         own_words = None if asked.get("custom") is False else key
         fields.append(_field(key, schema, "", asked, own_words, is_required=False))
     return fields
@@ -111,7 +112,7 @@ def _field(
     if own_words is None and not shown and kind in ("string", "number", "integer"):
         own_words = key
     header = str(told.get("header") or "")
-    lines = (f"- {': '.join(filter(None, (each.label, each.description)))}" for each in options)
+    lines = (f"- {': '.join(dict.fromkeys(filter(None, (each.label, each.description))))}" for each in options)
     return FormField(
         key=key,
         question=Question(

@@ -3,6 +3,7 @@
 import sys
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from lhaw_record.recorder.events import (
@@ -29,6 +30,7 @@ from typing import Literal
 import anyio
 from pydantic import BaseModel
 from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
 
 class Day(BaseModel):
     day: str
@@ -42,7 +44,12 @@ class Nothing(BaseModel):
 server = MCPServer("calendar")
 
 @server.tool()
-async def work(ctx: Context, how: str = "words") -> str:
+async def work(ctx: Context, how: str = "words") -> str | InputRequiredResult:
+    if how.startswith("required"):
+        if ctx.input_responses and how == "required":
+            return repr(ctx.input_responses["day"].content)
+        params = ElicitRequestFormParams(message="When must it be done?", requested_schema=Day.model_json_schema())
+        return InputRequiredResult(input_requests={"day": ElicitRequest(params=params)}, request_state="asked")
     form = {"options": Choice, "confirm": Nothing}.get(how, Day)
     if how == "url":
         return (await ctx.elicit_url("Sign in.", "https://example.org", "1")).action
@@ -86,6 +93,7 @@ def trial(tmp_path, monkeypatch):
             process = unconfined([sys.executable, str(tmp_path / "server.py")], {}, tmp_path)
             limits = SandboxLimits(command_seconds=self.failures.get("seconds", 600.0))
             plan = ServerPlan(name="calendar", process=process, limits=limits, fill_in=settings.fill_in)
+            plan = msgspec.structs.replace(plan, protocol=self.failures.get("protocol", ""))
             async with running_servers([plan]) as (server,):
                 environment = Served(self)
                 environment.server = server
@@ -120,6 +128,30 @@ async def test_the_user_fills_in_the_servers_form(trial, how, said, picked):
     assert (answered.response_state, answered.picked) == ("answered", picked)
     assert said in of(events, ActionFinished)[0].result
     assert of(events, ActionFinished)[0].result.startswith("accept")
+    assert isinstance(events[-1], TrialFinished)
+
+
+NEWEST = {"protocol": "2026-07-28"}
+
+
+@pytest.mark.thorough
+async def test_a_server_that_requires_input_gets_it_with_the_call_again(trial):
+    """The answer goes with the same call, which stays one action and one question."""
+    events = await trial("required", simulator=test_trial.CertainSimulator(), **NEWEST)
+    (asked,), (answered,) = of(events, QuestionAsked), of(events, QuestionAnswered)
+    assert (asked.medium, asked.call_id, asked.action_index) == ("elicitation", "c1", 1)
+    assert of(events, ActionFinished)[0].result == repr({"day": answered.answer})
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("how", "condition", "count"), [("required", "full", 0), ("required for ever", "ask_user", MAX_FORMS)]
+)
+async def test_input_that_nobody_gives_is_an_error_of_the_tool(trial, how, condition, count):
+    """Without a user, or past the cap, the call fails and the trial goes on."""
+    events = await trial(how, condition, **NEWEST)
+    assert len(of(events, QuestionAsked)) == len(of(events, QuestionAnswered)) == count
+    assert of(events, ActionFinished)[0].is_error
     assert isinstance(events[-1], TrialFinished)
 
 

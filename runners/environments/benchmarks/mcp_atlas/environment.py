@@ -196,7 +196,7 @@ def server_plan(
         if is_confined
         else unconfined(command, variables, data)
     )
-    return ServerPlan(name=spec.name, process=process, limits=limits)
+    return ServerPlan(name=spec.name, process=process, limits=limits, protocol=spec.protocol)
 
 
 def offered_tools(row: Row, known: ServerCatalog, servers: Mapping[str, ToolServer]) -> dict[str, ServedTool]:

@@ -4,7 +4,7 @@ import hashlib
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -33,6 +33,7 @@ class OwnServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         version: Part of a trial's identity, besides the command and the files that the command names.
         readable: Folders that it may read, relative to this one's.
         needs_network: Whether it needs the network, which ``allow_network`` gives it.
+        protocol: The version of MCP in which it is spoken to, if not by a handshake.
     """
 
     command: Annotated[str, msgspec.Meta(min_length=1)]
@@ -41,6 +42,7 @@ class OwnServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: str = ""
     readable: tuple[str, ...] = ()
     needs_network: bool = False
+    protocol: Literal["", "2026-07-28"] = ""
 
 
 class OwnServers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,11 +77,12 @@ def _spec(name: str, server: OwnServer, path: Path) -> ServerSpec:
         kind="own",
         name=name,
         package=server.command,
-        version=f"{server.version or 'unversioned'}+{short_digest(files)[:12]}",
+        version=f"{server.version or 'unversioned'}+{short_digest(files)[:12]}{server.protocol}",
         program=server.command,
         arguments=server.args,
         variables=server.env,
         needs_network=server.needs_network,
+        protocol=server.protocol,
         folder=folder,
         readable=readable,
     )

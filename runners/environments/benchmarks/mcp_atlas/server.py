@@ -1,5 +1,6 @@
 """Connect to one MCP server of an environment, call its tools and end it, with a time limit on every wait."""
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
 
 
 class ServerPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A server to start: the name under which it is recorded, its process, and its limits."""
+    """A server to start: its name in records, its process, its limits, and MCP's version if that has no handshake."""
 
     name: str
     process: ProcessPlan
     limits: SandboxLimits = SandboxLimits()
     fill_in: FillIn | None = None
+    protocol: str = ""
 
 
 class ServerAnswer(msgspec.Struct, frozen=True):
@@ -85,8 +87,9 @@ class RunningServer:
         from mcp import Client
 
         try:
-            # Every published server speaks the initialize handshake; only some know the newer one.
-            client = Client(self._transport, mode="legacy", elicitation_callback=self._forms.callback)
+            # Every published server speaks the initialize handshake, and old ones die of the newer one's first request.
+            mode, asked, most = self._plan.protocol or "legacy", self._forms.callback, sys.maxsize
+            client = Client(self._transport, mode=mode, elicitation_callback=asked, input_required_max_rounds=most)
             async with self._process, self._connected(client):
                 self._client = client
                 task_status.started()

@@ -28,8 +28,8 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ``environment`` names the virtual environment of a Python server. If ``program`` is empty, an npm package's own
     program is used, as npx would. ``is_core`` marks the servers that the live tasks and tests need, which are installed
     by default. Values of ``arguments`` and ``variables`` may refer to credentials in environment variables as
-    ``${NAME}``. These are filled in when the server is started and are never part of a digest or a file. ``folder`` and
-    ``readable`` are only set for the user's own servers (:mod:`mcp_atlas.own_servers`).
+    ``${NAME}``. These are filled in when the server is started and are never part of a digest or a file. ``folder``,
+    ``protocol`` and ``readable`` are only set for the user's own servers (:mod:`mcp_atlas.own_servers`).
     """
 
     kind: Literal["pip", "npm", "own"]
@@ -42,6 +42,7 @@ class ServerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     is_core: bool = False
     needs_network: bool = False
     name: str = ""
+    protocol: str = ""
     folder: Path | None = None
     readable: tuple[Path, ...] = ()
 

@@ -17,13 +17,15 @@ from lhaw_record.recorder.events import (
     TrialFailed,
     TrialFlagged,
 )
-from lhaw_record.runners.agents.programs.acp import approval
+from lhaw_record.runners.agents.programs.acp import AcpClient, approval
 from lhaw_record.runners.base.errors import ExperimentError
+from lhaw_record.runners.experiment.prompts import ResponseWords
 from lhaw_record.runners.models.gateway.calls import PendingCall
 from lhaw_record.runners.users.ask_user.forms import fields_of, filled, listed_fields
-from lhaw_record.runners.users.ask_user.recorded_user import Reply
+from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser, Reply, Response
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator
 from tests.runners.agents.programs.rigs import described, ended, of, recorded, trial_of
+from tests.runners.users.simulated_user.people import NAME, MemoryStream, knowing
 from tests.support.needs import needs
 
 AGENT = Path(__file__).parents[3] / "support" / "acp_agent.py"
@@ -178,6 +180,22 @@ async def test_a_question_that_an_agent_lists_at_its_own_port_is_answered_there(
     assert json.loads(events[-1].final_answer) == [[path, {"answers": told}]]
 
 
+@pytest.mark.parametrize("state", [None, "declined"])
+async def test_a_question_that_is_a_request_for_permission_is_submitted_with_its_answer(state):
+    """It is one question of the medium built_in and no approval. Without an answer the agent goes on."""
+    params = next(case["params"] for case in json.loads(FORMS.read_text()) if case["agent"].startswith("qwen"))
+    stream = MemoryStream()
+    response = Response(state=state, words=ResponseWords(None)) if state else None
+    user = RecordedUser(ExactSimulator(), knowing(NAME), stream, response=response)
+    call = PendingCall(call_id="call_6", name="ask_user_question", arguments_json="{}", action_index=6)
+    client = AcpClient(user, "ask_user_question", lambda: [call], "reject", stream, lambda: None)
+    got = await client.answer({"method": "session/request_permission", "params": params})
+    asked, answered = stream.events
+    assert (asked.medium, asked.action_index, answered.response_state) == ("built_in", 6, state or "answered")
+    answers = {} if state else {"0": answered.answer}
+    assert got == {"result": {"outcome": {"outcome": "selected", "optionId": "proceed_once"}, "answers": answers}}
+
+
 async def test_an_agent_that_breaks_off_its_turn_gave_up(tmp_path):
     """Its end without an answer to the prompt is its own, and graded; its question was answered before."""
     events = await trial_of(tmp_path, acp(f"work(1)\nelicit({WHEN})\nimport os\nos._exit(3)"), **ASKING)
@@ -301,7 +319,7 @@ async def test_what_nobody_would_answer_is_refused_before_the_first_trial(tmp_pa
 def test_a_real_form_is_read_and_filled_in(case):
     """What real agents put on the wire gives the question that their model wrote, and they read the answer."""
     call = PendingCall(call_id="c", name="x", arguments_json=json.dumps(case["arguments"]), action_index=1)
-    listed = case["params"].get("questions")
+    listed = case["params"].get("questions") or case["params"].get("toolCall", {}).get("_meta", {}).get("qwenQuestions")
     fields = fields_of(case["params"], call) if listed is None else listed_fields(listed)
     questions = [field.question for field in fields]
     assert [[each.text, each.header, [option.label for option in each.options]] for each in questions] == (

@@ -29,6 +29,10 @@ def _kimi(config):
     return "AskUserQuestion" in config["tools"]["disabled"]
 
 
+def _qwen(config):
+    return "ask_user_question" in config.get("permissions", {}).get("deny", ())
+
+
 IS_OFF = {
     "claude-code": lambda start: "--print" in start.argv and "--permission-prompt-tool" not in start.argv,
     "claude-code-acp": lambda _: True,  # it has its tool only where the host says that it shows forms
@@ -39,6 +43,7 @@ IS_OFF = {
     "kimi-code-acp": lambda start: _kimi(tomllib.loads(start.files[".kimi-code/config.toml"])),
     "opencode": lambda start: start.argv[1] == "run" and not any("QUESTION" in name for name in start.environment),
     "opencode-acp": lambda start: not any("QUESTION" in name for name in start.environment),
+    "qwen-code-acp": lambda start: _qwen(json.loads(start.files[".qwen/settings.json"])),
     "qwen-code": lambda start: "--prompt" in start.argv and "--acp" not in start.argv,
 }
 """Programs with a tool of their own to ask, and whether it is off."""

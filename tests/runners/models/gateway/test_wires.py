@@ -77,6 +77,7 @@ NOTICE = f"{TASK} When in doubt, call `ask_user`."
         (CHAT, chat(user(NOTICE), says("I would call ask_user."), user(f"<task>{NOTICE}</task>")), False),
         (CHAT, chat(user(TASK), calls(("a", "work")), result("a", "ask_user.py mcp.json")), False),
         (CHAT, chat(user(TASK), tools=("work", "mcp__user__ask_user")), True),
+        (CHAT, chat(system("Use 'ask_user_question'."), user(TASK), tools=("ask_user_questions",)), False),
         (CHAT, chat(system("def ask_user(question: str) -> str: ..."), user(TASK), tools=()), True),
         (CHAT, chat(user(TASK), user(f"{NOTICE} Deferred tools: mcp__user__ask_user")), True),
         (RESPONSES, responses(item("user", TASK)), False),
