@@ -28,7 +28,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     Environment,
     EnvironmentSettings,
 )
-from lhaw_record.runners.environments.benchmarks.refusals import refuse_lack
+from lhaw_record.runners.environments.benchmarks.refusals import lacking_tools, refuse_lack
 from lhaw_record.runners.environments.grading.grade import Artifact
 from lhaw_record.runners.environments.sandboxes.docker.engine import labelled
 from lhaw_record.runners.experiment.program import ProgramSpec
@@ -164,7 +164,7 @@ class _Parts:
             if not isinstance(opened, Environment):
                 message = f"{benchmark.name} opens {type(opened).__name__}, which does not inherit from Environment"
                 raise SandboxUnfit(f"{message} (docs/own-tasks.md)", kind="open")
-            refuse_lack(benchmark, trial.task, opened)
+            refuse_lack({trial.task.task_id: lacking_tools(benchmark, trial.task, opened)})
             yield opened
 
     def judge(self) -> AskJudge | None:

@@ -33,6 +33,8 @@ _CRASH_CHARACTERS = 500  # of a line that may end with what a program printed; c
 
 def run_command(options: argparse.Namespace, rule: "StoppingRule") -> int:
     """Plan and run an experiment. The exit code is 1 if some trials are unfinished, 130 if interrupted."""
+    from lhaw_record.recorder.storage.manifest_check import check_manifest
+    from lhaw_record.recorder.storage.store import Store, has_store
     from lhaw_record.runners.runs.live_progress import Reporter, RunProgress
     from lhaw_record.runners.runs.planning.looks import look_words
     from lhaw_record.runners.runs.planning.plan_table import plan_columns, plan_notes, plan_rows
@@ -60,11 +62,11 @@ def run_command(options: argparse.Namespace, rule: "StoppingRule") -> int:
     print_rows([msgspec.to_builtins(row) for row in rows], plan_columns(rows), options.format, out)
     if prepared.looks is not None:
         say("\n".join(prepared.looks.notes(index.looks, rule)))
-    if batch is None:
-        say(f"{store_name(root)}: the study is over; nothing to run")
-        return 0
-    if not batch.look and all(trial.trial_id in index.finished for trial in batch.plan.trials):
-        say(f"{store_name(root)}: all {len(prepared.plan.trials)} trials are finished; nothing to run")
+    done = _why_done(prepared, batch, index)
+    if (done or options.dry_run) and has_store(root):  # a run that goes on looks by itself, after recovery
+        check_manifest(Store(root))
+    if batch is None or done:
+        say(f"{store_name(root)}: {done}; nothing to run")
         return 0
     if options.dry_run:
         anyio.run(refuse_run, batch, root, Reporter(), executor)
@@ -87,6 +89,13 @@ def run_command(options: argparse.Namespace, rule: "StoppingRule") -> int:
         say(look_words(index.looks[-1]))
         batch = next_batch(prepared, index)
     return exit_code
+
+
+def _why_done(prepared: "PreparedExperiment", batch: "PreparedExperiment | None", index: "TrialIndex") -> str:
+    if batch is None:
+        return "the study is over"
+    is_done = not batch.look and all(trial.trial_id in index.finished for trial in batch.plan.trials)
+    return f"all {len(prepared.plan.trials)} trials are finished" if is_done else ""
 
 
 def _store_notes(

@@ -29,6 +29,8 @@ from lhaw_record.runners.base.conversation.actions import MOST_LEVELS, decoded_a
 from lhaw_record.runners.base.text.fields import most_nesting, shallow_json
 from lhaw_record.runners.experiment.values import WireMode
 
+MOST_REPLY_BYTES = 64 << 20
+"""A choice: twice the longest reply of current providers (128,000 tokens at about 250 bytes each in a stream)."""
 _JSON = "application/json"
 _ARGUMENTS = re.compile(rb'("arguments"\s*:\s*)("(?:[^"\\]|\\.)*")', re.DOTALL)
 _OF_A_BODY = frozenset({"content-length", "content-encoding", "content-type", "transfer-encoding"})
@@ -43,7 +45,8 @@ class Exchange(msgspec.Struct, kw_only=True):
 
     ``http_status`` is None until a reply begins, and always for a provider called without litellm. ``received`` is None
     until the reply's body arrives, and incomplete if the reply was cut off. ``joined`` is the whole reply assembled
-    from a stream, and ``calls_split_by`` is what told its tool calls apart (``ReplyStream``).
+    from a stream, and ``calls_split_by`` is what told its tool calls apart (``ReplyStream``). ``received_bytes`` counts
+    what litellm's transports received.
     """
 
     sent: bytes
@@ -53,6 +56,12 @@ class Exchange(msgspec.Struct, kw_only=True):
     received_media_type: str = _JSON
     joined: bytes | None = None
     calls_split_by: str | None = None
+    received_bytes: int = 0
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the reply was broken off for its length."""
+        return self.received_bytes > MOST_REPLY_BYTES
 
     @property
     def reply(self) -> bytes | None:
@@ -248,6 +257,9 @@ def _reported_stream(response: Any, exchange: Exchange) -> Any:
             try:
                 async for chunk in inner:
                     chunks.append(chunk)
+                    exchange.received_bytes += len(chunk)
+                    if exchange.is_too_long:
+                        raise httpx.ReadError(f"it is longer than {MOST_REPLY_BYTES:,} bytes")
                     yield chunk
             finally:
                 exchange.received = _decoded(b"".join(chunks), response.headers)

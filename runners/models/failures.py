@@ -22,6 +22,7 @@ from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.runners.base.conversation.ending import ENDLESS_REPLY
 from lhaw_record.runners.models.endings import limit_in, limit_in_error
 from lhaw_record.runners.models.endpoints.hints import retry_after_s, retry_headers
+from lhaw_record.runners.models.exchanges import MOST_REPLY_BYTES
 from lhaw_record.runners.models.litellm_library import litellm_library
 from lhaw_record.runners.models.protocol import ModelError
 
@@ -127,6 +128,11 @@ def transport_error(error: Exception, *, model: str, secrets: Iterable[str]) -> 
 def endless_reply(what: str, *, model: str) -> ModelError:
     """Return the ModelError for a reply still being generated at the timeout; a retry would end the same way."""
     return ModelError(f"{model}: the reply does not end: {what}", kind=ENDLESS_REPLY, is_retryable=False)
+
+
+def longer_reply(model: str) -> ModelError:
+    """Return the ModelError for a reply that is too long to be read."""
+    return endless_reply(f"it is longer than {MOST_REPLY_BYTES:,} bytes", model=model)
 
 
 def _kind(chain: list[BaseException], status: int | None, *, is_accepted: bool) -> str:

@@ -27,7 +27,13 @@ from lhaw_record.runners.models.costs import call_cost_usd, failed_usage, is_und
 from lhaw_record.runners.models.endings import finish_reason_in, is_of_known_wire
 from lhaw_record.runners.models.endpoints.door import Door, door_of
 from lhaw_record.runners.models.exchanges import Exchange, leave_to_itself, watching
-from lhaw_record.runners.models.failures import endless_reply, refused_parameters, to_model_error, without_refused
+from lhaw_record.runners.models.failures import (
+    endless_reply,
+    longer_reply,
+    refused_parameters,
+    to_model_error,
+    without_refused,
+)
 from lhaw_record.runners.models.litellm_library import (
     OPENAI_COMPATIBLE,
     answers_with_responses,
@@ -160,6 +166,8 @@ class LitellmModel(HostedModel):
         def readable(error: Exception, exchanges: Sequence[Exchange]) -> ModelError:
             if stream is not None and stream.failure is not None:
                 return stream.failure
+            if exchanges and exchanges[-1].is_too_long:
+                return longer_reply(self.name)
             status = exchanges[-1].http_status if exchanges else None
             is_accepted = status is not None and status < 400
             if is_accepted and (failed := _failed_ending(exchanges[-1], self.name)) is not None:

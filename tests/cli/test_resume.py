@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 
 import pytest
 
@@ -45,6 +46,23 @@ def test_the_same_command_again_runs_nothing(reference):
     assert rows["all", ""]["finished"] == 8 * TRIALS
     assert rows["all", ""]["to_run"] == 0
     assert rows["all", ""]["expected_cost_usd"] == 0
+
+
+@pytest.mark.parametrize("way", [["--dry-run"], []])
+def test_a_finished_store_that_is_damaged_is_refused(reference, tmp_path, way):
+    """One changed bit of a segment: what is finished there cannot be believed, and the next step is named."""
+    experiment, store = reference
+    copy = tmp_path / "s"
+    shutil.copytree(store, copy)
+    (segment,) = copy.glob("events/experiment=reference/*.parquet")
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2] ^= 4
+    segment.write_bytes(data)
+    done = called("run", experiment, "--store", copy, *way)
+    assert done.returncode == 3
+    assert f"{segment} has other bytes than were written" in done.stderr
+    assert "'lhaw-record log verify' names everything" in done.stderr
+    assert "nothing to run" not in done.stderr
 
 
 def test_more_trials_run_only_what_is_new(tmp_path):

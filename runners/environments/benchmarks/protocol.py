@@ -192,6 +192,23 @@ class Benchmark(ABC):
         del task_id
         return frozenset()
 
+    async def lacking_tools(self, tasks: Sequence[Task], settings: EnvironmentSettings) -> dict[str, frozenset[str]]:
+        """Return the needed tools that environments lack, by task id. Such tasks are refused before the first trial.
+
+        The default opens environments in turn until every needed tool was met.
+
+        Raises:
+            BoundaryError: An environment cannot be opened.
+        """
+        met: set[str] = set()
+        lacking: dict[str, frozenset[str]] = {}
+        for task in tasks:
+            if needed := self.needed_tools(task.task_id) - met:
+                async with self.open(task, settings) as environment:
+                    met.update(tool.name for tool in environment.tools)
+                lacking |= {task.task_id: needed - met} if needed - met else {}
+        return lacking
+
     def variants(self) -> Sequence[Variant]:
         """Return every variant that comes with the benchmark, in a fixed order. Others are generated or imported."""
         return ()

@@ -1,5 +1,6 @@
 """Checks that several benchmarks share: unknown options, a sandbox other than docker, and changed environments."""
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,14 +38,15 @@ def lacking_tools(benchmark: Benchmark, task: Task, environment: Environment) ->
     return benchmark.needed_tools(task.task_id) - {tool.name for tool in environment.tools}
 
 
-def refuse_lack(benchmark: Benchmark, task: Task, environment: Environment) -> None:
-    """Reject an environment without a tool that its task needs, so that no agent fails for the lack of it."""
-    if lacking := lacking_tools(benchmark, task, environment):
-        raise SandboxUnfit(
-            f"{task.task_id} needs {len(lacking)} tools that its environment lacks, such as {min(lacking)}; leave the "
-            "task out, or bring the server that has them",
-            kind="lacks_tools",
-        )
+def refuse_lack(lacking: Mapping[str, frozenset[str]]) -> None:
+    """Reject tasks whose environments lack tools that they need, so that no agent fails for the lack of one."""
+    if lines := [
+        f"{task_id} needs {len(tools)} tools that its environment lacks, such as {min(tools)}; leave the task out, or "
+        "bring the server that has them"
+        for task_id, tools in lacking.items()
+        if tools
+    ]:
+        raise SandboxUnfit("\n  ".join(lines), kind="lacks_tools")
 
 
 def refuse_changed_environment(variant: Variant | None, benchmark: str) -> None:

@@ -15,8 +15,14 @@ from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.base.clock import beside_loop
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.models.costs import token_count
-from lhaw_record.runners.models.exchanges import Exchange, http_session, proxy_of
-from lhaw_record.runners.models.failures import response_error, to_model_error, transport_error, without_refused
+from lhaw_record.runners.models.exchanges import MOST_REPLY_BYTES, Exchange, http_session, proxy_of
+from lhaw_record.runners.models.failures import (
+    longer_reply,
+    response_error,
+    to_model_error,
+    transport_error,
+    without_refused,
+)
 from lhaw_record.runners.models.gateway.endpoints import ProviderEndpoint
 from lhaw_record.runners.models.gateway.relay import StreamRelay
 from lhaw_record.runners.models.gateway.upstream import OutgoingRequest, UpstreamAnswer, merged_parameters
@@ -26,7 +32,6 @@ from lhaw_record.runners.models.protocol import ModelError, ModelReply
 from lhaw_record.runners.models.provider_state import with_reasoning
 from lhaw_record.runners.models.streams.joining import (
     DONE,
-    MOST_REPLY_BYTES,
     USAGE_OPTION,
     ReplyStream,
     StreamedEvent,
@@ -184,6 +189,8 @@ async def _exchanged(
         most_bytes = MOST_REPLY_BYTES if response.status < 400 else _MOST_ERROR_BYTES
         exchange.received = raw = await _bounded(response, most_bytes)
         shown = await _shown(response, raw, endpoint, model.name)
+    if len(raw) >= MOST_REPLY_BYTES:
+        raise longer_reply(model.name)
     return await beside_loop(len(raw) // QUICK, _answer, outgoing.wire, raw, shown, model)
 
 

@@ -8,7 +8,8 @@ import anyio
 import msgspec
 
 from lhaw_record.runners.base.text.fields import shallow_json
-from lhaw_record.runners.models.failures import endless_reply
+from lhaw_record.runners.models.exchanges import MOST_REPLY_BYTES
+from lhaw_record.runners.models.failures import longer_reply
 from lhaw_record.runners.models.protocol import ModelError
 
 Body = dict[str, Any]
@@ -42,8 +43,6 @@ def object_in(value: Any, what: str) -> dict[str, Any]:
 
 DONE = "[DONE]"
 """The name of the event that ends a stream of chat completions. It has no data."""
-MOST_REPLY_BYTES = 64 << 20
-"""A choice: twice the longest reply of current providers (128,000 tokens at about 250 bytes each in a stream)."""
 USAGE_OPTION: dict[str, Any] = {"include_usage": True}
 """Requests usage in a streamed chat completion, which otherwise has none."""
 _LONGEST_PAUSE_S = 60.0
@@ -209,7 +208,7 @@ async def joined_reply(
             async for piece in pieces:
                 size += len(piece)
                 if size > MOST_REPLY_BYTES:
-                    raise endless_reply(f"it is longer than {MOST_REPLY_BYTES:,} bytes", model=model)
+                    raise longer_reply(model)
                 for event in reader.feed(piece):
                     note(event, add_to(stream, event))
                 if stream.is_whole:

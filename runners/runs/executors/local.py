@@ -15,6 +15,7 @@ from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
 from lhaw_record.runners.base.budget import RunBudget
 from lhaw_record.runners.environments.benchmarks.protocol import EnvironmentSettings
+from lhaw_record.runners.environments.benchmarks.refusals import refuse_lack
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits, SandboxProvider
 from lhaw_record.runners.experiment.tables import Experiment
 from lhaw_record.runners.runs.live_progress import Reporter
@@ -65,6 +66,8 @@ class LocalExecutor:
             for line in room_notes(prepared.plan, prepared.benchmark, self._sandbox, experiment.limits.memory_mb):
                 reporter.sandbox(line)
             await prepared.benchmark.check_before_run(self._settings(experiment))
+            tasks = {trial.task.task_id: trial.task for trial in prepared.plan.trials}
+            refuse_lack(await prepared.benchmark.lacking_tools(tuple(tasks.values()), self._settings(experiment)))
         refusals.raise_all()
 
     @asynccontextmanager

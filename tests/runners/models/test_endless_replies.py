@@ -13,7 +13,9 @@ from lhaw_record.runners.models.call_outcomes import RetryPolicy
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.failures import endless_reply
 from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.protocol import ModelError, ModelRequest
 from tests.support.canned_model import CannedModel, MemoryRecording, text_reply
+from tests.support.chat_server import chat_server
 from tests.support.endless_server import EndlessServer
 
 pytestmark = pytest.mark.usefixtures("closed_clients")
@@ -58,6 +60,16 @@ async def test_an_endless_reply_ends_the_trial_as_the_agent_did():
     assert ending.ended_by == "output_limit"
     kinds = [event.error_kind for event in caller.recording.events if isinstance(event, ModelFailed)]
     assert (kinds[0], kinds[-1], {*kinds}) == ("timeout", "endless_reply", {"timeout", "endless_reply"})
+
+
+async def test_a_whole_reply_that_is_too_long_is_not_read_to_its_end(monkeypatch):
+    """It would fill this process's memory; what is said is what is said of a stream."""
+    monkeypatch.setattr("lhaw_record.runners.models.exchanges.MOST_REPLY_BYTES", 1000)
+    async with chat_server(CannedModel([text_reply("Go " * 1000)])) as url:
+        with pytest.raises(ModelError, match="the reply does not end: it is longer than") as caught:
+            await LitellmModel("own", api_base=url).respond(ModelRequest(messages=OPENING))
+    assert caught.value.kind == "endless_reply"
+    assert len(caught.value.exchange.received) < 5000
 
 
 @pytest.mark.parametrize("role", ["judge", "user_simulator", "extractor", "rewriter", "agent"])

@@ -1,9 +1,10 @@
 """The MCP-Atlas benchmark: published rows as tasks, real servers as tools, claims as checkpoints."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
 )
 from lhaw_record.runners.environments.benchmarks.protocol import Artifact, Benchmark, Environment, EnvironmentSettings
 from lhaw_record.runners.environments.benchmarks.published import PublishedError
-from lhaw_record.runners.environments.benchmarks.refusals import docker_of, refuse_changed_environment
+from lhaw_record.runners.environments.benchmarks.refusals import docker_of, lacking_tools, refuse_changed_environment
 from lhaw_record.runners.environments.sandboxes.docker.program_sandbox import room_of_trial
 from lhaw_record.runners.experiment.tables import GraderSpec
 from lhaw_record.runners.models.replay import Reference, ReferenceCall
@@ -133,9 +134,24 @@ class McpAtlasBenchmark(Benchmark):
         row, needed = self._rows[task_id], self.availability[task_id].needed
         if needed is None:
             return frozenset(row.enabled_tools)
-        used = {call.name for call in row.trajectory or ()}
+        used = {call.name for call in row.trajectory} if row.trajectory else set(row.enabled_tools)
         split = {name: self._place.catalog.split(name) for name in used.intersection(row.enabled_tools)}
         return frozenset(name for name, parts in split.items() if parts and parts[0] in needed)
+
+    async def lacking_tools(self, tasks: Sequence[Task], settings: EnvironmentSettings) -> dict[str, frozenset[str]]:
+        """Start the servers of all tasks once, as for one row that enables the tools of all."""
+        rows = [self._rows[task.task_id] for task in tasks]
+        found = [self.availability[row.task_id] for row in rows]
+        names = {name for each in found for name in (each.in_container if each.needed is None else each.needed)}
+        row = msgspec.structs.replace(rows[0], enabled_tools=_union(row.enabled_tools for row in rows))
+        all_found = Availability(
+            needed=tuple(sorted(names)),
+            servers=tuple({spec.name: spec for each in found for spec in each.servers}.values()),
+            in_container=_union(each.in_container for each in found),
+            reasons=(),
+        )
+        async with self._started(tasks[0], row, all_found, settings) as environment:
+            return {task.task_id: lacking_tools(self, task, environment) for task in tasks}
 
     def left_out(self) -> Sequence[str]:
         return [task_id for task_id, found in self.availability.items() if not found.is_runnable]
@@ -207,8 +223,16 @@ class McpAtlasBenchmark(Benchmark):
                 kind="not_runnable",
                 is_retry_owed=False,
             )
+        async with self._started(task, row, found, settings) as environment:
+            yield environment
+
+    @asynccontextmanager
+    async def _started(
+        self, task: Task, row: Row, found: Availability, settings: EnvironmentSettings
+    ) -> AsyncIterator[Environment]:
+        """Start the servers that were found, and offer those of their tools that a row enables."""
         if self._container:
-            async with self._in_container(self._container, task, row, found.in_container, settings) as environment:
+            async with self._in_container(self._container, task, row, found, settings) as environment:
                 yield environment
             return
         async with private_copy(self._place.data) as copy:
@@ -233,10 +257,11 @@ class McpAtlasBenchmark(Benchmark):
         container: WorldSpec,
         task: Task,
         row: Row,
-        names: Sequence[str],
+        found: Availability,
         settings: EnvironmentSettings,
     ) -> AsyncIterator[Environment]:
         """Open a trial that uses the servers of a container."""
+        names, needed = found.in_container, found.needed
         has_network, access = self._place.has_network, settings.access
         async with AsyncExitStack() as stack:
             sandbox = None
@@ -250,7 +275,6 @@ class McpAtlasBenchmark(Benchmark):
             opened = open_world(container, names, settings, has_network=has_network)
             world, image_id = await stack.enter_async_context(opened)
             servers = await world.servers(names, settings.limits.command_seconds)
-            needed = self.availability[task.task_id].needed
             for name in names if needed is None else needed:
                 await world.check(name, "at the start")
             described = [
@@ -289,12 +313,6 @@ class McpAtlasBenchmark(Benchmark):
         if not self._container or self._container.address or self._container.memory_mb:
             return ()
         return (f"{self._container.image} gets {MEMORY_MB} MB, a guess: see benchmark.container.memory_mb.",)
-
-    async def check_before_run(self, settings: EnvironmentSettings) -> None:
-        """See that a container starts and lists its tools; what its servers need is known from files."""
-        if self._container:
-            async with open_world(self._container, (), settings, has_network=self._place.has_network) as (world, _):
-                await world.servers((), settings.limits.command_seconds)
 
     def _facts(self, specs: Sequence[ServerSpec], servers: Sequence[RunningServer]) -> Artifact:
         """Return an artifact that lists the servers a trial used, with their versions and their self-descriptions."""
@@ -345,6 +363,10 @@ class McpAtlasBenchmark(Benchmark):
     @cached_property
     def _data_digest(self) -> str:
         return data_digest(self._place.data)
+
+
+def _union(names: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(names)))
 
 
 def _recorded(servers: list[dict[str, Any]]) -> Artifact:

@@ -24,7 +24,7 @@ from lhaw_record.runners.environments.benchmarks.protocol import (
     ToolDefinition,
     ToolResult,
 )
-from lhaw_record.runners.environments.benchmarks.refusals import refuse_lack
+from lhaw_record.runners.environments.benchmarks.refusals import lacking_tools, refuse_lack
 from lhaw_record.runners.environments.grading.grade import failed_grade
 from lhaw_record.runners.experiment.tables import GraderSpec
 from tests.support.toy_plan import ListedBenchmark
@@ -191,13 +191,21 @@ async def test_what_is_optional_has_defaults():
 
 
 async def test_an_environment_without_what_its_task_needs_never_opens(monkeypatch):
-    """The contract names each tool that is lacking, and no trial begins."""
+    """The contract names each tool that is lacking, and no trial begins; before a run, every such task is told."""
     needed = frozenset({"telephone", *(tool.name for tool in BareEnvironment.tools)})
     monkeypatch.setattr(BareBenchmark, "needed_tools", lambda *_: needed)
-    assert await problems_of(BareBenchmark()) == ["task t0: it needs the tool telephone, which its environment lacks"]
+    benchmark, (task,) = BareBenchmark(), BareBenchmark().tasks()
+    assert await problems_of(benchmark) == ["task t0: it needs the tool telephone, which its environment lacks"]
     with pytest.raises(SandboxBoundaryError, match="t0 needs 1 tools that its environment lacks") as raised:
-        refuse_lack(BareBenchmark(), BareBenchmark().tasks()[0], BareEnvironment())
+        refuse_lack({task.task_id: lacking_tools(benchmark, task, BareEnvironment())})
     assert (raised.value.kind, raised.value.is_retry_owed) == ("lacks_tools", False)
+    tasks = [msgspec.structs.replace(task, task_id=name) for name in ("t1", "t2", "t3")]
+    lacks = {"t1": frozenset(), "t2": needed, "t3": needed | {"fax"}}
+    monkeypatch.setattr(BareBenchmark, "needed_tools", lambda _, task_id: lacks[task_id])
+    found = await benchmark.lacking_tools(tasks, None)
+    assert found == {"t2": frozenset({"telephone"}), "t3": frozenset({"telephone", "fax"})}
+    with pytest.raises(SandboxBoundaryError, match=r"t2 needs 1 tools .*\n.*t3 needs 2 tools"):
+        refuse_lack(found)
 
 
 async def test_what_does_not_inherit_is_named(monkeypatch):

@@ -91,6 +91,30 @@ def test_the_preflight_starts_it(world):
     assert "says notes 7" in server["details"]
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("way", [["--dry-run"], []])
+def test_a_tool_that_its_server_lacks_is_told_before_the_first_trial(world, way):
+    """For every task that needs one, by the run and the dry run alike; tools of another row are not missed."""
+    row = json.loads((world / "rows.jsonl").read_text())
+    rows = [
+        row,
+        {**row, "task": "t2", "enabled_tools": ["notes_search", "notes_gone"]},
+        {**row, "task": "t3", "enabled_tools": ["notes_lost"]},
+    ]
+    (world / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    confined = "" if has_bubblewrap() else "allow_unconfined = true\n"
+    (world / "x.toml").write_text(
+        'name = "x"\nconditions = ["full"]\n[benchmark]\nname = "mcp_atlas"\nrows = "rows.jsonl"\n'
+        f'data = "data"\nown_servers = "servers.toml"\n{confined}[[agents]]\nname = "a"\nmodel = "scripted/balanced"\n'
+    )
+    done = called("run", str(world / "x.toml"), "--store", str(world / "s"), *way)
+    assert done.returncode == 2
+    assert "t2 needs 1 tools that its environment lacks, such as notes_gone" in done.stderr
+    assert "t3 needs 1 tools that its environment lacks, such as notes_lost" in done.stderr
+    assert "t1 needs" not in done.stderr
+    assert not (world / "s").exists()
+
+
 def test_what_is_wrong_is_said_before_a_run(world, monkeypatch):
     """A program that is not there or could not be read, a key, a folder with the answers, and words in the file."""
 
