@@ -47,6 +47,7 @@ def test_a_whole_store_comes_back(tmp_path, export, seed):
     assert_same_rows(all_tables(again), all_tables(tmp_path / "store"))
 
 
+@pytest.mark.thorough
 def test_scores_come_back_without_the_events(store):
     """From the logs of inspect_ai alone: success, progress, each checkpoint with its points and its explanation."""
     again, done = moved(store, "inspect", change=lambda folder: next(folder.glob("events-*")).unlink())

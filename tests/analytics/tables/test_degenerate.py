@@ -178,7 +178,7 @@ def test_missing_data_are_counted_not_scored():
         connection.close()
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize("name", TABLES)
 def test_an_empty_table_says_what_it_would_need(name):
     """A store without trials gives no table without a word of why it is empty."""
@@ -191,7 +191,7 @@ def test_an_empty_table_says_what_it_would_need(name):
     assert any(note.startswith("no rows: this store has no ") for note in one.notes)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("made", "name", "note"),
     [
@@ -214,6 +214,7 @@ def test_what_is_not_there_is_named(made, name, note):
     assert note is None or found[0].startswith(note)
 
 
+@pytest.mark.thorough
 def test_variants_without_segments_are_counted():
     """Variants of which a source does not name the segments stand in no dimension, and the table says how many."""
     store = Store()
