@@ -112,6 +112,7 @@ def test_no_place_for_temporary_files_is_told():
     assert "TMPDIR" in told
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP], ids=errno.errorcode.get)
 def test_a_file_system_without_locks(number, experiment, tmp_path, capsys, monkeypatch):
     """As a home directory on NFS may be: nothing is recorded there, since two runs could not see each other."""
