@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -163,10 +164,9 @@ def to_bytes(figure: "Figure", form: str, *, has_paths: bool = False) -> bytes:
 
     out = io.BytesIO()
     with styled(), rc_context({"svg.fonttype": "path"} if has_paths else {}):
-        if form == "svg":  # savefig would draw it twice
-            FigureCanvasSVG(figure).print_svg(out, metadata=_METADATA[form])
-        else:
-            figure.savefig(out, format=form, metadata=_METADATA[form])
+        # savefig would draw an SVG picture twice
+        save: Any = FigureCanvasSVG(figure).print_svg if form == "svg" else partial(figure.savefig, format=form)
+        save(out, metadata=_METADATA[form])
     data = out.getvalue()
     return data.replace(_FONT, _FONTS) if form == "svg" else data
 
