@@ -699,7 +699,7 @@ def test_every_event_has_an_address(view, busy_address):
 
 @pytest.mark.thorough
 def test_a_finding_leads_to_the_moment_that_decides_it(view, tmp_path):
-    """One press opens a success beside the failure of the same task, at its question, in rows with it; n leads there."""
+    """A press opens a success beside the failure of the same task, at its question, in aligned rows; n leads there."""
     store = Store(trials=1)
     for task in range(8):
         store.task(f"t{task}")
