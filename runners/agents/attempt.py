@@ -173,10 +173,11 @@ class Attempt:
         except (BoundaryError, RecorderError):
             raise
         except Exception as error:
-            is_told = isinstance(error, OSError) and error.errno in NEXT_STEPS
-            why = refusal(error) if is_told else f"{type(error).__name__}: {error}"
-            message = f"the environment of {self._started.task_id} cannot be opened: {why}"
-            raise SandboxBoundaryError(message, kind="open") from error
+            why = f"{type(error).__name__}: {error}"
+            if isinstance(error, OSError) and error.errno in NEXT_STEPS:
+                why = refusal(error)
+            what = f"the environment of {self._started.task_id} cannot be opened: {why}"
+            raise SandboxBoundaryError(what, kind="open") from error
 
     async def _run_agent(self, environment: "Environment") -> Ending:
         """Run the agent until it ends. Losing the sandbox by abuse is also an ending."""
