@@ -159,10 +159,14 @@ _FONT, _FONTS = b"font-family: 'DejaVu Sans'", b"font-family: 'DejaVu Sans', Ver
 def to_bytes(figure: "Figure", form: str, *, has_paths: bool = False) -> bytes:
     """Encode a figure as ``svg``, ``png`` or ``pdf``, which embeds its fonts."""
     from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     out = io.BytesIO()
     with styled(), rc_context({"svg.fonttype": "path"} if has_paths else {}):
-        figure.savefig(out, format=form, metadata=_METADATA[form])
+        if form == "svg":  # savefig would draw it twice
+            FigureCanvasSVG(figure).print_svg(out, metadata=_METADATA[form])
+        else:
+            figure.savefig(out, format=form, metadata=_METADATA[form])
     data = out.getvalue()
     return data.replace(_FONT, _FONTS) if form == "svg" else data
 

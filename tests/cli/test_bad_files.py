@@ -67,6 +67,7 @@ def refused(capsys, path, store):
     return said[0].splitlines()[0]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_named_with_file_key_and_remedy(capsys, tmp_path, mistake):
     """One line names the file, the key and what to do; exit 2; nothing ran and no store was made."""
@@ -77,6 +78,7 @@ def test_a_mistake_is_named_with_file_key_and_remedy(capsys, tmp_path, mistake):
         assert word in line
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -149,6 +151,7 @@ def test_a_benchmark_in_a_sandbox_that_it_cannot_use_is_refused(capsys, tmp_path
         assert word in line
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("command", "name"),
     [

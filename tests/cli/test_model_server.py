@@ -342,6 +342,7 @@ def test_what_models_do_wrong_is_data(tmp_path):
     verify(store)
 
 
+@pytest.mark.thorough
 def test_the_key_of_a_local_server_is_sent_and_never_recorded(tmp_path):
     """``api_key_env`` names the variable; its value reaches the server and is nowhere in the store or the output."""
     agents = [{"name": "served", "model": "local-model", "api_base": "${CHAT_URL}", "api_key_env": "LOCAL_KEY"}]

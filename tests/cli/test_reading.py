@@ -119,6 +119,7 @@ def test_statements_are_read_from_standard_input(reference):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_column_of_another_view_is_named_with_its_view(reference):
     """What the view of a query lacks is answered with the views to join; the list of views has a line for each."""
     _, store = reference
@@ -129,6 +130,7 @@ def test_a_column_of_another_view_is_named_with_its_view(reference):
     assert sum(line.startswith("questions ") for line in listed) == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -172,6 +174,7 @@ def test_a_store_of_a_newer_format_is_refused(reference, tmp_path):
     assert [path.name for path in store.iterdir()] == ["store.json"]
 
 
+@pytest.mark.thorough
 def test_a_closed_pipe_is_no_error(reference):
     """``lhaw-record sql … | head`` ends quietly."""
     command = f'"{sys.executable}" -m lhaw_record sql "{reference[1]}" -c "from events" --format csv | head -n 1'

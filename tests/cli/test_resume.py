@@ -65,6 +65,7 @@ def test_a_finished_store_that_is_damaged_is_refused(reference, tmp_path, way):
     assert "nothing to run" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_more_trials_run_only_what_is_new(tmp_path):
     """After raising ``trials`` the plan prices the new ones at the mean of the finished ones, and only those run."""
     experiment = write_experiment(tmp_path / "a.toml", trials=1)

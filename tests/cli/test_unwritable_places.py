@@ -139,6 +139,7 @@ def test_a_user_id_without_a_name_and_a_home(monkeypatch):
     assert user_name() == f"user {os.getuid()}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP], ids=errno.errorcode.get)
 def test_a_file_system_without_locks(number, experiment, tmp_path, capsys, monkeypatch):
     """As a home directory on NFS may be: nothing is recorded there, since two runs could not see each other."""

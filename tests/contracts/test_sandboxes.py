@@ -734,6 +734,7 @@ class TestNamespaces(IsolatedHereContract):
                 pass
         assert caught.value.kind == "sandbox_open"
 
+    @pytest.mark.thorough
     async def test_empty_files_are_bounded(self):
         """Files without content cost memory too: there is a number of them, and the sandbox goes on."""
         async with self.opened() as sandbox:
@@ -769,6 +770,7 @@ class TestBubblewrap(IsolatedHereContract):
         """Return the provider under test."""
         return BubblewrapSandboxProvider()
 
+    @pytest.mark.thorough
     async def test_a_host_killed_before_bubblewrap_has_started_leaves_no_process(self, tmp_path):
         """A bubblewrap that starts only when its host is dead finds nobody to report to, and ends with its child."""
         late = tmp_path / "late"

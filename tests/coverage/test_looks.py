@@ -10,6 +10,7 @@ from tests.analytics.findings.test_findings import found_in, store_of
 from tests.coverage.looks import LEVEL, Study, simulated
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("looks", [1, 2, 4, 7])
 def test_the_levels_of_all_looks_together_are_the_level(looks):
     """Scipy's multivariate normal, which knows nothing of the recursion, gives 0.05 for crossing any of the bounds."""
@@ -56,6 +57,7 @@ def test_findings_of_a_planned_study_name_their_look_and_use_its_level(level, ve
     assert "4 planned looks; the last was number 1, at 12 tasks: p = 0.0078" in look.sentence
 
 
+@pytest.mark.thorough
 def test_a_store_that_grew_without_a_plan_says_in_how_many_runs():
     """Two runs with trials are said and correct nothing; one run says nothing."""
     store = store_of(6, {"underspecified": lambda _: 0})

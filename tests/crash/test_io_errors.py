@@ -154,6 +154,7 @@ def problems_of_artifacts(folder: Path) -> Iterator[list[str]]:
         shutil.rmtree(root)
 
 
+@pytest.mark.thorough
 def test_an_artifact_that_cannot_be_kept_leaves_no_stream_open(tmp_path):
     """The recorder's own disk works, so it closes what its tasks left, and no name is given a second time."""
     found = list(problems_of_artifacts(tmp_path))

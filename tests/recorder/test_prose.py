@@ -1,5 +1,7 @@
 """What the last words of a turn ask for: a line per kind of closing, and what may stand around it."""
 
+import pytest
+
 from lhaw_record.recorder.prose import asking_of
 from tests.runners.imports.files import imported, query, write
 
@@ -91,6 +93,7 @@ def test_what_is_quoted_or_long_past_asks_nothing():
             assert asking_of(around) == "none", around
 
 
+@pytest.mark.thorough
 def test_an_imported_session_that_ends_by_asking_is_flagged(tmp_path):
     """Whoever only ever asks in prose has no questions, and an ending that asks."""
     for name, said in (("asks", "Which period do you mean?"), ("works", "Two crimes. Want me to plot them?")):

@@ -44,6 +44,7 @@ def test_datasets_loads_every_row(folder, tmp_path):
         assert rows == [{name: row[name] for name in FEATURES} for row in written]
 
 
+@pytest.mark.thorough
 def test_datasets_loads_the_dataset_rows(tmp_path):
     """The folder of ``export hf``: every row as it was written."""
     rows = [dataset_row(), two_segment_row()]

@@ -155,6 +155,7 @@ def test_other_measures(connection):
     assert compare(connection, *arms, measure="checkpoint_progress")[0]["difference"] == 0.555556
 
 
+@pytest.mark.thorough
 def test_a_single_arm_has_a_reason():
     """Arms of which one has no value give a row without numbers, with the reason."""
     store = Store(trials=1)
@@ -223,6 +224,7 @@ def test_arms_that_share_tasks_and_no_variant_are_paired_by_task():
     assert [each["difference"] for each in rows[1:3]] == [0.5, 1.0]
 
 
+@pytest.mark.thorough
 def test_arms_with_a_common_variant_are_not_paired_by_task():
     """The common variant has no value in one arm: that is said, and no other variant of the task takes its place."""
     store = Store(trials=1)
@@ -295,6 +297,7 @@ def test_a_comparison_without_a_test_still_says_that_nothing_was_paired(tmp_path
     assert "over all units: the groups have no task in common" in printed.err
 
 
+@pytest.mark.thorough
 def test_agents_without_variants_are_compared_task_by_task():
     """Results of full prompts only, as imports bring them, pair over tasks: an empty table would be no answer."""
     store = Store(trials=1)
@@ -310,6 +313,7 @@ def test_agents_without_variants_are_compared_task_by_task():
     assert (row["a"], row["b"], row["difference"], row["n_units"]) == (0.666667, 0.333333, 0.333333, 3)
 
 
+@pytest.mark.thorough
 def test_an_agent_that_stands_in_no_arm_is_explained():
     """A classifier, a misspelt name and a stranger get the reason, the nearest name, and the arms that there are."""
     store = Store(trials=1)
@@ -337,7 +341,7 @@ def test_what_is_compared_by_default_is_what_findings_say():
     assert MEASURES[0] == next(iter(FINDING_MEASURES)) == signature(compare).parameters["measure"].default
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("measure", "of_table"), [("pass_at_1", "pass_at_1_loss"), ("pass_at_k", "pass_at_k_loss")])
 def test_a_loss_is_that_of_the_table(measure, of_table):
     """The full prompt against underspecified: variants share it, so interval and p-value are those of losses."""
@@ -359,7 +363,7 @@ def test_a_loss_is_that_of_the_table(measure, of_table):
     assert row["p_value"] == p_value
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", ["client_gone", "program_no_call"])
 @pytest.mark.parametrize(("agent", "n_lost"), [("a", 2), ("b", 1)])
 def test_an_arm_that_left_its_calls_is_flagged_and_not_compared(agent, n_lost, kind):
@@ -436,6 +440,7 @@ def test_arms_that_ask_differently_say_in_what_else_they_differ():
     opened.close()
 
 
+@pytest.mark.thorough
 def test_tables_of_asking_say_the_medium_and_are_filtered_by_it():
     """Each agent's rows have how it asks; older events, which do not say it, mean mcp."""
     names = ("overall", "natural_ask", "question_quality")

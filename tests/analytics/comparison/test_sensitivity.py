@@ -186,6 +186,7 @@ def test_classifiers_are_readings_where_there_are_several():
     assert {"classifier_agent = c", "classifier_agent = d", "classifier_experiment = later"} <= names
 
 
+@pytest.mark.thorough
 def test_what_both_sides_share_is_no_reading():
     """With per = segment on both sides the default is another reading, and segment is none."""
     connection = connect(Store().snapshot(), only=ASKED)

@@ -85,6 +85,7 @@ def test_the_dataset_comes_back(dataset_store):
     assert [list(row) for row in rows] == [list(row) for row in ROWS]
 
 
+@pytest.mark.thorough
 def test_terminal_states_are_those_of_the_stored_trials(dataset_store):
     """The distinct states of the underspecified trials, claims counted at a score of 1; else those of the import."""
     states = [row["terminal_states"] for row in dataset_rows(dataset_store).document]
@@ -92,6 +93,7 @@ def test_terminal_states_are_those_of_the_stored_trials(dataset_store):
     assert terminal_states(states[0]) == [(0, 0), (1, 0)]
 
 
+@pytest.mark.thorough
 def test_where_no_variant_has_a_class_the_column_says_so(trial_store):
     """An author may publish what people read before paying for trials."""
     (row,) = dataset_rows(trial_store).document
@@ -113,6 +115,7 @@ def test_trials_come_back(trials, trial_store):
         assert found[condition, trial["trial_index"]] == expected
 
 
+@pytest.mark.thorough
 def test_exported_trials_can_be_imported(trial_store, tmp_path):
     """Export, import, export again: the same document."""
     document = trial_records(trial_store).document
@@ -139,6 +142,7 @@ def test_golden_trajectories_are_successful_full_trials(trial_store):
     }
 
 
+@pytest.mark.thorough
 def test_an_experiment_can_be_chosen(trial_store):
     """Another experiment has nothing to export."""
     assert trial_records(trial_store, "e").count == 7
@@ -154,7 +158,6 @@ def test_the_command_writes_a_document(trial_store, tmp_path, capsys):
     assert json.loads((tmp_path / "t.json").read_bytes()) == printed == trial_records(trial_store).document
 
 
-@pytest.mark.thorough
 def test_logs_of_inspect_can_be_imported(trial_store, tmp_path):
     """The trials come back with their condition, success and actions, and with the place of an injection."""
     for name, content in inspect_logs(trial_store).files.items():
@@ -184,6 +187,7 @@ def test_a_log_of_inspect_sums_its_samples(tmp_path):
     assert datetime.fromisoformat(stats["completed_at"]) == max(ends)
 
 
+@pytest.mark.thorough
 def test_rows_are_a_folder_with_a_card(dataset_store, tmp_path):
     """The card names the file and the type of every column; the import reads the folder back."""
     assert main(["export", "hf", str(dataset_store), "-o", str(tmp_path / "hf")]) == 0
@@ -216,6 +220,7 @@ def test_the_database_is_read_without_us(trial_store, tmp_path, capsys):
     assert "no tables to export" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_nothing_to_export_is_a_finding(dataset_store, tmp_path, capsys):
     """Exit code 1, one line, and no empty file."""
     assert main(["export", "trajectories", str(dataset_store), "-o", str(tmp_path / "t.json")]) == 1

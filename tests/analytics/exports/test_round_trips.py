@@ -50,6 +50,7 @@ def test_a_whole_store_comes_back(tmp_path, seed):
         shutil.rmtree(again)
 
 
+@pytest.mark.thorough
 def test_scores_come_back_without_the_events(store):
     """From the logs of inspect_ai alone: success, progress, each checkpoint with its points and its explanation."""
     again, done = moved(store, "inspect", change=lambda folder: next(folder.glob("events-*")).unlink())

@@ -70,7 +70,7 @@ def test_equal_stores_give_equal_files(busy, reordered, name):
         assert to_bytes(one, form) == to_bytes(other, form)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("name", FIGURES)
 def test_an_empty_store_gives_a_reason(empty, name):
     """Without anything to draw the picture holds its title and why, and no axes."""
@@ -206,6 +206,7 @@ def test_names_are_short_single_lines():
     assert named("\n") == "(no name)"
 
 
+@pytest.mark.thorough
 def test_drawing_leaves_no_style_behind(busy):
     """After a drawing matplotlib is set as it was before."""
     import matplotlib as mpl

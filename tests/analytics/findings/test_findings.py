@@ -177,6 +177,7 @@ def test_chance_alone_is_never_called_a_finding():
     )
 
 
+@pytest.mark.thorough
 def test_an_empty_store_says_what_each_question_needs():
     """No sentence, and no error: what a question needs."""
     _, said_so = found_in(Store())

@@ -1,19 +1,29 @@
 """One browser for each worker and one page of each kind for all tests of the report."""
 
+from importlib import import_module
+
 import msgspec
 import pytest
 
+from lhaw_record.analytics.figures import FIGURES
 from lhaw_record.analytics.report import Page
 from tests.analytics.report import pages
 from tests.analytics.report.browser import browser
+from tests.support.depth import IS_QUICK
 from tests.support.needs import require
 from tests.support.once import made_once
 
 
 def _made_once(factory, name, make):
-    folder = made_once(
-        factory, f"page-{name}", lambda new: (new / "page.json").write_bytes(msgspec.json.encode(make()))
-    )
+    """A page with all its figures; for a quick look with every fifth, which take half of its time."""
+    building = import_module("lhaw_record.analytics.report.build")  # the package has a function of that name
+
+    def write(folder):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(building, "FIGURES", FIGURES[:: 5 if IS_QUICK else 1])
+            (folder / "page.json").write_bytes(msgspec.json.encode(make()))
+
+    folder = made_once(factory, f"page-{name}", write)
     return msgspec.json.decode((folder / "page.json").read_bytes(), type=Page)
 
 

@@ -368,6 +368,7 @@ def test_a_difference_is_that_of_words(view, busy_address, before, after, parts)
         assert found == parts
 
 
+@pytest.mark.thorough
 def test_a_heading_sorts_its_column(view, busy_address):
     """The first press sorts upwards, the second downwards; undefined values stay last."""
     view.open(busy_address)
@@ -461,6 +462,7 @@ def test_trials_are_sorted_on_request(view, busy_address):
     assert view.value("location.hash") == ""
 
 
+@pytest.mark.thorough
 def test_wide_figures_stay_legible(view, busy_address):
     """On a small screen a figure shrinks to 80 % at most, and is moved sideways; the page itself is not."""
     view.size(400, 800)
@@ -564,6 +566,7 @@ def test_a_timeline_says_what_is_unknown(view, tmp_path):
     assert "failed at an unknown boundary (timeout): late" in _open_first(view, "full")
 
 
+@pytest.mark.thorough
 def test_requests_are_shown_whole_and_threads_as_a_tree(view, tmp_path):
     """A request opens with all its messages; a sub-agent stands where it worked, with its fork inside of it."""
     view.open(written(page_about(threaded_store().snapshot()), tmp_path))
@@ -605,6 +608,7 @@ def test_a_missing_trial_says_why(view, busy_address):
     assert "Not graded." in text
 
 
+@pytest.mark.thorough
 def test_an_address_names_a_trial(view, busy_address):
     """The address of an open trial opens it again."""
     view.open(busy_address)
@@ -636,6 +640,7 @@ def test_a_sentence_leads_to_its_table(view, busy_address):
     assert view.complaints() == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_can_be_read(view, busy_address, scheme):
     """Every text, those in figures too, has a contrast of at least 4.5 to what is behind it, in both schemes."""
@@ -680,6 +685,7 @@ def test_markdown_and_code_stay_text(view, busy_address):
     assert view.complaints() == []
 
 
+@pytest.mark.thorough
 def test_every_event_has_an_address(view, busy_address):
     """Keys go from stop to stop, a block and the outline to an action; each changes the address, which leads back."""
     view.open(busy_address)
@@ -749,6 +755,7 @@ def test_a_trial_is_shown_as_its_requests_and_saved(view, busy_address):
     assert "tokens" in view.value("location.hash")
 
 
+@pytest.mark.thorough
 def test_what_is_printed_is_complete(view, busy_address):
     """Before printing every table opens, and what only serves a screen is left out."""
     view.open(busy_address)

@@ -134,7 +134,7 @@ def test_p_values_of_contrasts_are_those_of_scipy(sizes):
     assert found.p_value == pytest.approx(theirs.pvalue)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_a_contrast_holds_every_difference_that_the_test_does_not_reject(seed):
     """Shifting the first arm by an end of the inversion puts the p-value of scipy on either side of 0.05."""

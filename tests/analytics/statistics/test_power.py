@@ -95,6 +95,7 @@ def test_a_pilot_gives_its_rates_back():
     assert found.gain == pytest.approx(0.18, abs=0.05)
 
 
+@pytest.mark.thorough
 def test_agents_that_differ_are_no_spread_of_tasks():
     """Two agents, one at 0.2 and one at 0.8 in every one of 60 tasks: tasks do not differ, though cells do."""
     rng = np.random.default_rng(6)
@@ -191,6 +192,7 @@ def test_a_user_that_misses_questions_hides_its_share_of_an_assumed_gain(capsys)
     }
 
 
+@pytest.mark.thorough
 def test_the_recall_of_a_pilot_is_that_of_its_simulated_user(monkeypatch, capsys):
     """Its user met one of two requests: half of the gain that is assumed is seen, unless another recall is given."""
     store = Store(trials=2)

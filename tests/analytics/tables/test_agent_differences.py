@@ -67,6 +67,7 @@ def test_joint_p_values_are_those_of_the_family():
             assert (row["rank_low"], row["rank_high"]) == (1, 3)
 
 
+@pytest.mark.thorough
 def test_missing_trials_bound_a_difference():
     """One of four trials of b on a variant failed: the bounds hold whatever it would have been."""
     store = store_of(TASKS, {"underspecified": lambda _: 0, "ask_user": lambda _: 3})
@@ -81,6 +82,7 @@ def test_missing_trials_bound_a_difference():
     assert missing["best"] == 1.0
 
 
+@pytest.mark.thorough
 def test_one_agent_has_no_pairs_and_findings_rank_several():
     """One agent: no row, no sentence. Three: each has its rank with its set, from a cell."""
     assert compared(asking(lambda _: 3)) == {}

@@ -119,8 +119,8 @@ def no_points():
 
 
 STORES = {
-    **{f"without_{name}": without(name) for name in ("ask_user", "full", "underspecified", "inject_50")},
     "nothing": nothing,
+    **{f"without_{name}": without(name) for name in ("ask_user", "full", "underspecified", "inject_50")},
     "only_registered": only_registered,
     "one_trial": one_trial,
     "only_failed": only_failed,
@@ -188,7 +188,7 @@ def test_an_empty_table_says_what_it_would_need():
         assert any(note.startswith("no rows: this store has no ") for note in one.notes), name
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("made", "name", "note"),
     [
@@ -211,6 +211,7 @@ def test_what_is_not_there_is_named(made, name, note):
     assert note is None or found[0].startswith(note)
 
 
+@pytest.mark.thorough
 def test_variants_without_segments_are_counted():
     """Variants of which a source does not name the segments stand in no dimension, and the table says how many."""
     store = Store()

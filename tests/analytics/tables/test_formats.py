@@ -45,6 +45,7 @@ def test_markdown_keeps_cells_apart_and_shows_texts_as_they_are(connection):
         assert escaped in text
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_has_markdown_without_a_needless_backslash(connection, name):
     """Names of measures, intervals and notes need none."""
@@ -98,6 +99,7 @@ def test_all_tables_go_into_files(store, tmp_path, capsys):
         assert list(json.loads((out / f"{name}.json").read_text())) == [name]
 
 
+@pytest.mark.thorough
 def test_shorthands_set_parameters(store, capsys):
     """--draws and --permutations are --set by another name, checked as such."""
     assert main(["tables", str(store), "overall", "--draws", "123", "--permutations", "456"]) == 0

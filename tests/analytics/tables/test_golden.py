@@ -12,7 +12,7 @@ from tests.analytics.cases import build, load
 CASES = sorted((Path(__file__).parents[2] / "golden").glob("*.toml"))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
 def test_the_rows_are_those_worked_by_hand(path):
     """Queries over a small store give the rows of the case, to six places."""

@@ -147,6 +147,7 @@ def test_trials_that_are_missing_in_hard_tasks_are_named(began, named):
         connection.close()
 
 
+@pytest.mark.thorough
 def test_a_recovered_share_stands_beside_the_share_of_full():
     """Eight variants: all succeed when informed, one without, four that may ask: (4 - 1) / (8 - 1), and 4 / 8."""
     store = Store(trials=1)

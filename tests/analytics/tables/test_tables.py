@@ -31,6 +31,7 @@ from tests.analytics.make_store import Store
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", TABLES)
 def test_every_mean_has_its_units_and_its_interval(connection, name):
     """A mean has n units, clusters, trials and missing; a null value or a null interval has a reason."""
@@ -50,6 +51,7 @@ def test_every_mean_has_its_units_and_its_interval(connection, name):
             assert row["low"] <= row["value"] <= row["high"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", TABLES)
 def test_rows_stand_in_one_order(connection, name):
     """Rows come sorted by their keys, and no two have the same keys."""
@@ -66,6 +68,7 @@ def test_rows_stand_in_one_order(connection, name):
         assert all(places == sorted(places) for places in groups.values())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("cluster", "clusters"), [("task", {"full": 3, "a": 3, "b": 2}), ("domain", {"full": 2, "a": 2, "b": 1})]
 )
@@ -286,6 +289,7 @@ def test_a_table_without_complete_units_names_what_fills_it():
     assert values == {"complete": set(), "available": set(conditions)}
 
 
+@pytest.mark.thorough
 def test_no_note_counts_nothing():
     """A store with nothing left out has no note about what is left out: a count of 0 is no news."""
     store = Store(trials=3)
@@ -348,6 +352,7 @@ def test_settings_are_arms_that_notes_name_and_a_parameter_chooses():
     assert list(shown(user_simulator="dump")[0].values()) == [3]
 
 
+@pytest.mark.thorough
 def test_a_run_under_other_limits_and_with_more_trials_makes_none_of_the_first_missing():
     """Three of three trials, then five of five under other limits, and one that failed: only that one is missing."""
     store = Store(trials=3)
@@ -367,6 +372,7 @@ def test_a_run_under_other_limits_and_with_more_trials_makes_none_of_the_first_m
         opened.close()
 
 
+@pytest.mark.thorough
 def test_a_loss_that_an_exchange_of_trials_explains_is_not_shown():
     """One failure of nine in each of eight tasks, none in three with the full prompt that variants share.
 
@@ -506,6 +512,7 @@ def test_settings_are_read_in_their_type():
     assert parse_settings(texts) == expected
 
 
+@pytest.mark.thorough
 def test_what_a_reader_can_meet_is_described(connection):
     """Tables and readings in docs/metrics.md; parameters in the list; reasons, columns and measures here or in sql/."""
     page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
@@ -615,6 +622,7 @@ def test_costs_per_trial_have_their_interval_in_every_text(connection):
     assert len(to_markdown(one).splitlines()[2].split(" | ")) == 13
 
 
+@pytest.mark.thorough
 def test_no_interval_has_no_width():
     """Equal gains have the interval of a share of all, from -1 to 1; equal net values have a reason and its note."""
     store = Store()

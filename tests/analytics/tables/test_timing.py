@@ -282,6 +282,7 @@ def test_p_values_do_not_depend_on_how_often_they_are_asked_for():
     assert [row["p_value"] for row in found[0]] != [row["p_value"] for row in found[2]]
 
 
+@pytest.mark.thorough
 def test_pooled_benchmarks_stand_beside_each():
     """Two benchmarks give rows of their own and pooled ones, whose units are those of both."""
     store = Store(trials=3)
@@ -312,6 +313,7 @@ def test_pooled_benchmarks_stand_beside_each():
     assert units["timing_hypotheses"] == units["optimal_window"] == [("all", 4), ("desk", 2), ("tac", 2)]
 
 
+@pytest.mark.thorough
 def test_short_values_are_not_looked_for():
     """A value below three characters stands in too many arguments to tell a use; blanks around it do not count."""
     store = Store(trials=1)
@@ -333,6 +335,7 @@ def test_short_values_are_not_looked_for():
         connection.close()
 
 
+@pytest.mark.thorough
 def test_blanks_around_a_value_do_not_hide_its_use():
     """What `late` compares a question with is the first use of the value without blanks at its ends, as everywhere."""
     store = Store(trials=1)
@@ -369,6 +372,7 @@ def test_arms_that_share_a_full_trial_do_not_multiply_it():
         connection.close()
 
 
+@pytest.mark.thorough
 def test_cells_that_no_agent_ran_are_counted_for_each_agent():
     """Two agents lack the same cell of a variant, and two trials before it: each agent misses its own."""
     store = Store(trials=3)

@@ -43,6 +43,7 @@ def test_an_injected_trial_has_two_phases(store):
     ]
 
 
+@pytest.mark.thorough
 def test_a_question_stands_after_its_action(store):
     """An ask_user call is an action and a question with its answer; nothing was injected, so there is no phase."""
     trial_id = store.trial("v", "ask_user", 0, actions=["ask_user S1", "broken read"], scores=(1, 2))
@@ -65,7 +66,7 @@ def test_the_attempt_that_counts_is_shown(store):
     assert rows[-1] == (f"{failed_id}-1", "end", "model", "late", "failed", None)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("trial_id", [None, "0" * 32])
 def test_no_trial_no_rows(store, trial_id):
     """Without the parameter, or for an id that does not exist, the table is empty."""

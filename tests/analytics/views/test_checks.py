@@ -130,6 +130,7 @@ def test_a_sound_store_breaks_nothing():
     assert broken_by(sound_store()) == set()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("ended_by", "expected"), [("submitted", {"answers_have_questions"}), ("time_limit", set())])
 def test_a_question_may_wait_for_its_answer_when_time_runs_out(ended_by, expected):
     """In a finished attempt every question has its answer, unless the limit struck while the user was thinking."""
@@ -154,7 +155,7 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("fault", "what"), UNKNOWN)
 def test_only_an_import_may_lack_a_value(fault, what):
     """What our own runner always knows is a fault where it was recorded here, and none where it was imported."""
@@ -190,7 +191,7 @@ LATE = ModelFailed(
 )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "change",
     [
@@ -218,7 +219,7 @@ def _unknown(store):
         connection.close()
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("claim", claims())
 def test_a_fault_is_found(claim):
     """Every claim has a fault that breaks it, and says so with rows."""

@@ -32,7 +32,7 @@ def test_questions_are_counted():
     assert PAGE.count("\n## ") == PAGE.count("```sql") == len(RECIPES) > 0
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("recipe", RECIPES, ids=[question for _, question, _ in RECIPES])
 def test_a_question_has_an_answer(connection, recipe):
     """The query runs and gives rows where its subject occurs."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from random import Random
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -158,6 +159,7 @@ def test_the_marts_are_those_of_the_reference(seed):
         connection.close()
 
 
+@pytest.mark.thorough
 @LAWS
 @given(seed=SEEDS)
 def test_ask_rates_of_tasks(seed):

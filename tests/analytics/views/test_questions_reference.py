@@ -43,6 +43,7 @@ _IMPORTED = 0.15
 VERDICTS = ("yes", "no", "no", "not_applicable")
 
 
+@pytest.mark.thorough
 def test_options_that_hold_the_truth_and_recommended_ones_that_do_not():
     """An option is true if it says a value that the question asks for; without options or a target nothing is said."""
     store = Store(trials=1)

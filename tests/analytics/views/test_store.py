@@ -23,11 +23,11 @@ from tests.support.depth import IS_QUICK
 ROOT = Path(__file__).parents[3]
 
 
-NAMES = sorted(TABLES)[:: 4 if IS_QUICK else 1]
+NAMES = sorted(TABLES)[:: 9 if IS_QUICK else 1]
 
 
 def rows_of(snapshot):
-    """All tables of a store; for a quick look every fourth."""
+    """All tables of a store; for a quick look every ninth."""
     connection = connect(snapshot, only={*NAMES, "exclusions"})
     try:
         return [comparable(table(connection, name)) for name in NAMES]
@@ -78,6 +78,7 @@ def test_a_large_store_is_read_while_it_is_written(tmp_path, monkeypatch):
         connection.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("copies", "kind"), [(1, "BASE TABLE"), (1000, "VIEW")])
 def test_only_a_small_store_is_loaded_into_memory(copies, kind):
     """Open rows count as sealed ones do: many of them are not copied, and all threads read them."""
@@ -116,6 +117,7 @@ def test_a_segment_of_an_older_version_is_read(tmp_path, busy_rows):
     assert rows_of(snapshot) == busy_rows
 
 
+@pytest.mark.thorough
 def test_an_empty_store_has_empty_tables():
     """Nothing recorded: every table is there, without rows."""
     snapshot = msgspec.structs.replace(Store().snapshot(), open_rows=event_schema().empty_table())

@@ -87,6 +87,7 @@ def _at_one_moment(chance, envelope):
     return msgspec.structs.replace(envelope, recorded_at_us=5_000_000)
 
 
+@pytest.mark.thorough
 @LAWS
 @given(seed=SEEDS)
 def test_later_results_are_those_of_the_reference(seed):
@@ -104,6 +105,7 @@ def test_later_results_are_those_of_the_reference(seed):
     assert {row[:3]: row[3:] for row in rows} == slow.gradings_of(store.envelopes)
 
 
+@pytest.mark.sampled(2)
 @LAWS
 @given(seed=SEEDS)
 @pytest.mark.parametrize("judge", [None, "k"])

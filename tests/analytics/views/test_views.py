@@ -172,7 +172,7 @@ def asked_of_the_daemon(experiment):
     ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("view", VIEWS, ids=[view.name for view in VIEWS])
 def test_header_and_grain(view, connection):
     """The header names the file, what the query reads, the columns that come out, and a key without duplicates."""

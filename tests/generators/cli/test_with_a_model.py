@@ -98,6 +98,7 @@ def test_variants_are_judged_once_and_shown_with_the_judgement(task):
     assert shown.count(f"{said}; unjudged: recoverable_from_files") == 3
 
 
+@pytest.mark.thorough
 def test_what_the_judge_gets_back_is_refused_and_told_to_the_rewriter(task):
     """The rewriter is told three times who got the value back; then the variant is given up with this finding."""
     with server_beside(HandlerModel(lambda body: author(body, guess="March 14th, 2019"))) as server:
@@ -221,6 +222,7 @@ def test_methods_are_compared(task):
     assert by_method["extraction", "local-model"]["cost_usd"] > 0 < written["cost_usd"]
 
 
+@pytest.mark.thorough
 def test_a_server_without_usage_has_no_cost_and_ends_a_run_with_a_limit(task):
     """The first reply of unknown price stops the run, which says that the limit cannot be kept; unknown is not 0."""
     with server_beside(Silent(author)) as server:

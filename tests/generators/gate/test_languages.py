@@ -113,6 +113,7 @@ def findings(prompt, rewritten, value, question, severity="vaguify", text=None):
     return problems_of(prompt, rewriting, Removal(segments=(segment,), severity=severity), Scene())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("language", "value", "severity", "old", "new", "is_good"), REWRITINGS)
 def test_good_rewritings_pass_and_bad_ones_do_not(language, value, severity, old, new, is_good):
     """Nouns with capital letters are no names, a Chinese sentence is not one word, "an" is no English article."""

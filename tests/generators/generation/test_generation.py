@@ -208,6 +208,7 @@ async def test_what_no_wording_mends_is_not_tried_again(tmp_path):
     assert {(each.attempt, each.is_final) for each in ends.values()} == {(1, True)}
 
 
+@pytest.mark.thorough
 async def test_one_task_that_fails_leaves_the_others_alone(tmp_path):
     """A failed extraction is owed and reported; the other tasks get their variants."""
     sources = [_task("first"), _task("second")]
@@ -235,7 +236,7 @@ async def test_a_key_that_is_refused_ends_the_run(tmp_path):
     assert generation.work.stop_reason == "failed"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("grounding", "looked_at"),
     [
@@ -253,6 +254,7 @@ async def test_grounding_is_part_of_what_an_extraction_is(tmp_path, grounding, l
         assert all(segment.first_use_pct is None for segment in extracted.segments)
 
 
+@pytest.mark.thorough
 async def test_severities_that_are_written_at_once_differ(tmp_path):
     """Of equal prompts for one removal only the first is a variant, also where jobs run side by side."""
     severities = ("delete", "vaguify", "genericize")

@@ -111,6 +111,7 @@ def test_an_edit_that_its_author_replaced_is_withdrawn(store):
     assert rows(store, query) == [(1,)], "what was recorded stays"
 
 
+@pytest.mark.thorough
 def test_the_table_of_two_reviewers_is_printed(store, capsys):
     """Rows of one reviewer, which have no other, stand before those of pairs."""
     review(store, "anna", {"a1": "accepted", "b1": "accepted"})
@@ -152,6 +153,7 @@ def test_a_selection_of_reviewed_variants(store):
     assert {each.variant_id for each in selection.event.variants} == {"a1", "b1"}
 
 
+@pytest.mark.thorough
 def test_variants_that_nobody_read_are_not_selected_as_reviewed(store):
     """They are counted as such."""
     percents = {"outcome-critical": 0, "divergent": 0, "benign": 100}

@@ -130,6 +130,7 @@ NONSENSE = (
 )
 
 
+@pytest.mark.thorough
 async def test_a_decision_without_sense_is_refused(store):
     """The message says what is missing, and nothing is recorded."""
     async with reviewing(store) as (_, client):
@@ -144,6 +145,7 @@ async def test_a_decision_without_sense_is_refused(store):
     assert decisions(store) == []
 
 
+@pytest.mark.thorough
 async def test_names_and_variants_that_there_are_not(store):
     """They are refused, and no experiment is begun for a name that none can have."""
     async with reviewing(store) as (_, client):

@@ -155,6 +155,7 @@ def test_reference_agents_and_trials_can_be_named(root):
     assert verdicts(of_nobody)["solved"] == ("unknown", "no valid full trials of nobody")
 
 
+@pytest.mark.thorough
 def test_tasks_of_another_version_are_unknown(root):
     """A task that has changed since, or that the store never saw, has no trials that tell anything."""
     written = Written()

@@ -281,6 +281,7 @@ def test_names_are_no_markup(tmp_path):
     assert r"Classes by \<b\>authors\</b\>" in text
 
 
+@pytest.mark.thorough
 def test_a_selected_variant_that_is_not_there_is_named(tmp_path):
     """A selection whose store lost a variant has no card."""
     event = selected(tmp_path / "s", classified(a1="benign delete goal"))
@@ -290,6 +291,7 @@ def test_a_selected_variant_that_is_not_there_is_named(tmp_path):
         write_card(tmp_path / "s", broken, tmp_path / "card.md", "rows.json")
 
 
+@pytest.mark.thorough
 def test_reviewers_alone_make_a_benchmark(tmp_path):
     """Without a trial: what enough reviewers accepted is selected and exported, and nothing gives it a class."""
     written = Written(trials=3)

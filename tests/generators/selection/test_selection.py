@@ -74,6 +74,7 @@ def test_variants_with_a_class_are_offered(root):
     )
 
 
+@pytest.mark.thorough
 def test_the_others_are_counted_by_their_reason(root):
     """Each kind once; a variant that was given up and then made, or may still be made, is none of them."""
     assert eligible_variants(root, "desk").excluded == {
@@ -286,6 +287,7 @@ def test_wishes_that_cannot_be_met_are_refused(root, changes, message):
         found(root, msgspec.structs.replace(WISH, **changes))
 
 
+@pytest.mark.thorough
 def test_nothing_to_choose_is_an_error_and_records_nothing(tmp_path):
     """The message counts why; a store that is not there is not made; a bad name is refused."""
     written = classified()
@@ -307,7 +309,7 @@ def test_a_running_experiment_is_left_alone(root):
         select(root, experiment_id="busy")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_stores_offer_what_a_slow_reading_does(seed, tmp_path):
     """The candidates and their classes are those of the reference, whatever became of the trials."""

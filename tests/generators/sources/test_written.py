@@ -55,7 +55,7 @@ def findings(source, removal, made):
     )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("task_id", TASKS)
 def test_what_is_written_passes_the_gate(task_id):
     """Each text passes the gate and differs from the other severities; what generation takes has one."""
@@ -66,7 +66,7 @@ def test_what_is_written_passes_the_gate(task_id):
         assert prompts or priority(written.segment) < RemovalSettings().min_priority, written.segment
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("task_id", TASKS)
 def test_no_detail_of_a_removed_value_stays(task_id):
     """No name, number, date or file of the value is left in its passage, and no new one is put in."""
@@ -79,7 +79,7 @@ def test_no_detail_of_a_removed_value_stays(task_id):
                 assert made.prompt.count(detail) < source.task.prompt.count(detail), detail
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.thorough
 @pytest.mark.parametrize("task_id", TASKS)
 def test_two_segments_together_are_whole_or_refused(task_id):
     """Passages that overlap are refused; others stand beside each other, with neither value left."""

@@ -31,6 +31,7 @@ async def dead(tmp_path):
     return tmp_path / "dead"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", [*READING, *WRITING], ids=" ".join)
 def test_what_is_no_store_is_named(tmp_path, command, capsys):
     """A missing folder, an empty one and a file: exit code 1, one line, nothing made."""
@@ -68,6 +69,7 @@ def _fill(folder):
             file.write(bytes(4096))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_full", [True, False], ids=["full", "read-only"])
 async def test_a_disk_that_refuses_loses_nothing(small_disk, dead, tmp_path, is_full, capsys):
     """Reading goes on; recovering, importing and exporting to it say why not, and succeed when there is room."""

@@ -40,6 +40,7 @@ async def test_the_last_events_are_those_of_a_full_read(tmp_path):
             compact(store)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("week_us", [7 * 86_400_000_000, -7 * 86_400_000_000])
 async def test_a_clock_that_jumps_a_week_hides_and_reorders_nothing(tmp_path, week_us):
     """Forth and back, or back and forth: events keep the order of recording, before and after sealing."""
@@ -84,7 +85,7 @@ async def test_only_the_newest_row_groups_are_read(tmp_path, monkeypatch):
     assert len(read) <= 6
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(5))
 async def test_following_shows_each_event_once(tmp_path, seed):
     """While streams grow, journals are sealed and segments merged between two looks, nothing is missed or doubled."""

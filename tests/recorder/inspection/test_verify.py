@@ -76,6 +76,7 @@ async def test_a_segment_in_the_wrong_folder_is_found(store):
     )
 
 
+@pytest.mark.thorough
 async def test_an_index_is_compared_with_its_segment(store):
     """An index with good checksum and other contents, or with a flipped bit, is named; a missing one is fine."""
     path = store.index_dir / f"{store.segment_paths()[0].stem}.arrow"
@@ -96,6 +97,7 @@ async def test_an_index_is_compared_with_its_segment(store):
     assert verify(store.root).findings == ()
 
 
+@pytest.mark.thorough
 async def test_what_a_newer_version_added_is_told_from_damage(store):
     """Nothing is advised that moves it out of the way: a column that this version does not know is named as such."""
     path = store.segment_paths()[0]

@@ -75,6 +75,7 @@ def test_the_version_that_a_variant_was_made_from(steps, experiment, expected):
     assert registered(*steps).task_of(VARIANT.variant_digest, experiment) == expected
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("has_names", [True, False])
 def test_plans_and_exports_agree(has_names, tmp_path):
     """With two versions of a task, an experiment that reuses the variant and the exported row have one full prompt."""

@@ -69,7 +69,7 @@ def recover_everything(root):
         time.sleep(0.05)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(8))
 def test_nothing_acknowledged_is_lost_to_sigkill(tmp_path, seed):
     """Killed at a random instant: every acknowledged event is there once, in order, before and after recovery."""
@@ -159,7 +159,7 @@ DIES_IN_ROTATION = """
 """
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("held", [None, 0, 1], ids=["nothing held", "the first held", "the second held"])
 def test_two_unfinished_journals_of_one_writer_close_a_stream_once(tmp_path, held):
     """A death in rotation leaves two journals without a footer; in whatever order they are recovered, one closing."""
@@ -237,6 +237,7 @@ async def test_damage_in_the_middle_is_no_torn_tail(tmp_path):
     assert "damaged at byte" in verify(root).findings[0].problem
 
 
+@pytest.mark.thorough
 async def test_flipped_bits_in_a_segment_are_found(tmp_path):
     """A flipped bit is found with its file named, or it changed no event (a statistic that nobody reads)."""
     store = create_store(tmp_path / "store")

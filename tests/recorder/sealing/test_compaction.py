@@ -94,6 +94,7 @@ async def test_damage_is_not_merged(tmp_path):
     assert not any(path.name.startswith("c") for path in store.segment_paths())
 
 
+@pytest.mark.thorough
 async def test_the_command_says_what_it_would_do_and_does_it(tmp_path, capsys):
     """--dry-run changes nothing; without it the same is done."""
     store = await _small_segments(tmp_path / "store", "a", "b")

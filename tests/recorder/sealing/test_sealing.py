@@ -31,6 +31,7 @@ async def test_only_a_large_journal_needs_a_child(tmp_path, monkeypatch, childre
     assert len(list(read_envelopes(store.root))) == 2 * (2 * 3 + 1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), MemoryError()])
 async def test_what_cannot_be_sealed_here_is_left_to_a_child(tmp_path, monkeypatch, children, error):
     """It tries again, and says why if it fails too. The recorder goes on."""

@@ -169,6 +169,7 @@ def test_what_is_before_the_damage_in_a_journal_stays(original, capsys):
     assert verify(original).findings == ()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_known", [False, True], ids=["foreign", "adopted"])
 def test_a_stream_that_a_restored_backup_has_too_counts_once(tmp_path, capsys, is_known):
     """The backup went on and recorded the same trials: what is twice is refused, and repaired by moving away."""

@@ -123,6 +123,7 @@ async def test_a_check_that_looks_away_is_caught(damageable, mutation):
     pytest.fail("every attack was seen all the same")
 
 
+@pytest.mark.thorough
 async def test_what_is_missing_is_named(damageable, capsys):
     """The file, its writer, how many events of how many trials; by tables and SQL, exit code 3."""
     path = Store(damageable).segment_paths()[0]
@@ -185,6 +186,7 @@ async def test_a_manifest_that_is_gone_is_missed(damageable, capsys):
         assert (damageable / "manifest.jsonl").exists()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", ["manifest.jsonl", "events/experiment=exp/w*.parquet"])
 async def test_a_device_in_the_place_of_a_file_is_not_read(damageable, place):
     """A store from elsewhere may have a link to a device: its bytes would have no end, and fill the memory."""
@@ -198,6 +200,7 @@ async def test_a_device_in_the_place_of_a_file_is_not_read(damageable, place):
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "torn",
     [

@@ -85,6 +85,7 @@ def refused(tmp_path, content, capsys):
     return said
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("sha256", ESCAPES)
 def test_a_digest_that_is_none_is_refused(tmp_path, lines, capsys, sha256):
     """A path, a device or another spelling in the place of an artifact's SHA-256 stops the import, with its line."""
@@ -96,7 +97,7 @@ def test_a_digest_that_is_none_is_refused(tmp_path, lines, capsys, sha256):
     assert "line" in refused(tmp_path, sealed(changed(lines, change)), capsys)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("key", ["stream_id", "trial_id", "writer_id", "experiment_id"])
 @pytest.mark.parametrize("name", IDS)
 def test_an_id_that_names_a_path_is_refused(tmp_path, lines, capsys, key, name):
@@ -105,6 +106,7 @@ def test_an_id_that_names_a_path_is_refused(tmp_path, lines, capsys, key, name):
     assert "line" in refused(tmp_path, sealed(content), capsys)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("key", "number"),
     [("attempt", 2**40), ("version", 2**31), ("sequence", -1), ("recorded_at_us", 2**62), ("elapsed_ns", 10**400)],

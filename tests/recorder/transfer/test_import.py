@@ -83,7 +83,7 @@ def _with(lines, old, new):
     return [*lines[:place], lines[place].replace(old, new), *lines[place + 1 :]]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("what", CHANGES)
 async def test_a_changed_export_is_refused(tmp_path, what):
     """Every change is noticed, and only whole, unchanged streams are in the store then."""
@@ -99,6 +99,7 @@ async def test_a_changed_export_is_refused(tmp_path, what):
         assert read_envelopes(target.root, stream_id) == read_envelopes(store.root, stream_id)
 
 
+@pytest.mark.thorough
 async def test_a_cut_file_is_damaged(tmp_path, capsys):
     """Exit code 3, whichever way it is compressed; a file that is not there is 1."""
     store = await make_source(tmp_path / "from", "a")
@@ -110,6 +111,7 @@ async def test_a_cut_file_is_damaged(tmp_path, capsys):
     assert "cannot read" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 async def test_large_imports_fill_several_journals(tmp_path, monkeypatch):
     """A journal that grew long is sealed while the import goes on."""
     store = await make_source(tmp_path / "from", "a")

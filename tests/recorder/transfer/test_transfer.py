@@ -56,7 +56,7 @@ def test_a_round_trip_loses_nothing(tmp_path_factory, streams):
     assert export_lines_of(target) == lines
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["all.jsonl", "all.jsonl.zst", "all.jsonl.gz"])
 async def test_a_file_carries_events_and_artifacts(tmp_path, name):
     """Plain or compressed, two experiments with streams of the same names included."""
@@ -84,6 +84,7 @@ async def test_importing_twice_equals_once(tmp_path, capsys):
     assert sorted((tmp_path / "to").rglob("*")) == files
 
 
+@pytest.mark.thorough
 async def test_two_stores_become_one(tmp_path):
     """Streams of two machines come together; what both have is there once."""
     for name, experiments in (("one", ("a", "b")), ("two", ("c",))):
@@ -124,6 +125,7 @@ async def test_a_part_can_be_exported(tmp_path, capsys):
     assert not path.exists()
 
 
+@pytest.mark.thorough
 async def test_artifacts_can_be_left_out(tmp_path, capsys):
     """Without them the import says how many are missing; with them their bytes are there."""
     store = await make_source(tmp_path / "from", "a")

@@ -50,6 +50,7 @@ def responses(events):
     return [(event.response_state, event.answer, event.after_action) for event in of(events, QuestionAnswered)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("response", "result", "recorded_as"),
     [

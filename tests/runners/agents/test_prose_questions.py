@@ -94,6 +94,7 @@ async def test_an_agent_that_asks_for_ever_meets_the_cap(tmp_path):
     assert said_to(events) == [ANSWER] * 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("state", ["declined", "dismissed", "timed_out", "unavailable"])
 async def test_a_turn_without_an_answer_ends_the_trial(tmp_path, state):
     """There is no call whose result could say so."""
@@ -123,6 +124,7 @@ async def test_leave_to_work_is_given_and_is_no_question(tmp_path, words, answer
     assert of(events, EndingJudged)[0].verdicts[0].asks == "permission"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "words",
     ["", "  \n", "I am done. Want me to plot it as well?", "```\nWhat is the target?\n```", "> What is the target?"],
@@ -135,6 +137,7 @@ async def test_other_turns_ask_nothing(tmp_path, words):
     assert said_to(events) != [ANSWER]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("words", "question"),
     [
@@ -154,6 +157,7 @@ async def test_a_question_of_any_length_and_language_is_answered(tmp_path, words
     assert said_to(events) == [ANSWER]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("verdict", "is_asked"), [("question", True), ("permission", True), ("offer", False), ("none", False)]
 )

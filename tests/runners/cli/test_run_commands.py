@@ -22,6 +22,7 @@ GIVEN = {
 EVERY = [word for name, words in GIVEN.items() if name != "--executor" for word in words]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("words", [[], *GIVEN.values(), EVERY])
 def test_going_on_means_every_option_that_was_given(words):
     """The printed command is read as the one that was typed."""

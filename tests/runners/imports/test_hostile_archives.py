@@ -97,6 +97,7 @@ def test_getting_a_file_again_is_no_remedy_for_nesting():
                 decode_json_or_lines(SourceFile(name=name, folder="", content=content, sha256="0" * 64))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("depth", [400, 900, 50_000])
 @pytest.mark.parametrize("form", sorted(FORMATS))
 def test_deep_nesting_is_refused_or_left_out(form, depth, tmp_path):

@@ -122,6 +122,7 @@ def test_secrets_are_not_stored(tmp_path, monkeypatch):
     assert verify(tmp_path / "s").findings == ()
 
 
+@pytest.mark.thorough
 def test_half_a_surrogate_pair_is_stored_as_a_replacement(tmp_path):
     """Text that is no Unicode does not stop an import."""
     trial = early_trial(length=1)
@@ -130,6 +131,7 @@ def test_half_a_surrogate_pair_is_stored_as_a_replacement(tmp_path):
     assert query(tmp_path / "s", "select result from actions") == [("\ufffd!",)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("format_name", [name for name in FORMATS if name != "inspect-eval"])
 @pytest.mark.parametrize("content", ["", "{", "[1, 2", b"\xff\xfe\x00", "[]", "{}", "null", "17", '["x"]', '{"a": 1}'])
 def test_what_is_not_the_format_is_refused(format_name, content, tmp_path):

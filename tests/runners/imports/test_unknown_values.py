@@ -130,6 +130,7 @@ def test_a_conversation_tells_no_usage(tmp_path):
     ]
 
 
+@pytest.mark.thorough
 def test_a_row_without_a_trajectory_tells_no_actions(tmp_path):
     """An empty list is no action, an empty cell is unknown."""
     cells = {"0": "[]", "1": ""}
@@ -183,6 +184,7 @@ def test_everything_that_reads_a_store_copes(everything, tmp_path, capsys):
     assert broken_claims(everything) == []
 
 
+@pytest.mark.thorough
 def test_an_export_says_null_for_what_is_unknown(everything, tmp_path):
     """A trial of which only the result is known has no list of actions, not an empty one."""
     out = tmp_path / "trials.json"

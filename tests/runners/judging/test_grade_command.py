@@ -65,6 +65,7 @@ def test_a_grader_that_a_benchmark_does_not_have(tmp_path):
     assert {row["reason"] for row in json.loads(done.stdout)} == {"desk has no matcher, its graders are: checks"}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

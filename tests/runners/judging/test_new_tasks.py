@@ -83,6 +83,7 @@ async def test_claims_count_as_the_views_count_them(tmp_path):
     assert len(events_of(store, NewTaskJudged)) == 1
 
 
+@pytest.mark.thorough
 async def test_the_judge_sees_what_was_handed_in(tmp_path):
     """The prompt as given and, per attempt, the files: text in full, others by digest, lost ones said to be lost."""
     fake = Written(trials=1)

@@ -25,6 +25,7 @@ def test_the_prompt_names_the_judged_flags_only():
     assert not COMPUTED & set(explained)
 
 
+@pytest.mark.thorough
 def test_the_queries_know_the_same_catalogue():
     """Categories, flags and who decides them are the same in SQL."""
     connection = connect(busy_store().snapshot(), only={"question_flags"})

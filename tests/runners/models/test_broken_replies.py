@@ -103,6 +103,7 @@ async def test_a_stream_that_was_cut_is_never_a_whole_reply(wire, route):
         assert await outcome(route, wire, address) == SAID
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("ending", ["cut", "open"])
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("wire", STREAMS)
@@ -172,6 +173,7 @@ async def test_an_event_that_is_no_json_object_spoils_the_reply(wire, route):
             assert await outcome(route, wire, address) == "malformed_reply", (place, data)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
 @pytest.mark.parametrize("wire", STREAMS)
 def test_bytes_may_be_cut_anywhere(wire, line_end):
@@ -204,6 +206,7 @@ async def test_small_pieces_make_the_same_reply(wire, route):
         assert await outcome(route, wire, address) == SAID
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("ending", ["closed", "cut"])
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("wire", MIMICS)

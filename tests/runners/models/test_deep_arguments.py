@@ -77,6 +77,7 @@ def stream_of(wire, levels):
     return "".join(piece for part in STREAMS[wire](["Hm."], arguments=deep(levels)) for piece in part).encode()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("is_streamed", [False, True])
 @pytest.mark.parametrize("route", ["native", "gateway"])
 @pytest.mark.parametrize("wire", MIMICS)

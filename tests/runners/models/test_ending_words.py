@@ -177,6 +177,7 @@ async def ends(wire, body, stream):
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ROWS)
 async def test_native_agent_and_gateway_end_equally(name):
     """Each row of the table, whole and streamed: a finish reason for both, or the same failure for both."""

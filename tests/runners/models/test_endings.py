@@ -59,6 +59,7 @@ async def failure(name, url, key=None):
     return caught.value
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", OVERFLOWS)
 async def test_an_overflow_is_known_on_each_servers_own_wire(case, closed_clients):
     """Six dialects, with their own status and body: context_window, never retried, and the trial ends by it."""

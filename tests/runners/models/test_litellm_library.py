@@ -204,6 +204,7 @@ def test_a_plan_warns_of_a_temperature_at_which_a_model_loops():
     assert agents[0].generation_parameters["temperature"] == 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("effort", [None, "low", "high", "none"])
 def test_no_default_is_refused_as_far_as_litellm_knows(effort):
     """For every chat model of five providers in litellm's table: no temperature of ours is among what it refuses."""

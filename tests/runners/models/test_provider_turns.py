@@ -128,7 +128,7 @@ def essence(reply, *, has_state):
     return msgspec.structs.replace(reply, latency_ms=None, wire=None, reasoning=reasoning)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("wire", WIRES)
 async def test_reasoning_comes_back_and_is_recorded(wire):
     """Every shape of reply comes back as the provider issued it; reasoning, state and what was sent are recorded.

@@ -98,6 +98,7 @@ async def test_a_routed_model_for_embeddings_is_asked_for_one(status, level):
     assert [each.level for each in report.findings if "embedding" in each.key] == [level]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("day", DAYS.values(), ids=DAYS.keys())
 async def test_each_wrong_thing_is_found_and_named(day):
     """The finding says what is wrong, where in the file, and what to do; few requests are sent."""
@@ -173,6 +174,7 @@ async def test_an_unknown_price_warns_and_stops_only_a_limited_run():
     assert "price" in free.finding
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("given", "sent"),
     [
@@ -214,6 +216,7 @@ async def test_this_machine_is_reached_without_the_proxy(host, monkeypatch):
     assert [finding.level for finding in report.findings] == ["ok"]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("status", "words"),
     [

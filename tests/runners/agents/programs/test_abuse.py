@@ -23,6 +23,7 @@ async def test_a_work_directory_without_bounds_is_graded(tmp_path):
     assert all("files of more than" in event.details for event in of(events, CheckpointScored))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("memory_kill", ["memory_limit", "memory_outside", ""])
 async def test_a_lost_driver_is_the_programs_only_if_its_memory_was_used_up(tmp_path, monkeypatch, memory_kill):
     """The kernel's count of ends for want of memory decides: graded, or missing data that is owed again."""

@@ -73,7 +73,7 @@ async def test_the_agents_own_question_is_answered_and_recorded_as_its_own(tmp_p
     assert of(events, TrialFlagged) == []
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("medium", "condition", "has_own", "has_mcp"),
     [
@@ -100,6 +100,7 @@ async def test_no_arm_offers_a_way_to_ask_that_nobody_answers(tmp_path, medium, 
     assert of(events, TrialFlagged) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("policy", "answer"), [("allow", "allow_once"), ("reject", "reject_once")])
 async def test_a_request_for_approval_is_answered_by_the_policy_and_is_no_question(tmp_path, policy, answer):
     """It is recorded with what was offered and chosen, also where nobody can be asked."""
@@ -160,6 +161,7 @@ say(json.dumps(given))
 """The turn of an agent that lists its question at a port of its own, as OpenCode does."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("more", "path", "is_answered"),
     [({}, "/question/que_1/reply", True), ({"custom": False}, "/question/que_1/reject", False)],
@@ -196,6 +198,7 @@ async def test_a_question_that_is_a_request_for_permission_is_submitted_with_its
     assert got == {"result": {"outcome": {"outcome": "selected", "optionId": "proceed_once"}, "answers": answers}}
 
 
+@pytest.mark.thorough
 async def test_an_agent_that_breaks_off_its_turn_gave_up(tmp_path):
     """Its end without an answer to the prompt is its own, and graded; its question was answered before."""
     events = await trial_of(tmp_path, acp(f"work(1)\nelicit({WHEN})\nimport os\nos._exit(3)"), **ASKING)
@@ -257,7 +260,7 @@ BAD = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 async def test_bad_input_is_recorded_and_ends(tmp_path, monkeypatch, bad):
     """Each question has one response, unless its trial is missing data; what nobody answers is not recorded."""

@@ -84,6 +84,7 @@ async def test_a_program_that_never_stops_is_ended_with_all_it_started(tmp_path,
     assert not is_running(mark)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sandbox", SANDBOXES)
 async def test_what_forks_into_the_background_does_not_outlive_the_program(tmp_path, sandbox):
     """A child in a session of its own, whose parent has ended, neither holds the trial open nor lives on."""
@@ -98,6 +99,7 @@ async def test_what_forks_into_the_background_does_not_outlive_the_program(tmp_p
     assert not is_running(mark)
 
 
+@pytest.mark.thorough
 async def test_a_program_that_only_forks_is_said_to_have_called_nobody(tmp_path):
     """A program must stay in the foreground: its child is ended with it before it has called its model."""
     source = "if os.fork(): sys.exit(0)\nos.setsid()\ntime.sleep(600)\nask()\n"
@@ -120,6 +122,7 @@ async def test_a_model_that_was_never_offered_a_way_to_ask_is_missing_data(tmp_p
     assert "lhaw-record agents test" in message
 
 
+@pytest.mark.thorough
 async def test_a_program_that_asks_by_itself_was_offered_a_way(tmp_path):
     """A question that arrived counts, though no request of its model had the tool."""
     program = scripted(tmp_path, _ASKS_THE_USER.replace("time.sleep(600)", "work(1)"), asks_by="mcp")
@@ -128,6 +131,7 @@ async def test_a_program_that_asks_by_itself_was_offered_a_way(tmp_path):
     assert len(of(events, QuestionAsked)) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sandbox", SANDBOXES)
 async def test_what_is_written_to_home_is_gone_afterwards(tmp_path, sandbox):
     """HOME is the trial's own and no part of the work directory: nothing of it is graded, and nothing stays."""
@@ -172,6 +176,7 @@ async def test_a_crash_after_work_is_the_agents_own(tmp_path):
     assert b"KeyError: 'x'" in (tmp_path / "store" / "blobs" / output.sha256[:2] / output.sha256).read_bytes()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_declared", [False, True])
 async def test_a_program_that_shows_nothing_of_what_it_did_is_flagged_or_declared(tmp_path, is_declared):
     """A run says how many trials are flagged; with the right key in the entry none is, and every reply counts."""

@@ -112,6 +112,7 @@ def test_wrap_runs_one_trial_at_each_call(tmp_path, capsys):
     assert {event.final_answer for event in events if isinstance(event, TrialFinished)} >= {"Finished."}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -141,6 +142,7 @@ def test_a_program_that_is_not_there_is_refused(tmp_path, capsys):
     assert "there is no program 'no-such-program'" in message
 
 
+@pytest.mark.thorough
 def test_a_wrapped_program_that_calls_nobody_is_shown_with_its_last_words(tmp_path, capsys):
     """Exit code 1 and the reason; the failed attempts are in the store. A program of a virtual environment is found.
 

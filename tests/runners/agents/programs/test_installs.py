@@ -98,6 +98,7 @@ def test_an_edited_script_is_another_agent(tmp_path, called):
     assert {row["entry"] for row in states} == {str(entry)}
 
 
+@pytest.mark.thorough
 def test_another_projects_script_of_the_same_name_is_another_agent(tmp_path, called):
     """Two entries robot.toml do not share a folder, and neither runs the other's script."""
     for name in ("a", "b"):

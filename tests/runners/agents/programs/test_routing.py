@@ -71,6 +71,7 @@ async def test_each_name_goes_to_its_model_at_its_price(tmp_path):
     assert of(events, TrialFinished)[0].cost_usd == pytest.approx(sum(costs))
 
 
+@pytest.mark.thorough
 async def test_the_check_asks_each_routed_model(tmp_path):
     """The check before a run asks every model of the table, and a limit needs the price of each."""
     big, small = Named(), Named()

@@ -72,6 +72,7 @@ async def test_same_seed_takes_the_same_actions():
     assert first.messages == second.messages
 
 
+@pytest.mark.thorough
 async def test_files_tell_careful_models_what_the_prompt_does_not():
     """Balanced finds the answer in last quarter's notes; the hasty model skips them."""
     prompt = VARIANTS["reason-codes"].prompt
@@ -79,11 +80,13 @@ async def test_files_tell_careful_models_what_the_prompt_does_not():
     assert not (await run_trial(TASK, "never", prompt=prompt)).grade.is_success
 
 
+@pytest.mark.thorough
 async def test_balanced_reads_two_files_in_one_turn():
     """Parallel calls occur, so that the clean boundary is exercised."""
     assert 2 in (await run_trial(TASK, "balanced")).batches
 
 
+@pytest.mark.thorough
 async def test_react_thinks_aloud_and_makes_one_call_at_a_time():
     """Each turn has a thought and one call."""
     trial = await run_trial(TASK, "balanced", wordings=wording("strategies", "react"))
@@ -92,6 +95,7 @@ async def test_react_thinks_aloud_and_makes_one_call_at_a_time():
     assert trial.grade.is_success
 
 
+@pytest.mark.thorough
 async def test_plan_comes_first_and_changes_with_what_is_learned():
     """A plan before the first call, all questions right after the first look, and a new plan after the answer."""
     variant = VARIANTS["receipt-minimum"]
@@ -109,6 +113,7 @@ async def test_plan_comes_first_and_changes_with_what_is_learned():
     assert trial.grade.is_success
 
 
+@pytest.mark.thorough
 async def test_reflexion_settles_an_assumption_by_reading():
     """A hasty model that checks itself reads what it had skipped, and corrects its result."""
     prompt = VARIANTS["reason-codes"].prompt
@@ -118,6 +123,7 @@ async def test_reflexion_settles_an_assumption_by_reading():
     assert len(trial.actions) > len(plain.actions)
 
 
+@pytest.mark.thorough
 async def test_reflexion_redoes_a_deliverable_that_is_missing():
     """When writing fails once, only the model that checks itself notices."""
 
@@ -171,6 +177,7 @@ async def test_personas_order_the_number_of_questions(archetype):
     assert counts[0] > counts[2]
 
 
+@pytest.mark.thorough
 async def test_supervisor_makes_the_hasty_one_read():
     """A supervisor makes even the model that never asks read what it would skip."""
     prompt = VARIANTS["reason-codes"].prompt

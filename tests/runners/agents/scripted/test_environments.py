@@ -21,7 +21,7 @@ async def played(task, variant, archetype, seed=0, *, may_ask=True):
     return await run_trial(task, archetype, variant=variant, seed=seed, reply=reply if may_ask else None)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("archetype", ["over_clarifier", "balanced"])
 @pytest.mark.parametrize(("task", "variant"), CASES, ids=IDS)
 async def test_who_asks_recovers(task, variant, archetype):

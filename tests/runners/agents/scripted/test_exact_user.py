@@ -14,6 +14,7 @@ from lhaw_record.runners.users.simulated_user.protocol import UserKnowledge
 CASES = [(task, variant) for task in desk_tasks() for variant in prompt_variants(task)]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("task", "variant"), CASES, ids=[variant.variant_id for _, variant in CASES])
 async def test_asking_for_what_is_missing_gives_the_full_task(task, variant):
     """One question for each missing parameter brings back exactly the values of the full prompt."""

@@ -69,7 +69,7 @@ def _stripped(arguments):
     return {name: text.strip() + "\n" if name == "code" else text for name, text in arguments.items()}
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("task_id", "agent_kind", "archetype"),
     [
@@ -90,7 +90,7 @@ async def test_the_task_is_solved_by_the_same_actions(task_id, agent_kind, arche
     assert done == work_of(await run_trial(task, archetype))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("agent_kind", ["exec", "words", "quoting", "distrusting"])
 async def test_questions_are_asked_and_answers_understood(agent_kind):
     """The model asks at the same moment as in our agent, whatever the tool is called, and uses the answer."""
@@ -108,7 +108,7 @@ async def test_questions_are_asked_and_answers_understood(agent_kind):
     assert done == work_of(native)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("agent_kind", AGENTS)
 async def test_what_the_user_says_later_is_understood(agent_kind):
     """A message after some action undoes the steps that it concerns, as in our agent."""

@@ -47,7 +47,7 @@ async def test_unknown_task_is_given_up_politely(archetype):
     assert "do not know" in json.loads(turns[-1].tool_calls[0].arguments_json)["answer"]
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(23)
 @pytest.mark.parametrize("result", ["", "Error: no such thing\n[exit code 1]", "{" * 50, "Use your best judgment."])
 @pytest.mark.parametrize("archetype", ARCHETYPES)
 @pytest.mark.parametrize("task", TASKS, ids=[task.task_id for task in TASKS])
@@ -59,6 +59,7 @@ async def test_useless_results_lead_to_an_end(task, archetype, result):
         assert turns[-1].tool_calls[-1].name == "submit"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "names", [(), ("submit",), ("ask_user",), ("browser", "submit"), ("bash",), ("python", "submit")]
 )

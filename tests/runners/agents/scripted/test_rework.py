@@ -40,7 +40,7 @@ async def test_early_injection_restores_the_oracle(budgets, task, variant):
     assert trial.unmet == []
 
 
-@pytest.mark.sampled(57)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("task", "variant"), CASES, ids=IDS)
 async def test_patient_model_repairs_everything_at_half_time(budgets, task, variant):
     """Informed at 50 %, the patient over-clarifier still solves every variant, by redoing what used the value."""

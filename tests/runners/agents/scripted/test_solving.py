@@ -15,7 +15,7 @@ IDS = [task.task_id for task in TASKS]
 ARCHETYPES = ("over_clarifier", "balanced", "never")
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("archetype", ARCHETYPES)
 @pytest.mark.parametrize("task", TASKS, ids=IDS)
 async def test_full_prompt_is_solved(task, archetype):
@@ -25,7 +25,7 @@ async def test_full_prompt_is_solved(task, archetype):
     assert len(trial.actions) >= _least_actions(task)
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("draw", range(4))
 @pytest.mark.parametrize("task", TASKS, ids=IDS)
 async def test_changed_parameters_are_solved(task, draw):

@@ -318,7 +318,7 @@ def first_result(**fields):
     return change
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [

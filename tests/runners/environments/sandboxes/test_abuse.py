@@ -67,6 +67,7 @@ async def test_a_driver_without_memory_is_the_agents_doing():
         assert caught.value.is_abuse == is_abuse
 
 
+@pytest.mark.thorough
 async def test_a_work_directory_of_any_depth_is_removed(monkeypatch, tmp_path):
     """Folders deeper than Python can walk, in paths longer than Linux can open, end with the sandbox and break none."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -180,6 +180,7 @@ def test_a_cost_of_nothing_for_tokens_is_no_cost():
     assert [each.usage.cost_usd for each in of(only(document(*steps)), ModelResponded)] == [None]
 
 
+@pytest.mark.thorough
 def test_without_a_reward_it_is_missing_data(tmp_path):
     """The trajectory is kept, nothing is scored, and ``show`` prints it; with a reward it counts."""
     imported("atif", write(tmp_path / "x.json", PLAIN), tmp_path / "s")
@@ -208,7 +209,7 @@ def test_rewards_are_given_by_file_and_repetitions_are_numbered(tmp_path, capsys
     assert "three" in capsys.readouterr().out
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("rewards", "message"),
     [

@@ -311,6 +311,7 @@ def test_a_trajectory_with_another_prompt_of_its_task_is_named_and_left_out(give
     assert remark == "the store has no task tt of harbor; did you mean 't'?"
 
 
+@pytest.mark.thorough
 def test_the_cost_of_a_run_is_its_agents_where_no_call_has_one(tmp_path):
     """mini-swe-agent 1 and OpenHands write what the whole run cost; tables have it, and a cost of 0 is unknown."""
     said = {"role": "assistant", "content": "```bash\nls\n```"}
@@ -463,6 +464,7 @@ def test_a_message_in_another_form_is_refused(message):
     assert "a message has the" in found.skipped[0].reason
 
 
+@pytest.mark.thorough
 def test_the_same_prompt_without_a_name_is_no_repetition(tmp_path):
     """Tasks may begin alike: files without a name of task or run are not taken for trials of one task."""
     for name in ("a", "b"):
@@ -529,6 +531,7 @@ def responses_of_mini_swe_agent():
     }
 
 
+@pytest.mark.thorough
 def test_mini_swe_agent_with_responses(tmp_path):
     """Its replies are whole responses; tokens, results and times are where that form has them."""
     trial = only("mini-swe-agent", responses_of_mini_swe_agent(), reward=1.0)
@@ -644,6 +647,7 @@ def test_events_of_the_sdk_are_actions(tmp_path):
     assert broken_claims(tmp_path / "s") == []
 
 
+@pytest.mark.thorough
 def test_a_folder_of_single_events_is_a_conversation(tmp_path):
     """The SDK keeps them so; what their state says of model and usage counts, and each folder is a trial."""
     used = {"accumulated_cost": 0.12, "accumulated_token_usage": {"prompt_tokens": 40, "completion_tokens": 6}}

@@ -98,6 +98,7 @@ def test_the_trajectory_beside_the_result(tmp_path):
     assert broken_claims(tmp_path / "s") == []
 
 
+@pytest.mark.thorough
 def test_a_cut_trajectory_leaves_the_result(tmp_path):
     """One broken file does not stop the import of a job; what the agent did is then unknown."""
     folder = job(tmp_path, trial(0, {"reward": 1.0}))
@@ -107,6 +108,7 @@ def test_a_cut_trajectory_leaves_the_result(tmp_path):
     assert query(tmp_path / "s", "select is_success, action_count from trials") == [(True, None)]
 
 
+@pytest.mark.thorough
 def test_a_task_with_the_name_of_a_variant_is_one(tmp_path):
     """Variants that were run as task folders come back as variants."""
     row = dataset_row()
@@ -175,6 +177,7 @@ def test_a_run_without_a_trajectory_has_its_totals(tmp_path):
     assert broken_claims(tmp_path / "s") == []
 
 
+@pytest.mark.thorough
 def test_tasks_whose_folders_have_one_name_stay_apart(tmp_path):
     """Their ids are their paths; one name for different tasks is an error, and copies of one task are one."""
 

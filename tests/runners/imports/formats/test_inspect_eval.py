@@ -254,6 +254,7 @@ def test_the_form_that_is_no_archive_is_named():
         parsed("inspect-eval", {"version": 2, "eval": {}, "samples": []}, name="log.json")
 
 
+@pytest.mark.thorough
 def test_a_prompt_in_parts_is_its_text(tmp_path):
     """A picture is no part of the prompt's text; the log's own time is when the trial began."""
     parts = [{"type": "text", "text": "What is it?"}, {"type": "image", "image": "data:image/png;base64,AA=="}]

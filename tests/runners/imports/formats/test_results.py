@@ -49,6 +49,7 @@ def test_one_row_is_one_trial(tmp_path):
     assert broken_claims(tmp_path / "s") == []
 
 
+@pytest.mark.thorough
 def test_what_a_row_may_say(tmp_path):
     """Counts, tokens, price, time and dimension are taken as stated, and a count of actions makes no action."""
     header = (
@@ -81,6 +82,7 @@ def test_columns_and_arms_by_flags(tmp_path, capsys):
     ]
 
 
+@pytest.mark.thorough
 def test_injections_and_repetitions(tmp_path):
     """An injected trial says after how many actions, and repetitions are numbered."""
     header = f"{HEADER},trial,inject_after_action"

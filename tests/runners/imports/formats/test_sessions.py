@@ -169,6 +169,7 @@ def test_a_folder_counts_a_resumed_session_once_and_joins_sub_agents(tmp_path):
     assert {name: rows[name] for name in expected} == expected
 
 
+@pytest.mark.thorough
 def test_names_of_people_can_be_left_out(tmp_path):
     """The name in a home folder's path is replaced, and so it is wherever it stands alone; secrets never stay."""
     lines = [

@@ -60,6 +60,7 @@ INSTANCES = {
 }
 
 
+@pytest.mark.thorough
 def test_results_without_and_then_with_instances_are_refused(tmp_path):
     """Described tasks would be others: the same results would count twice, so the second import adds nothing."""
     path = write(tmp_path / "m" / "eval_results.json", dict.fromkeys(NAMES, True))
@@ -74,6 +75,7 @@ def test_results_without_and_then_with_instances_are_refused(tmp_path):
     assert query(tmp_path / "s", "select count(*) from stg_trials_started") == [(3,)]
 
 
+@pytest.mark.thorough
 def test_results_with_and_then_without_instances_are_the_same_trials(tmp_path):
     """A store that knows the instances needs no file of them again: nothing is added, and another run joins."""
     path = write(tmp_path / "m" / "eval_results.json", dict.fromkeys(NAMES, True))

@@ -77,6 +77,7 @@ def told(events, kind, *names):
     return [tuple(attrgetter(name)(event) for name in names) for event in events if isinstance(event, kind)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("wire", AGENTS)
 @pytest.mark.parametrize(

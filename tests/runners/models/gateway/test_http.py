@@ -191,6 +191,7 @@ BAD = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("content", BAD.values(), ids=BAD)
 @pytest.mark.parametrize("path", BODIES)
 async def test_a_bad_request_is_refused_and_the_trial_goes_on(path, content):
@@ -225,6 +226,7 @@ MANY = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("many", MANY.values(), ids=MANY)
 async def test_a_request_of_more_parts_than_anybody_needs_is_refused(many):
     """The status is the one for a request that is too large, in what is read block by block."""
@@ -290,6 +292,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize("name", FAILURES)
@@ -345,6 +348,7 @@ class Waiting(ModelUpstream):
         return await super().send(outgoing, relay)
 
 
+@pytest.mark.thorough
 async def test_large_requests_of_all_trials_share_a_bounded_memory():
     """Beyond it a body is not even read, small requests go on, the wait is nobody's, and at last all are answered."""
     gateway, read_bytes = Gateway(max_body_bytes=1 << 20), 0

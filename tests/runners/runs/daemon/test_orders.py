@@ -209,6 +209,7 @@ async def test_what_cannot_run_now_says_why_and_is_tried_again_when_asked(tmp_pa
         await until(daemon, "small", lambda each: each.state == "finished")
 
 
+@pytest.mark.thorough
 async def test_another_file_of_the_same_name_waits_for_its_turn(tmp_path):
     """While an experiment runs, the same file changes nothing and another one is refused; afterwards it is taken."""
     async with slow_server() as url, daemon_at(tmp_path / "store") as (daemon, client):

@@ -151,6 +151,7 @@ def test_a_file_is_submitted_on_the_page(view, served, tmp_path):  # noqa: F811
     assert all("422" in each for each in view.complaints())  # the browser's own note of the refusal
 
 
+@pytest.mark.thorough
 def test_refused_orders_are_said(view, served, tmp_path):  # noqa: F811
     """What the daemon refuses stands on the page in its own words, and nothing is executed that a name contains."""
     submit(view, served, submission(tmp_path))

@@ -40,6 +40,7 @@ def test_every_published_experiment_has_its_count():
     assert found == set(PLANNED)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", PLANNED)
 def test_a_plan_without_the_data_has_the_published_counts(name, monkeypatch):
     """The planner counts, from the design; nothing can run, and the message has the command that changes that."""

@@ -74,6 +74,7 @@ async def talking(url, token="", **options):
                     process.kill()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_real_client_asks_over_stdio(mode):
     """In both eras: the tool is listed, the answer is plain text, progress comes through, one question is recorded."""

@@ -25,6 +25,7 @@ BOTH = f"{JSON}, {SSE}"
 ANSWER = answer_with([NAME])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
 async def test_a_real_client_of_an_older_version(version, monkeypatch):
     """The library's client agrees on each version since the first, and gets a plain answer."""
@@ -104,6 +105,7 @@ async def test_a_batch_is_answered_as_one():
     assert len(trial.asked) == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("body", [b"", b"{", b"null", b"5", b'{"jsonrpc": "2.0"}', b"[" * 100_000])
 async def test_nonsense_is_refused_and_the_trial_goes_on(body):
     """What is no message gets an error, and the next question its answer."""

@@ -140,6 +140,7 @@ async def test_a_question_of_an_agent_that_acts_in_texts_has_the_number_of_its_t
     assert rig.actions() == [("text", "message", "{}")] * 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_questions_at_the_same_time_are_answered_each_once(mode):
     """Ten at once over one connection, by one client."""
@@ -174,6 +175,7 @@ async def test_a_cancelled_question_is_still_answered(mode):
     assert len(trial.asked) == len(trial.answered) == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("accept", [BOTH, JSON])
 @pytest.mark.parametrize("has_session", [True, False])
 async def test_a_request_is_sent_again_after_its_connection_broke(has_session, accept, monkeypatch):

@@ -33,6 +33,7 @@ def expecting(*removed):
     return msgspec.structs.replace(knowing(*removed), expected=EXPECTED)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("variant", "segment_id", "question"), ASKED)
 def test_the_questions_of_the_author_are_answered(variant, segment_id, question):
     """Each expected question of each variant of desk gives its segment, and no other than it is expected for."""
@@ -75,7 +76,7 @@ def test_what_is_not_removed_is_not_given():
     assert asked_segments("Has the boss a favourite title?", "", expecting(BOUND)) == ()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.variant_id)
 def test_the_variants_of_desk_have_clean_answers(variant):
     """Their questions would be found in other words too, and their values can be said as they stand."""

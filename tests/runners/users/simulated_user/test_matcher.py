@@ -15,6 +15,7 @@ PAIRS = load_pairs()
 SEGMENTS = tuple({pair.segment.segment_id: pair.segment for pair in PAIRS}.values())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("split", [None, "development", "test"])
 def test_precision_and_recall_keep_their_floors(split):
     """At least 0.95 and 0.85, on the whole kept set and on the half that the matcher was not tuned on."""

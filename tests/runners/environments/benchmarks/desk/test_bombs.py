@@ -106,7 +106,7 @@ async def graded(task, folder, answer, limits=SMALL):
     )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kinds", [QUICK, pytest.param(SLOW, marks=pytest.mark.thorough)], ids=["quick", "slow"])
 @pytest.mark.parametrize("task_id", list(TASKS)[:: at_depth(3, 1)])
 async def test_no_bomb_leaves_the_denominator(task_id, kinds, tmp_path):

@@ -28,7 +28,7 @@ def test_untouched_workspace_reaches_nothing(task, tmp_path):
     assert not grade.is_success
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("task", TASKS, ids=IDS)
 def test_correct_work_reaches_everything(task, tmp_path):
     """Two correct solutions in different formats get every point, and the files that were read are kept."""
@@ -41,7 +41,7 @@ def test_correct_work_reaches_everything(task, tmp_path):
         assert grade.artifacts or not task.build(task.parameters)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("task", TASKS, ids=IDS)
 def test_each_checkpoint_fails_on_two_wrong_workspaces(task, tmp_path):
     """No checkpoint is free: at least two kinds of wrong work miss it."""
@@ -50,7 +50,7 @@ def test_each_checkpoint_fails_on_two_wrong_workspaces(task, tmp_path):
     assert {name: count for name, count in misses.items() if count < 2} == {}
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("kind", ["folder", "link", "noise", "empty", "text"])
 @pytest.mark.parametrize("task", TASKS, ids=IDS)
 def test_strange_deliverables_are_unmet_not_a_crash(task, kind, tmp_path):

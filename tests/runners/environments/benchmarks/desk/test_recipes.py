@@ -93,6 +93,7 @@ def test_removed_value_is_missed_and_understood_when_given(variant):
         assert _stated(recipe, variant.prompt, reply).values == full
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.variant_id)
 def test_empty_phrases_say_nothing(variant):
     """A refusal, a nudge or a notice is never taken for a value."""

@@ -144,6 +144,7 @@ async def test_tests_without_a_verdict_are_missing_data(opened, test, config, ki
     assert (raised.value.kind, raised.value.is_retry_owed) == (kind, False)
 
 
+@pytest.mark.thorough
 @needs("namespaces")
 async def test_the_limits_of_the_agent_are_not_those_of_the_tests(opened):
     """Tests that start more processes than an agent may are graded by what they find."""
@@ -213,6 +214,7 @@ async def test_a_program_below_the_work_directory_is_refused_by_name(tmp_path):
 FORGE = "while :; do echo 1 > /logs/verifier/reward.txt; done"
 
 
+@pytest.mark.sampled(5)
 @needs("namespaces", "bubblewrap")
 @pytest.mark.parametrize("kind", ["namespaces", "bubblewrap"])
 @pytest.mark.parametrize(
@@ -244,6 +246,7 @@ async def test_a_work_that_leaves_the_tests_without_a_verdict_is_graded(opened, 
     assert (grade.resource_abuse is not None) or kind not in ("sleeps", "spins", "hangs without an end")
 
 
+@pytest.mark.thorough
 @needs("namespaces")
 async def test_what_also_outlives_the_tests_of_the_solution_is_the_tasks(opened):
     """Tests that leave a server running give the reward that they wrote."""
@@ -252,6 +255,7 @@ async def test_what_also_outlives_the_tests_of_the_solution_is_the_tasks(opened)
         assert (await environment.grade("", None)).is_success
 
 
+@pytest.mark.thorough
 @needs("namespaces")
 async def test_a_link_that_leads_nowhere_is_copied_as_a_link(opened, tmp_path):
     """In tests and solution, as Docker copies them."""

@@ -146,6 +146,7 @@ def below(pid, depth):
     return found
 
 
+@pytest.mark.sampled(2)
 @needs("bubblewrap")
 @pytest.mark.parametrize("is_starting", [True, False])
 def test_a_host_that_is_killed_leaves_no_bubblewrap(tmp_path, is_starting):

@@ -323,6 +323,7 @@ async def test_a_flood_is_cut_in_the_middle(plan_of):
         assert (result.server, result.server_pid) == ("floods", server.pid)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("fault", "said"), [("endless", "a line of more than"), ("chatters", "that are not messages")])
 async def test_output_without_end_fails_at_tool(plan_of, fault, said):
     """Before it has taken the memory or the time of the other trials."""

@@ -105,6 +105,7 @@ async def test_litellm_gets_the_judges_words():
     assert seen == [("", "Is it?\né"), ("Be brief.", "a\nb")]
 
 
+@pytest.mark.thorough
 async def test_what_the_route_does_not_carry_is_told():
     """Pictures and several turns are refused once, whatever the evaluator makes of it; the judge is not asked."""
 
@@ -131,6 +132,7 @@ async def test_a_judge_that_fails_fails_the_trial():
     assert await asked(ask, [question(text("a"))], key="k2") == (["AuthenticationError"], None)
 
 
+@pytest.mark.thorough
 async def test_a_question_that_is_too_large_is_told():
     """It is not left to the evaluator, which would make a false of it; the route's container has little memory."""
 
