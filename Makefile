@@ -87,9 +87,11 @@ test-papers: $(VENV)/.dev-ready  ## run the designs of a paper at full scale (PA
 	"$(BIN)/python" -m tests.reconstruction $(PAPER) "$$here/store"
 	"$(BIN)/lhaw-record" paper "$$here/store" $(PAPER) --compare --output ".bench/$(PAPER)"
 
-test-training: $(VENV)/.dev-ready  ## install datasets and TRL (5 GB), load our training data and train a tiny model for a step (2 minutes)
+test-training: $(VENV)/.dev-ready  ## install datasets, TRL (5 GB) and verifiers (0.5 GB), load our training data, record rollouts, train a tiny model for a step (3 minutes)
 	@test -x .envs/training/bin/python || "$(PYTHON)" -m venv .envs/training
 	.envs/training/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/training/requirements.txt
+	@test -x .envs/verifiers/bin/python || "$(PYTHON)" -m venv .envs/verifiers # apart: its mcp is not ours, nor its transformers TRL's
+	.envs/verifiers/bin/python -m pip install --quiet --disable-pip-version-check verifiers==0.4.0
 	"$(BIN)/python" -m pytest --numprocesses 0 tests/training
 
 setup: $(VENV)/.dev-ready  ## set up for development

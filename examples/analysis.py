@@ -43,6 +43,18 @@ pairs = store.sql("""
 """)
 print(pairs)
 
+# %% What agents asked where they failed; `lhaw-record show STORE STREAM` prints one as a conversation.
+print(
+    store.sql("""
+    select trials.stream_id, trials.agent, trials.variant_id, questions.question, questions.answer
+    from questions
+    inner join trials on questions.stream_id = trials.stream_id
+    where trials.trial_state = 'valid' and not trials.is_success
+    order by all
+    limit 20
+""")
+)
+
 # %% An Arrow table for numpy, pyarrow and other libraries that read Arrow.
 progress = store.sql("select agent, checkpoint_progress from trials where trial_state = 'valid'").arrow()
 print(progress.group_by("agent").aggregate([("checkpoint_progress", "mean"), ("checkpoint_progress", "stddev")]))

@@ -325,6 +325,9 @@ def _told(error: Exception) -> tuple[object, int] | None:
     if isinstance(error, OSError) and error.errno in NEXT_STEPS:
         return refusal(error), 1
     duckdb = sys.modules.get("duckdb")
-    finding = (RecorderError, RunnerError, AnalyticsError, *([duckdb.OperationalError] if duckdb else []))
-    exit_codes = ((DamagedStore, 3), (ExperimentError, 2), (finding, 1))  # DuckDB: no memory, a full disk, a read error
+    if duckdb and isinstance(error, duckdb.OperationalError):  # no memory, a full disk, a read error
+        from lhaw_record.analytics.views.headers import failed_query
+
+        return failed_query(error), 1
+    exit_codes = ((DamagedStore, 3), (ExperimentError, 2), ((RecorderError, RunnerError, AnalyticsError), 1))
     return next(((error, exit_code) for kind, exit_code in exit_codes if isinstance(error, kind)), None)

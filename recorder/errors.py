@@ -10,6 +10,7 @@ RecorderError
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 
 NEXT_STEPS = {
@@ -39,7 +40,8 @@ def refusal(error: OSError, path: Path | None = None) -> str:
     if place is not None:
         return f"{place}: {os.strerror(error.errno) if error.errno else error}; {step}"
     if error.errno in (errno.ENOSPC, errno.ENOENT):  # most often of a temporary file
-        step = "free space, or name a folder for temporary files with TMPDIR"
+        now = f" (now {tempfile.tempdir})" if tempfile.tempdir else ""
+        step = f"free space, or name a folder for temporary files with TMPDIR{now}"
     return f"{error.strerror or error}; {step}"
 
 

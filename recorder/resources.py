@@ -1,5 +1,6 @@
-"""Finds bundled files in an installed wheel or at the top of a checkout."""
+"""Finds bundled files in an installed wheel or at the top of a checkout, and the folders of this user."""
 
+import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -26,6 +27,38 @@ def data_texts() -> dict[str, Path]:
     folder = _bundled("data")
     paths = (path for path in sorted(folder.rglob("*")) if path.suffix in (".md", ".toml"))
     return {f"data/{path.relative_to(folder).as_posix()}": path for path in paths}
+
+
+def home() -> Path:
+    """Return the home directory, ``/`` for a user id without a name and without HOME, as Docker does."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
+
+
+def user_name() -> str:
+    """Return who calls, for what is recorded about it."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user id without a name, in a container
+        return f"user {os.getuid()}"
+
+
+def user_folder(kind: str) -> Path:
+    """Return this user's folder of the program. The kind is ``cache``, ``state`` or ``data``."""
+    usual = {"cache": ".cache", "state": ".local/state", "data": ".local/share"}[kind]
+    return Path(os.environ.get(f"XDG_{kind.upper()}_HOME") or home() / usual, "lhaw-record")
+
+
+def installation_folder(variable: str, name: str) -> Path:
+    """Return the folder of what the program installs: the variable's, ``.envs`` of a checkout, or the user's."""
+    if chosen := os.environ.get(variable):
+        return Path(chosen).expanduser().resolve()
+    checkout = _PACKAGE.parent
+    return (checkout / ".envs" if (checkout / "pyproject.toml").is_file() else user_folder("data")) / name
 
 
 def _bundled(folder: str, *parts: str) -> Path:

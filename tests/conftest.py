@@ -54,18 +54,23 @@ def pytest_collection(session):
 def pytest_collection_modifyitems(items):
     """Leave most cases of sampled tests to the thorough suite; put files with slow tests first.
 
-    The worker that got a slow one at the end would work alone.
+    The worker that got a slow one at the end would work alone. Tests that wait are spread among those that work, so
+    that at no time all workers wait, or all want a processor.
     """
-    places = Counter()
+    cases = Counter()
     for item in items:
         if mark := item.get_closest_marker("sampled"):
             name = item.nodeid.partition("[")[0]
-            if places[name] % mark.args[0]:
+            if cases[name] % mark.args[0]:
                 item.add_marker("thorough")
-            places[name] += 1
+            cases[name] += 1
     yield
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    files = [path for path in dict.fromkeys(item.path for item in items) if path not in slow]
+    waiting = [path for path in files if "environments" in path.parts]  # for containers, most of them
+    working = [path for path in files if "environments" not in path.parts]
+    places = {path: rank / len(group) for group in (waiting, working) for rank, path in enumerate(group)}
+    items.sort(key=lambda item: places.get(item.path, -1))
 
 
 def _import_own_share_first(config):

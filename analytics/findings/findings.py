@@ -201,7 +201,7 @@ _COST_OF_CHANNEL = _Difference(
 _MEASURES_SHOWN = {"pass_at_1": "pass@1", "pass_at_k": "pass@k", "checkpoint_progress": "progress"}
 _ASKING_UNKNOWN = "How often {agent} ask{s} with the full prompt is unknown"
 _PRECISION_UNKNOWN = "The share of questions of {agent}{user} that target removed information is unknown"
-_WASTE_UNKNOWN = "What {agent} waste{s} before a message {when} is unknown"
+_WASTE_UNKNOWN = "How much {agent} waste{s} before a message {when} is unknown"
 _LATE_WASTE_UNKNOWN = "What {agent} waste{s} before a late message is unknown"
 _PLANNED = {("gain", "ask_user"): "", ("loss", "underspecified"): " --of loss"}
 """The options of ``power`` that plan a claim; other claims it does not plan."""

@@ -22,6 +22,7 @@ from lhaw_record.analytics.views.parameters import Setting, values_of
 from lhaw_record.analytics.views.rows import BrokenClaim
 from lhaw_record.recorder.files.disk import publish
 from lhaw_record.recorder.files.layout import MARKER
+from lhaw_record.recorder.resources import user_folder
 from lhaw_record.recorder.storage.journal import is_live
 from lhaw_record.recorder.storage.store import Store
 
@@ -119,9 +120,8 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 def _places(store: Store) -> tuple[Path, Path]:
     """Return the file beside the store, and that in the user's cache folder for a store that others write."""
-    cache_folder = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     name = hashlib.sha256(str(store.root.resolve()).encode()).hexdigest()[:32]
-    return store.root / KEPT, Path(cache_folder, "lhaw-record", "analysis", f"{name}.msgpack")
+    return store.root / KEPT, user_folder("cache") / "analysis" / f"{name}.msgpack"
 
 
 def _read(store: Store, state: str) -> _Kept:

@@ -59,7 +59,7 @@ _INJECTED = {"injected_not_common": _DIFFER.replace("{units}", "variants").repla
 ARM_KINDS = {
     "no_tool_called": ("no tool was ever called", "trials", "They may have had no way to act; see docs/models.md."),
     "calls_in_text": (
-        "tool calls were left in the text, so the server recognises none",
+        "tool calls were left in the text: the server did not recognise them",
         "trials",
         "Switch on the server's tool parser or template (vLLM and SGLang: --tool-call-parser; llama.cpp: --jinja).",
     ),
@@ -101,7 +101,7 @@ ARM_KINDS = {
     ),
     "failed_asking": (
         "failures are unanswered questions: the agent ended by asking its user in prose",
-        "failures, in the conditions where most are",
+        "failures, in conditions where most failures end so",
         "Nobody answers there, so they are not failures at the task; endings counts them in every condition.",
     ),
     "hung_up": (

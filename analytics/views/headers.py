@@ -1,6 +1,7 @@
 """Read the headers of the SQL files and print every view with its grain, columns and source."""
 
 import re
+import tempfile
 from collections.abc import Sequence
 from functools import cache
 from textwrap import wrap
@@ -69,7 +70,14 @@ def print_views(connection: "duckdb.DuckDBPyConnection", wanted: str, form: str,
 
 
 def failed_query(error: "duckdb.Error") -> AnalyticsError:
-    """Return DuckDB's error as ours: an unknown view with the nearest one, an unknown column with the views to join."""
+    """Return DuckDB's error as ours: with the nearest view, the views to join, or the folder that needs room."""
+    import duckdb
+
+    overflow = tempfile.gettempdir()
+    if isinstance(error, duckdb.OutOfMemoryException) or f"{overflow}/lhaw-record-" in str(error):
+        what = str(error).partition("\n")[0].rstrip(".")
+        room = f"what does not fit into memory goes to {overflow}: free space there, or name another folder with TMPDIR"
+        return AnalyticsError(f"the query failed: {what}; {room}")
     if unknown := re.search(r"Table with name (\w+) does not exist", str(error)):
         near = did_you_mean(unknown[1], [each.view for each in headers()]) or "; '.views' lists them"
         return AnalyticsError(f"there is no view {unknown[1]!r}{near}")

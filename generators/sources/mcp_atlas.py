@@ -55,7 +55,7 @@ class McpAtlasSource(CheckedSource):
     def _environment(self) -> tuple[dict[str, str], list[SourceFinding]]:
         """Return the text of each data file by its path on the servers, and findings. All tasks share these files."""
         if self._data is None:
-            return {}, [warning("no --data: nothing is known of the files, and trials of these tasks are not found")]
+            return {}, [warning("no --data: the files are unknown, so trials of these tasks are not found")]
         found = files_below(self._data)
         try:
             texts = texts_of(found.files)

@@ -133,7 +133,7 @@ class StreamChecks:
         if hashlib.sha256(content).hexdigest() == event.sha256:
             self._good_blobs.add(event.sha256)
         else:
-            yield f"artifact {event.sha256} has other bytes than its name says"
+            yield f"artifact {event.sha256} does not have the SHA-256 that is its name"
 
 
 _ROWS_AT_ONCE = 5_000

@@ -19,6 +19,7 @@ import msgspec
 from lhaw_record.recorder.errors import RecorderError, StoreError
 from lhaw_record.recorder.files.disk import Disk, publish
 from lhaw_record.recorder.files.layout import FOLDERS, MARKER, marker
+from lhaw_record.recorder.resources import user_folder
 from lhaw_record.recorder.storage.store import Store
 
 HOME_VARIABLE = "LHAW_RECORD_HOME"
@@ -116,5 +117,4 @@ def _home() -> Path:
     """Return the folder on this host that holds the program's working copies."""
     if own := os.environ.get(HOME_VARIABLE):
         return Path(own)
-    state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "lhaw-record"
+    return user_folder("state")

@@ -25,7 +25,7 @@ from lhaw_record.recorder.storage.journal_format import (
     scan,
     seed_of,
 )
-from lhaw_record.recorder.storage.store import Store, try_lock
+from lhaw_record.recorder.storage.store import Store, close, try_lock
 
 
 class JournalHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="journal", tag="header"):
@@ -153,9 +153,9 @@ class JournalFile:
 
     def close(self) -> None:
         """Close the file, which releases the lock unless a child process inherited it."""
-        os.close(self.descriptor)
+        close(self.descriptor)
         if self._mark is not None:
-            os.close(self._mark)
+            close(self._mark)
             self._mark = None
 
     def _write_mark(self) -> None:
@@ -235,7 +235,7 @@ def read_header(path: Path) -> JournalHeader | None:
 
 
 def is_live(path: Path) -> bool:
-    """Return whether the writer of a journal is alive, that is, holds the file's lock."""
+    """Return whether the writer of a file is alive, that is, holds its lock. NFS gives a reader only a shared one."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return not try_lock(descriptor, is_shared=True)

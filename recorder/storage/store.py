@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -138,7 +138,7 @@ class Store:
         try:
             yield descriptor
         finally:
-            os.close(descriptor)
+            close(descriptor)
 
 
 def has_store(root: Path) -> bool:
@@ -176,3 +176,9 @@ def try_lock(descriptor: int, *, is_shared: bool = False) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def close(descriptor: int) -> None:
+    """Close a file and release its lock. NFS repeats here an error of a write, which a sync has raised before."""
+    with suppress(OSError):
+        os.close(descriptor)

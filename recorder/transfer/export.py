@@ -155,7 +155,7 @@ def _artifact(store: Store, sha256: str) -> bytes:
         content = b""
     if hashlib.sha256(content).hexdigest() != sha256:
         raise DamagedStore(
-            f"artifact {sha256} is missing in {store.blobs_dir} or has other bytes than its name says; restore it, or "
-            "leave artifacts out with --no-blobs"
+            f"artifact {sha256} is missing in {store.blobs_dir} or does not have the SHA-256 that is its name; "
+            "restore it, or leave artifacts out with --no-blobs"
         )
     return content

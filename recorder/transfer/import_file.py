@@ -171,5 +171,5 @@ def _marker(line: ExportLine, *, is_first: bool) -> Blob | ExportEnd | ExportHea
     if found is None or (isinstance(found, ExportHeader) and found.format != FORMAT):
         raise msgspec.ValidationError(f"expected an export of format {FORMAT}")
     if isinstance(found, Blob) and hashlib.sha256(found.content).hexdigest() != found.sha256:
-        raise msgspec.ValidationError(f"artifact {found.sha256} has other bytes than its name says")
+        raise msgspec.ValidationError(f"artifact {found.sha256} does not have the SHA-256 that is its name")
     return found

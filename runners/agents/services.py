@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
-from lhaw_record.runners.agents.scripted import ScriptedModel
+from lhaw_record.runners.agents.scripted import InProse, ScriptedModel
 from lhaw_record.runners.base.clock import TrialClock
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import BoundaryError, GraderError, ModelBoundaryError, UserSimulatorError
@@ -143,11 +143,13 @@ class Services:
                     f"{name} needs a reference for task {trial.task.task_id}", kind="no_reference", is_retry_owed=False
                 )
             hidden = trial.shown_variant.segments if trial.shown_variant else ()
-            return REPLAY_MODELS[name](name, trial.seed, reference, tuple(segment.value for segment in hidden))
-        if spec.is_scripted:
-            return ScriptedModel(name, trial.seed, asks_in_prose=trial.asks_in_prose)
-        is_marked = self._experiment.prompt_caching
-        return self._litellm_model(f"agent {spec.name}", spec, is_prompt_marked=is_marked)
+            model: Model = REPLAY_MODELS[name](name, trial.seed, reference, tuple(each.value for each in hidden))
+        elif spec.is_scripted:
+            model = ScriptedModel(name, trial.seed)
+        else:
+            is_marked = self._experiment.prompt_caching
+            return self._litellm_model(f"agent {spec.name}", spec, is_prompt_marked=is_marked)
+        return InProse(model) if trial.asks_in_prose else model
 
     def _side_caller(
         self, spec: ModelSpec, trial: PlannedTrial, recording: Recording, role: Any, owner: str | None = None

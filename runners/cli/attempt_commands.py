@@ -1,7 +1,6 @@
 """Commands for attempts: ``discard`` sets them aside, ``note`` says something about them, ``answer`` is their user."""
 
 import argparse
-import getpass
 import time
 from typing import TYPE_CHECKING, get_args
 
@@ -11,6 +10,7 @@ from lhaw_record.recorder.cli.arguments import FORMAT, STORE
 from lhaw_record.recorder.cli.command import ArgumentGroup, Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.events import NoteCause, TrialsDiscarded, TrialsNoted
+from lhaw_record.recorder.resources import user_name
 from lhaw_record.recorder.sharing.address import store_name
 from lhaw_record.runners.base.errors import ExperimentError
 
@@ -134,7 +134,7 @@ def answer_command(options: argparse.Namespace) -> int:
     from lhaw_record.recorder.storage.store import Store
     from lhaw_record.runners.users.simulated_user.person import open_questions
 
-    folder, left, by = Store(options.store).questions_dir, set[str](), options.by or getpass.getuser()
+    folder, left, by = Store(options.store).questions_dir, set[str](), options.by or user_name()
     say(
         "waiting for questions; Ctrl-C ends. An empty line leaves a question to others, '?' shows the full prompt, '-' "
         "declines, and anything else is your answer"

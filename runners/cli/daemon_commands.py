@@ -1,7 +1,6 @@
 """The commands of the daemon: ``serve``, and its clients ``submit``, ``status``, ``pause``, ``resume`` and so on."""
 
 import argparse
-import getpass
 import os
 import sys
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import msgspec
 from lhaw_record.recorder.cli.arguments import FORMAT, port, positive, store_option
 from lhaw_record.recorder.cli.command import Argument, Command, argument
 from lhaw_record.recorder.cli.output import print_rows, say
+from lhaw_record.recorder.resources import user_name
 from lhaw_record.runners.models.costs import spent_words
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def submit_command(options: argparse.Namespace) -> int:
     from lhaw_record.runners.runs.daemon.messages import Submission
 
     submission = Submission(
-        config_toml=experiment_text(options.experiment), path=str(options.experiment.resolve()), by=_user()
+        config_toml=experiment_text(options.experiment), path=str(options.experiment.resolve()), by=user_name()
     )
     _tell(_client(options).submit(submission).overview)
     return 0
@@ -79,18 +79,18 @@ def status_command(options: argparse.Namespace) -> int:
 
 
 def order_command(verb: str, options: argparse.Namespace) -> int:
-    _tell(_client(options).order(options.name, verb, _user()).overview)
+    _tell(_client(options).order(options.name, verb, user_name()).overview)
     return 0
 
 
 def requeue_command(options: argparse.Namespace) -> int:
-    trial_ids = _client(options).requeue(options.name, _user()).trial_ids
+    trial_ids = _client(options).requeue(options.name, user_name()).trial_ids
     say(f"{options.name}: {len(trial_ids)} trials are attempted again")
     return 0
 
 
 def retune_command(options: argparse.Namespace) -> int:
-    _tell(_client(options).retune(options.name, options.concurrency, _user()).overview)
+    _tell(_client(options).retune(options.name, options.concurrency, user_name()).overview)
     return 0
 
 
@@ -103,7 +103,7 @@ def attach_command(options: argparse.Namespace) -> int:
         agent=options.agent,
         folder=options.folder,
         idle_s=options.idle,
-        by=_user(),
+        by=user_name(),
         command=options.command,
         kept_variables=options.env or (),
     )
@@ -124,14 +124,11 @@ def _tell(each: "Overview") -> None:
     trials = "not planned yet" if each.planned is None else f"{each.finished} of {each.planned} trials finished"
     spent = spent_words(each.spent_usd, each.unpriced)
     words = f"{each.name}: {each.state.replace('_', ' ')}, {trials}, {each.running} running, {spent}"
-    say(words + (f"\n  {each.problem}" if each.problem else ""))
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a user id without a name, in a container
-        return f"user {os.getuid()}"
+    why = each.problem
+    if each.state == "failed":
+        places = ", ".join(f"{count} at {boundary}" for boundary, count in each.failures.items())
+        why = f"failed attempts: {places}; `trials STORE --state missing` lists them, `show STORE TRIAL` says why"
+    say(words + (f"\n  {why}" if why else ""))
 
 
 def daemon_commands(make_report: "MakeReport", read_attempt: "ReadAttempt", extend: "Extend") -> tuple[Command, ...]:

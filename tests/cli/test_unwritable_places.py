@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from lhaw_record.analytics.views.build_order import empty_database
 from lhaw_record.command_line import main
 from lhaw_record.recorder.errors import refusal
+from lhaw_record.recorder.resources import user_folder, user_name
 from tests.cli.experiments import PLAIN_PROCESS, write_experiment
 from tests.support.needs import require
 
@@ -110,6 +112,31 @@ def test_no_place_for_temporary_files_is_told():
     told = refusal(FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"))
     assert told.startswith("No usable temporary directory found in ['/tmp'];")
     assert "TMPDIR" in told
+
+
+def test_a_query_that_outgrows_the_place_for_temporary_files(tmp_path, monkeypatch, capsys):
+    """Any command names the folder in one line; DuckDB speaks of settings that nobody here has made."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def asks(options):
+        limits = "set memory_limit = '8MB'; set max_temp_directory_size = '1KB'; "
+        empty_database().execute(limits + "create table texts as select md5(range::text) from range(1000000)")
+
+    monkeypatch.setattr("lhaw_record.command_line._help", asks)
+    assert "failed to offload" in refuses(capsys, ["help"], tmp_path)
+
+
+def test_a_user_id_without_a_name_and_a_home(monkeypatch):
+    """As `docker run --user` gives one: its home is /, which it cannot write to, and its name its number."""
+
+    def nobody(number):
+        raise KeyError(number)
+
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    for name in ("HOME", "LOGNAME", "USER", "LNAME", "USERNAME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert user_folder("cache") == Path("/.cache/lhaw-record")
+    assert user_name() == f"user {os.getuid()}"
 
 
 @pytest.mark.sampled(2)

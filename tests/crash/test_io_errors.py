@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from lhaw_record.recorder.errors import RecorderError, StoreError
+from lhaw_record.recorder.errors import RecorderError, RecordingFailed, StoreError
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.recovery.recovery import accept_loss
 from lhaw_record.recorder.storage.creation import create_store
@@ -113,6 +113,22 @@ def test_an_error_at_any_operation_loses_nothing_acknowledged(tmp_path, error, f
         if not errors:
             break
     assert operation > 100
+
+
+def test_a_close_that_fails_does_not_hide_why(tmp_path, monkeypatch):
+    """NFS repeats a failed write when a file is closed, without a name; the run still says which file it was."""
+    root, closed = tmp_path / "store", os.close
+
+    def close(descriptor: int) -> None:
+        is_ours = _path_of(descriptor).parent in (root / "journal", root / "locks")
+        closed(descriptor)
+        if is_ours:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("lhaw_record.recorder.storage.store.os.close", close)
+    _, errors = whatever_fails(root, 30, errno.EIO, streams=2)
+    assert errors
+    assert all(isinstance(each, RecordingFailed) and str(root) in str(each) for each in errors)
 
 
 def problems_of_artifacts(folder: Path) -> Iterator[list[str]]:

@@ -1,5 +1,6 @@
 """The demo's store, made once for all tests of the documents."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory):
-    """The store of the demo. Nobody writes to it."""
+    """The store of the demo. Nobody writes to it. ``LHAW_RECORD_DEMO`` names one that ``make demo`` has made."""
+    if made := os.environ.get("LHAW_RECORD_DEMO"):
+        return Path(made)
 
     def run(folder):
         done = lhaw_record("run", ROOT / "experiments" / "demo.toml", "--store", folder / "demo")

@@ -1,4 +1,8 @@
-"""How far sweeps and laws look: a quarter as far for ``make test``, or as far as a night allows."""
+"""How far sweeps and laws look: a quarter as far for ``make test``, or as far as a night allows.
+
+``at_depth`` is for examples of a law and for lists of cases, ``IS_QUICK`` for what a test does under one name: with
+these ``tests/support/tried.py`` tells what to run again although it passed in ``make test``.
+"""
 
 import os
 

@@ -109,6 +109,7 @@ BARE_RAY = Path(__file__).resolve().parents[2] / ".envs" / "ray" / "bin"
 """The programs of an environment with Ray and virtualenv alone, as a machine of somebody's cluster has."""
 
 TRAINING_PYTHON = Path(__file__).resolve().parents[2] / ".envs" / "training" / "bin" / "python"
+VERIFIERS_EVAL = TRAINING_PYTHON.parents[2] / "verifiers" / "bin" / "vf-eval"
 """The environment of Hugging Face's datasets and TRL."""
 
 _ENGINE = 'apt-get install docker.io debootstrap && eval "$(tests/support/docker-engine start)"'
@@ -134,6 +135,7 @@ NEEDS = {
     "bare_ray": Need("Ray in an environment of its own", "make test-ray", (BARE_RAY / "ray").exists),
     "root": Need("root", "sudo make test", lambda: os.geteuid() == 0),
     "trainers": Need("datasets and TRL", "make test-training", TRAINING_PYTHON.exists),
+    "verifiers": Need("verifiers", "make test-training", VERIFIERS_EVAL.exists),
     "servers": Need("real MCP servers", "make mcp-servers", _has_servers),
 }
 

@@ -13,9 +13,8 @@ PASSED, TRIED = os.environ.get("LHAW_RECORD_PASSED"), os.environ.get("LHAW_RECOR
 
 
 def looks_farther(item: pytest.Function) -> bool:
-    """Return whether a test has more examples, points or cases when it has more time (``tests/support/depth.py``)."""
-    names = ("at_depth", "IS_QUICK", "IS_DEEP")
-    return getattr(item.obj, "is_hypothesis_test", False) or any(hasattr(item.module, name) for name in names)
+    """Return whether a test does more under its name when it has more time (``tests/support/depth.py``)."""
+    return getattr(item.obj, "is_hypothesis_test", False) or hasattr(item.module, "IS_QUICK")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:

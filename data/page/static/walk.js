@@ -20,9 +20,14 @@ class Walk {
     state.onChange((changed) => changed.has("action") && this.follow());
   }
 
-  // From the event of the address, or of the focus, to the next or previous question, injection or error.
+  // From the event of the address, or of the focus, to the next or previous question, injection or error; without a trial, to a finding.
   step(direction) {
     const events = [...this.box.querySelectorAll("[data-event]")];
+    if (!events.length) {
+      const findings = [...document.querySelectorAll(".decides")].filter((each) => each.checkVisibility());
+      findings[Math.max(0, findings.indexOf(document.activeElement) + direction)]?.focus();
+      return;
+    }
     const here = events.findIndex((each) => each.classList.contains("current"));
     const rest = direction > 0 ? events.slice(here + 1) : events.slice(0, Math.max(0, here)).reverse();
     const next = rest.find((each) => each.dataset.stop);

@@ -6,7 +6,6 @@ run by mistake.
 
 import fcntl
 import hashlib
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from lhaw_record.recorder.events.canonical_json import digest
+from lhaw_record.recorder.resources import installation_folder
 from lhaw_record.runners.base.errors import ExperimentError
 from lhaw_record.runners.base.host.packages import install_npm, install_python
 from lhaw_record.runners.experiment.program import InstallSpec, ProgramSpec
@@ -68,19 +68,8 @@ def install_entry(spec: ProgramSpec, entry: Path, say: Callable[[str], None]) ->
 
 
 def agents_directory() -> Path:
-    """Return the folder that contains the installation folders of all programs.
-
-    The environment variable ``LHAW_RECORD_AGENTS`` sets it. Otherwise a checkout uses ``.envs`` beside its sources, and
-    an installed package uses the user's data folder.
-    """
-    chosen = os.environ.get(AGENTS_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser().resolve()
-    checkout = Path(__file__).resolve().parents[3]
-    if (checkout / "pyproject.toml").is_file():
-        return checkout / ".envs" / "agents"
-    data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(data_home) / "lhaw-record" / "agents"
+    """Return the folder that contains the installation folders of all programs."""
+    return installation_folder(AGENTS_VARIABLE, "agents")
 
 
 def install_folder(spec: ProgramSpec) -> Path:

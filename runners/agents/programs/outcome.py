@@ -85,8 +85,8 @@ def ending_of(facts: ProgramFacts) -> EndedBy:
 def asking_not_offered(name: str) -> SandboxBoundaryError:
     """Return the failure of a program whose model could not ask, so that it says nothing about asking."""
     return SandboxUnfit(
-        f"program {name} never offered its model the tool that asks the user; let [asking] of its entry name the MCP "
-        "server to it, and try: lhaw-record agents test",
+        f"program {name} never offered its model the tool that asks the user; name the MCP server in [asking] of "
+        "its entry, and try: lhaw-record agents test",
         kind="asking_not_offered",
     )
 

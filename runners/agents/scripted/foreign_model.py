@@ -13,7 +13,8 @@ from lhaw_record.runners.agents.scripted.agent_interface import (
     interface_of,
     is_question,
 )
-from lhaw_record.runners.agents.scripted.model import ScriptedModel, recipe_for, reply_with
+from lhaw_record.runners.agents.scripted.archetypes import ARCHETYPES
+from lhaw_record.runners.agents.scripted.model import recipe_for, reply_with
 from lhaw_record.runners.agents.scripted.translation import PLAN, desk_view, earlier_codes, to_command
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition
 from lhaw_record.runners.environments.benchmarks.desk.recipe import Recipe
@@ -39,7 +40,7 @@ class ForeignModel:
     def __init__(self, scripted: Model) -> None:
         self.name = scripted.name
         self._scripted = scripted
-        self._is_free = not isinstance(scripted, ScriptedModel)
+        self._is_free = scripted.name not in ARCHETYPES
 
     async def respond(self, request: ModelRequest) -> ModelReply:
         """Return the next turn of this model."""

@@ -2,14 +2,16 @@
 
 import re
 
+import msgspec
+
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.agents.scripted.archetypes import ARCHETYPES, habits_of
 from lhaw_record.runners.agents.scripted.policy import Policy
 from lhaw_record.runners.agents.scripted.transcript import read_transcript, with_questions_as_calls
-from lhaw_record.runners.base.conversation.messages import Message, ToolCall, to_wire
+from lhaw_record.runners.base.conversation.messages import Message, ToolCall, ToolDefinition, to_wire
 from lhaw_record.runners.environments.benchmarks.desk.recipe import Recipe, RecipeStep, desk_recipes
-from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
+from lhaw_record.runners.models.protocol import Model, ModelReply, ModelRequest
 
 _CHARACTERS_PER_TOKEN = 4
 _INPUT_USD_PER_TOKEN = 1e-6
@@ -41,39 +43,53 @@ class ScriptedModel:
     Args:
         name: One of ``ARCHETYPES``.
         seed: Picks the guesses. A ``seed`` among a request's parameters replaces it.
-        asks_in_prose: Whether it asks by ending its turn, because its agent offers no tool to ask.
 
     Raises:
         ValueError: There is no such archetype.
     """
 
-    def __init__(self, name: str, seed: int = 0, *, asks_in_prose: bool = False) -> None:
+    def __init__(self, name: str, seed: int = 0) -> None:
         if name not in ARCHETYPES:
             raise ValueError(f"there is no scripted model {name!r}; known: {', '.join(ARCHETYPES)}")
         self.name = name
         self._seed = seed
-        self._asks_in_prose = asks_in_prose
 
     async def respond(self, request: ModelRequest) -> ModelReply:
         """Return the next turn of this model."""
-        is_prose = self._asks_in_prose
-        transcript = read_transcript(with_questions_as_calls(request.messages) if is_prose else request.messages)
+        transcript = read_transcript(request.messages)
         seed = request.parameters.get("seed")
         turn = Policy(
             recipe_for(transcript.prompt),
             transcript,
             habits_of(self.name, transcript.system),
             self._seed if seed is None else int(seed),
-            frozenset((*(tool.name for tool in request.tools), *(["ask_user"] if is_prose else []))),
+            frozenset(tool.name for tool in request.tools),
         ).next_turn()
-        if is_prose and turn.calls and turn.calls[0].tool == "ask_user":
-            text = "\n\n".join(filter(None, (turn.text, turn.calls[0].arguments["question"])))
-            return reply_with(Message(role="assistant", content=text), request, self.name)
         calls = tuple(
             ToolCall(call_id=f"call_{number}", name=call.tool, arguments_json=canonical_json(call.arguments).decode())
             for number, call in enumerate(turn.calls, start=len(transcript.calls) + 1)
         )
         return reply_with(Message(role="assistant", content=turn.text, tool_calls=calls), request, self.name)
+
+
+class InProse:
+    """A scripted model, a policy or a replay, that asks by ending its turn, because its agent offers no tool to ask."""
+
+    def __init__(self, scripted: Model) -> None:
+        self.name = scripted.name
+        self._scripted = scripted
+
+    async def respond(self, request: ModelRequest) -> ModelReply:
+        """Return the next turn of the model, which believes that there is a tool to ask."""
+        tools = (*request.tools, ToolDefinition(name="ask_user", description="", input_schema={}))
+        messages = tuple(with_questions_as_calls(request.messages))
+        reply = await self._scripted.respond(msgspec.structs.replace(request, messages=messages, tools=tools))
+        said, call = reply.message, next(iter(reply.message.tool_calls), None)
+        if call is None or call.name != "ask_user":
+            return reply
+        text = "\n\n".join(filter(None, (said.content, msgspec.json.decode(call.arguments_json)["question"])))
+        message = Message(role="assistant", content=text)
+        return msgspec.structs.replace(reply, message=message, finish_reason="stop")
 
 
 def recipe_for(prompt: str) -> Recipe:

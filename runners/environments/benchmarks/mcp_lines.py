@@ -180,7 +180,7 @@ def whole_result(result: Any) -> dict[str, Any]:
     if not isinstance(result, dict):
         result = {"content": result}
     if result.get("resultType") == "input_required":  # a form, whose answer the client sends with the call again
-        return result
+        return {**result}
     structured, content = result.get("structuredContent"), result.get("content")
     if content is None:
         content = {key: value for key, value in result.items() if key not in _NO_CONTENT} or []

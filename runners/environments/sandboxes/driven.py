@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from lhaw_record.recorder.errors import refusal
 from lhaw_record.recorder.events.encoding import valid_text
 from lhaw_record.recorder.events.interaction import SandboxLimit
 from lhaw_record.runners.base.errors import SandboxBoundaryError, SandboxUnfit, ungrouped
@@ -246,7 +247,8 @@ def _raise_load_error(reply: list[bytes], files: Path) -> None:
         _raise_os_error(reply, str(files))
     except OSError as error:
         raise SandboxUnfit(
-            f"the files of {files} do not go into the sandbox: {error.strerror}", kind="sandbox_load"
+            f"the files of {files} do not go into the sandbox: {refusal(OSError(error.errno, error.strerror))}",
+            kind="sandbox_load",
         ) from error
 
 

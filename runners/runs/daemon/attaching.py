@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from lhaw_record.recorder.resources import home
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError
 from lhaw_record.runners.environments.sandboxes.protocol import READ_BYTES
 from lhaw_record.runners.experiment.program import (
@@ -195,7 +196,7 @@ def _run(
             "mcp_config": str(config_file),
             "mcp_bridge": bridge.__file__,
             "workdir": str(folder),
-            "home": str(Path.home()),
+            "home": str(home()),
         }
         start = filled(spec, values, has_tools=lease.mcp_url is not None)
         ours = {

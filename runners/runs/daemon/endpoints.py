@@ -195,7 +195,7 @@ ENDPOINTS = (
     ApiEndpoint(
         path="/api/questions",
         operation="questions",
-        summary="The questions that wait for a person, with the prompt as it was sent, and in full.",
+        summary="The questions that wait for a person, each with the prompt as it was sent and the full prompt.",
         response=OpenQuestions,
         handler=_questions,
     ),

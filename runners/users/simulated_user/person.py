@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
+from lhaw_record.recorder.storage.journal import is_live
 from lhaw_record.runners.users.simulated_user.answers import heard
 from lhaw_record.runners.users.simulated_user.protocol import UserAnswer, UserKnowledge
 
@@ -100,11 +101,9 @@ def open_questions(folder: Path) -> list[OpenQuestion]:
     """Return the questions that wait for a person, the oldest first, and remove those of trials that are dead."""
     found = []
     for path in folder.glob("*.json"):
-        with suppress(FileNotFoundError), path.open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                found.append(msgspec.json.decode(file.read(), type=OpenQuestion))
+        with suppress(FileNotFoundError):
+            if is_live(path):
+                found.append(msgspec.json.decode(path.read_bytes(), type=OpenQuestion))
             else:
                 path.unlink()
     return sorted(found, key=lambda each: each.asked_at_s)

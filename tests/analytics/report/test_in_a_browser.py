@@ -710,7 +710,7 @@ def test_every_event_has_an_address(view, busy_address):
 
 @pytest.mark.thorough
 def test_a_finding_leads_to_the_moment_that_decides_it(view, tmp_path):
-    """One press opens a success beside the failure of the same task, at its question, in rows with it."""
+    """A press opens a success beside the failure of the same task, at its question, in aligned rows; n leads there."""
     store = Store(trials=1)
     for task in range(8):
         store.task(f"t{task}")
@@ -719,7 +719,9 @@ def test_a_finding_leads_to_the_moment_that_decides_it(view, tmp_path):
         store.trial(f"v{task}", "underspecified", 0, scores=(0.0,), actions=["read a", "submit"])
         store.trial(f"v{task}", "ask_user", 0, actions=["read a", "ask_user S1", "submit"])
     view.open(written(page_about(store.snapshot()), tmp_path))
-    view.value("[...document.querySelectorAll('.decides')].find((each) => each.dataset.cell.includes('_gain')).click()")
+    view.press("n", "n", "p", "n")
+    assert "_gain" in view.value("document.activeElement.dataset.cell")
+    view.press("Enter")
     view.wait("document.querySelector('.event.question.current')")
     assert view.value("document.activeElement.dataset.event") == "2"
     marks = (

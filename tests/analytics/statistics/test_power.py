@@ -25,6 +25,7 @@ from lhaw_record.analytics.views.store import connect
 from lhaw_record.command_line import main
 from tests.analytics.findings.test_findings import store_of, with_trials
 from tests.analytics.make_store import Store, write_events
+from tests.support.depth import at_depth
 
 
 def seen_by_others(rates, low, shift, tasks, trials, studies):
@@ -44,7 +45,7 @@ def seen_by_others(rates, low, shift, tasks, trials, studies):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("tasks", "trials"), [(8, 3), (11, 5)])
+@pytest.mark.parametrize(("tasks", "trials"), [(8, 3), (11, 5)][: at_depth(1, 2)])
 def test_power_is_what_another_simulation_sees(tasks, trials):
     """The middling task and its gain are found here by drawing a million tasks until their means fit."""
     rates = SuccessRates(base=0.3, gain=0.35, spread=1.0, gain_spread=0.5)

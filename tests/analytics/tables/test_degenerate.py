@@ -1,6 +1,7 @@
 """Stores with too little in them: every table says what it cannot say, and nothing is made up."""
 
 import math
+from functools import cache
 
 import pytest
 
@@ -118,8 +119,8 @@ def no_points():
 
 
 STORES = {
-    **{f"without_{name}": without(name) for name in ("ask_user", "full", "underspecified", "inject_50")},
     "nothing": nothing,
+    **{f"without_{name}": without(name) for name in ("ask_user", "full", "underspecified", "inject_50")},
     "only_registered": only_registered,
     "one_trial": one_trial,
     "only_failed": only_failed,
@@ -131,20 +132,22 @@ STORES = {
 }
 
 
-@pytest.fixture(scope="module", params=STORES)
-def connection(request):
-    """A connection to each store."""
+@cache
+def tables_of(name):
+    """Return all tables of a store."""
     few = {"draws": 100, "permutations": 100}
-    opened = connect(STORES[request.param]().snapshot(), parameters=few, only={*TABLES, "exclusions"})
-    yield opened
-    opened.close()
+    opened = connect(STORES[name]().snapshot(), parameters=few, only={*TABLES, "exclusions"})
+    try:
+        return {each: table(opened, each) for each in TABLES}
+    finally:
+        opened.close()
 
 
 @pytest.mark.sampled(14)
-def test_every_table_says_what_it_cannot_say(connection):
+@pytest.mark.parametrize("store", STORES)
+def test_every_table_says_what_it_cannot_say(store):
     """No table fails; a null value or interval has a reason, numbers are finite, and no count is negative."""
-    for name in TABLES:
-        one = table(connection, name)
+    for name, one in tables_of(store).items():
         for row in one.rows:
             assert all(not isinstance(value, float) or math.isfinite(value) for value in row.values()), (name, row)
             assert all(value is None or value >= 0 for column, value in row.items() if column.startswith("n_")), row
@@ -155,10 +158,10 @@ def test_every_table_says_what_it_cannot_say(connection):
 
 
 @pytest.mark.thorough
-def test_every_format_takes_every_table(connection):
+@pytest.mark.parametrize("store", STORES)
+def test_every_format_takes_every_table(store):
     """Text, CSV, JSON, Markdown and LaTeX of every table, empty ones too, without a nan."""
-    for name in TABLES:
-        one = table(connection, name)
+    for name, one in tables_of(store).items():
         for text in (to_text(one), to_csv(one), to_json([one]), to_markdown(one), to_latex(one)):
             assert text
             assert not any(word in text.replace(",", " ").lower().split() for word in ("nan", "inf", "-inf")), name
@@ -178,17 +181,11 @@ def test_missing_data_are_counted_not_scored():
         connection.close()
 
 
-@pytest.mark.sampled(60)
-@pytest.mark.parametrize("name", TABLES)
-def test_an_empty_table_says_what_it_would_need(name):
+def test_an_empty_table_says_what_it_would_need():
     """A store without trials gives no table without a word of why it is empty."""
-    opened = connect(nothing().snapshot(), only={name, "exclusions"})
-    try:
-        one = table(opened, name)
-    finally:
-        opened.close()
-    assert one.rows == ()
-    assert any(note.startswith("no rows: this store has no ") for note in one.notes)
+    for name, one in tables_of("nothing").items():
+        assert one.rows == (), name
+        assert any(note.startswith("no rows: this store has no ") for note in one.notes), name
 
 
 @pytest.mark.sampled(5)

@@ -20,6 +20,7 @@ from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.analytics.make_store import write_events
 from tests.analytics.random_stores import random_store
+from tests.support.depth import at_depth
 
 
 @pytest.fixture
@@ -149,7 +150,7 @@ def test_readers_at_once_leave_one_whole_file(root):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(at_depth(2, 6)))
 def test_kept_equals_fresh(root, seed, monkeypatch, capsys):
     """On random stores, what a second command prints is what the first did and what --fresh prints, byte for byte."""
     asyncio.run(write_events(root.parent / "random", random_store(seed, "task").envelopes))

@@ -75,7 +75,6 @@ def test_the_python_on_the_page_runs(tmp_path):
     [
         ("analysis", "95%, over tasks as clusters"),
         ("frames", "gain of asking"),
-        ("questions", "asked  "),
         ("paper", "value-scatter.pdf"),
     ],
 )

@@ -61,7 +61,7 @@ def _before(envelopes):
     return spent
 
 
-@settings(max_examples=at_depth(4, 12))
+@settings(max_examples=at_depth(2, 12))
 @given(seed=SEEDS)
 def test_discarded_trials_leave_no_trace_in_any_number(seed):
     """Tables and marts equal those of the same records without the trials; each attempt has its last decision."""

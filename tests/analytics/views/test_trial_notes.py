@@ -46,7 +46,7 @@ def test_an_authors_last_note_counts_until_it_is_taken_back():
 
 
 @pytest.mark.thorough
-@settings(max_examples=at_depth(3, 10))
+@settings(max_examples=at_depth(2, 10))
 @given(seed=SEEDS)
 def test_notes_change_no_number(seed):
     """Every table and mart is as without the notes, and SQL and Python agree on which notes stand."""

@@ -118,7 +118,7 @@ async def test_a_missing_and_a_changed_artifact_are_found(tmp_path):
     assert verify(store.root).findings == ()
     path = store.blobs_dir / sha256[:2] / sha256
     path.write_bytes(b"another")
-    assert "has other bytes than its name says" in verify(store.root).findings[0].problem
+    assert "does not have the SHA-256 that is its name" in verify(store.root).findings[0].problem
     path.unlink()
     assert "is not in" in verify(store.root).findings[0].problem
 

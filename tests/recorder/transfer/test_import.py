@@ -71,7 +71,7 @@ CHANGES = {
     "a type is unknown": (lambda lines: _with(lines, b"action_started", b"action_painted"), "is not a line"),
     "the end is missing": (lambda lines: lines[:-1], "ends early"),
     "lines follow": (lambda lines: lines + lines, "follows the last line"),
-    "an artifact was changed": (lambda lines: _with(lines, b'"base64":"Y', b'"base64":"Z'), "other bytes"),
+    "an artifact was changed": (lambda lines: _with(lines, b'"base64":"Y', b'"base64":"Z'), "not have the SHA-256"),
     "it is something else": (lambda lines: [b"hello\n"], "first line of an export"),
     "a newer format": (lambda lines: [b'{"export":{"format":3}}\n', *lines[1:]], "format 2"),
     "it is empty": (lambda lines: [], "ends early"),

@@ -95,7 +95,7 @@ def placed(task: HarborTask) -> Placed:
             raise NeedsImage(f"{place}: {said!r} needs Docker; without it there are one FROM, WORKDIR and plain COPY")
     root = _normal(work_dir / (task.config.environment.workdir or ""))
     if root.parts[1:2] in ((), *((name,) for name in _SYSTEM)) or _is_taken(root):
-        raise NeedsImage(f"the work directory is {root}; without Docker it must be one of its own, such as /app")
+        raise NeedsImage(f"the work directory is {root}; without Docker it must be the task's own, such as /app")
     outside = next((path for path in copies if not PurePosixPath(path).is_relative_to(root)), None)
     if outside is not None:
         raise NeedsImage(

@@ -5,7 +5,6 @@ a task is refused as unfit here, and nobody is scored 0 for it. The internet may
 network, a trial that is no success counts only if the solution passes once more after it.
 """
 
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -18,6 +17,7 @@ import msgspec
 
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.files.disk import Disk, publish
+from lhaw_record.recorder.resources import user_folder
 from lhaw_record.runners.base.errors import GraderError, SandboxBoundaryError, SandboxUnfit
 from lhaw_record.runners.environments.benchmarks.harbor.compose import COMPOSE
 from lhaw_record.runners.environments.benchmarks.harbor.container import HarborVerdict, last_printed
@@ -204,5 +204,4 @@ def _remember(place: Path, found: OraclePass) -> None:
 
 def passes_folder() -> Path:
     """Return the folder of this user in which passes are remembered."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "lhaw-record" / "harbor-oracles"
+    return user_folder("cache") / "harbor-oracles"

@@ -350,7 +350,7 @@ def is_task_folder(path: Path) -> bool:
 
 
 def task_folders(folder: Path) -> list[Path]:
-    """Return the task folders that a path means: itself, or those in it sorted by name, or else those further down.
+    """Return the task folders that a path means: itself, or those in it sorted by name, then those further down.
 
     Those that have only a prompt are among them, as are those of an older format; reading one says what is missing.
     """
@@ -358,9 +358,8 @@ def task_folders(folder: Path) -> list[Path]:
         return [folder]
     names = (CONFIG, INSTRUCTION, _OLD_CONFIG)
     found = sorted({path.parent for name in names for path in folder.glob(f"*/{name}")})
-    if not any(map(is_task_folder, found)):
-        deeper = sorted(path.parent for path in folder.glob(f"*/*/**/{CONFIG}"))
-        found += [each for each in deeper if not any(map(is_task_folder, each.parents))]
+    deeper = sorted(path.parent for path in folder.glob(f"*/*/**/{CONFIG}"))
+    found += [each for each in deeper if not any(map(is_task_folder, each.parents))]
     return found or ([folder] if any((folder / name).is_file() for name in names) else [])
 
 

@@ -1,15 +1,12 @@
 """Confine a server process in bubblewrap with a private copy of the data at ``/data``, or start it plainly."""
 
-import fcntl
 import hashlib
 import os
 import re
 import shutil
 import stat
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ import anyio.to_thread
 import msgspec
 
 from lhaw_record.runners.base.errors import SandboxUnfit
-from lhaw_record.runners.base.host.scratch import remove_folder
+from lhaw_record.runners.base.host.scratch import scratch_folder
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import SYSTEM_FOLDERS
 from lhaw_record.runners.environments.sandboxes.driver_program import SERVER_MODULES, driver_command, driver_program
 from lhaw_record.runners.environments.sandboxes.local.bubblewrap import step_arguments
@@ -127,8 +124,6 @@ def _supervisor(command: list[str], file_mb: int) -> bytes:
     return len(program).to_bytes(4, "big") + program
 
 
-_PREFIX = "lhaw-mcp-"
-_LOCK = "lock"
 MOUNTED = re.compile(rf"(?<![\w./-]){re.escape(DATA_MOUNT)}(?![\w.-])")
 
 
@@ -143,36 +138,11 @@ def data_digest(folder: Path) -> str:
 
 @asynccontextmanager
 async def private_copy(folder: Path) -> AsyncIterator[Path]:
-    """Create a writable copy of the data, and remove it at the end, even if a server changed its permissions.
-
-    If a process is killed, its copy stays but is no longer locked. The next process that makes a copy removes it.
-    """
-    _sweep_once(tempfile.gettempdir())
-    root = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    with (root / _LOCK).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            copy = root / "data"
-            await anyio.to_thread.run_sync(copy_writable, folder, copy)
-            yield copy
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(remove_folder, root)
-
-
-@lru_cache(maxsize=4)
-def _sweep_once(parent: str) -> None:
-    """Remove the copies that killed processes left behind.
-
-    A copy has no owner if its lock can be acquired. This also works if the owner ran in another container.
-    """
-    for root in Path(parent).glob(f"{_PREFIX}*"):
-        try:
-            with (root / _LOCK).open("r+") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_folder(root)
-        except OSError:
-            continue  # in use, somebody else's, or gone meanwhile
+    """Create a writable copy of the data, and remove it at the end, even if a server changed its permissions."""
+    with scratch_folder() as root:
+        copy = root / "data"
+        await anyio.to_thread.run_sync(copy_writable, folder, copy)
+        yield copy
 
 
 def copy_writable(source: Path, target: Path) -> None:

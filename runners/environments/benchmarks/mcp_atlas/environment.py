@@ -207,7 +207,7 @@ def offered_tools(row: Row, known: ServerCatalog, servers: Mapping[str, ToolServ
         server = servers.get(split[0]) if split else None
         if split and server and split[1] in server.refused_tools:
             raise ToolBoundaryError(
-                f"MCP server {server.name}: no model can have its tool {split[1]}: {server.refused_tools[split[1]]}",
+                f"MCP server {server.name}: its tool {split[1]} cannot be offered: {server.refused_tools[split[1]]}",
                 kind="malformed_tool",
                 is_retry_owed=False,
             )

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from lhaw_record.recorder.resources import data_path
+from lhaw_record.recorder.resources import data_path, home, installation_folder
 from lhaw_record.runners.base.errors import ExperimentError
 
 SERVERS_VARIABLE = "LHAW_RECORD_MCP_SERVERS"
@@ -96,19 +96,8 @@ def catalog() -> ServerCatalog:
 
 
 def servers_directory() -> Path:
-    """Return the folder in which servers are installed.
-
-    An environment variable can set it. Otherwise a checkout uses ``.envs`` in its root folder, and an installed package
-    uses the user's data folder.
-    """
-    chosen = os.environ.get(SERVERS_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser().resolve()
-    checkout = Path(__file__).resolve().parents[4]
-    if (checkout / "pyproject.toml").is_file():
-        return checkout / ".envs" / "mcp-servers"
-    data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(data_home) / "lhaw-record" / "mcp-servers"
+    """Return the folder in which servers are installed."""
+    return installation_folder(SERVERS_VARIABLE, "mcp-servers")
 
 
 def installed_version(spec: ServerSpec, directory: Path) -> str | None:
@@ -207,7 +196,7 @@ def _homes(program: Path | None) -> Iterator[Path]:
         program = environment / "bin" / "python"
     installation = program.resolve().parent.parent
     is_language = _LANGUAGE.search(str(program.resolve())) is not None
-    if is_language and not Path.home().is_relative_to(installation):  # never a home folder, or the root
+    if is_language and not home().is_relative_to(installation):  # never a home folder, or the root
         yield installation
 
 

@@ -147,7 +147,7 @@ def _counts_users_by_namespace() -> bool:
 def _weak_limits(cgroup: Cgroup, *, is_counted_by_user: bool) -> tuple[str, ...]:
     weak = _weak_memory(cgroup)
     if not cgroup.has_processes and not is_counted_by_user:
-        weak.append("processes: ended only between commands when they are too many (no writable pids control group)")
+        weak.append("processes: counted only between commands, and ended if too many (no writable pids control group)")
     if system_call_filter() is None:
         weak.append("system calls: not filtered (no list of them for this kind of processor)")
     return tuple(weak)

@@ -61,19 +61,25 @@ def opened(folder):
 @pytest.mark.parametrize("is_flat", [False, True])
 @pytest.mark.parametrize("has_names", [False, True])
 def test_a_group_is_one_task_with_one_variant(tmp_path, is_flat, has_names):
-    """Three folders are one task: the prompt of full_info, and that of baseline without what its blockers settle."""
+    """Three folders are one task: the prompt of full_info, and that of baseline without what its blockers settle.
+
+    Groups of the other layout, and plain tasks, may lie beside it.
+    """
     write_group(tmp_path, is_flat=is_flat, has_names=has_names)
     write_group(tmp_path, "sql_1", is_flat=is_flat, has_names=has_names)
+    write_group(tmp_path, "swe_2", is_flat=not is_flat, has_names=has_names)
     write_task(tmp_path / "plain") if is_flat else None
     benchmark = opened(tmp_path)
     names = ["org/hil-bench-sql_1", "org/hil-bench-swe_0"]
     if not has_names:
         names = ["hil-bench-sql_1", "hil-bench-swe_0"] if is_flat else ["sql_1", "swe_0"]
-    assert [each.task_id for each in benchmark.tasks()] == names + ["plain"] * is_flat
+    other = "org/hil-bench-swe_2" if has_names else "swe_2" if is_flat else "hil-bench-swe_2"
+    assert sorted(each.task_id for each in benchmark.tasks()) == sorted([*names, other] + ["plain"] * is_flat)
     assert benchmark.left_out() == []
-    variant = benchmark.variants()[1]
+    assert len(benchmark.variants()) == 3
+    variant = next(each for each in benchmark.variants() if each.task_id == names[1])
     assert (variant.variant_id, variant.prompt) == (f"{names[1]}/baseline", "Write a greeting.")
-    assert benchmark.tasks()[1].prompt == FULL
+    assert next(each for each in benchmark.tasks() if each.task_id == names[1]).prompt == FULL
     assert [(each.segment_id, each.kind, each.subdimension, each.value) for each in variant.segments] == [
         ("greeting_word", "removed", "missing parameters", "Greet with the word hello."),
         ("file_case", "contradiction", "contradictory requirements", "The file is in lower case."),

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -17,7 +16,7 @@ from lhaw_record.recorder.events.values import CONDITIONS
 from lhaw_record.recorder.reading.reader import read_envelopes
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.base.errors import ToolBoundaryError
-from lhaw_record.runners.environments.benchmarks.mcp_atlas import confinement
+from lhaw_record.runners.base.host.scratch import sweep_scratch_folders
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.confinement import confined
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.preflight import preflight
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.server import RunningServer, ServerPlan, running_servers
@@ -240,7 +239,7 @@ def test_the_bundled_experiment_plans_every_condition(core_servers, real_rows, m
 
 
 def test_servers_die_with_a_killed_process(core_servers, real_rows):
-    """SIGKILL to the program leaves no server behind, and the next copy of the data removes what it left."""
+    """SIGKILL to the program leaves no server behind, and the next run removes what it left."""
     program = f"""
 import anyio
 from pathlib import Path
@@ -265,6 +264,5 @@ anyio.run(main)
             break
         time.sleep(0.01)
     assert not is_running(pid)
-    confinement._sweep_once.cache_clear()
-    confinement._sweep_once(tempfile.gettempdir())
+    sweep_scratch_folders(now_s=time.time() + 3600)
     assert not Path(copy.strip()).exists()

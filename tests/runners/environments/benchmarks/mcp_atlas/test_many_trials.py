@@ -123,7 +123,7 @@ async def test_trials_that_write_to_one_file_name_do_not_meet(core_servers, tmp_
     assert len(pids) == TRIALS
     assert not any(is_running(pid) for pid in pids)
     assert (tmp_path / "data" / "notes" / "same.txt").read_text() == SHARED
-    assert list(copies.glob("lhaw-mcp-*")) == []
+    assert list(copies.glob("lhaw-scratch-*")) == []
     _every_trial_says_which_servers_it_had(tmp_path, trials)
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lhaw_record.recorder.events.values import CONDITIONS
+from lhaw_record.runners.agents.scripted import InProse
 from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition, insert_user_turn
 from lhaw_record.runners.models.protocol import ModelRequest
 from lhaw_record.runners.models.replay import (
@@ -131,6 +132,20 @@ async def test_it_asks_before_it_needs_the_value():
     assert answer == "Ghent: result 4"
     calls, _ = await converse(model, "How many?", tools=[ASK])
     assert calls == [BLIND_CALLS[0], question, *BLIND_CALLS[1:]]
+
+
+async def test_it_asks_in_prose_where_its_agent_does():
+    """The question is its whole turn, asked once; the user's next turn has the answer, and the calls go on with it."""
+    model = InProse(MaskedReplayModel("scripted/replay_masked", 0, REFERENCE, ("in Ghent",)))
+    first = [Message(role="user", content="How many?")]
+    for said, calls in (("In Ghent, please.", TRUE_CALLS), ("I cannot say.", BLIND_CALLS)):
+        result = Message(role="tool", content="ghent.csv bruges.csv", tool_call_id="replay_1")
+        begun = [*first, (await model.respond(ModelRequest(messages=tuple(first)))).message, result]
+        asked = await model.respond(ModelRequest(messages=tuple(begun)))
+        assert (asked.message, asked.finish_reason) == (Message(role="assistant", content=CITY.question), "stop")
+        told = (*begun, asked.message, Message(role="user", content=said))
+        (call,) = (await model.respond(ModelRequest(messages=told))).message.tool_calls
+        assert (call.name, json.loads(call.arguments_json)) == calls[1]
 
 
 async def test_a_tool_result_tells_the_value_only_when_it_singles_it_out():
