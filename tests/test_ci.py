@@ -44,4 +44,4 @@ def test_it_fails_if_one_part_fails(tmp_path, part):
     """Also if the part ran beside others, and the engine is stopped all the same."""
     done, calls = run(tmp_path, part)
     assert done.returncode != 0
-    assert calls[-1] == "docker-engine stop"
+    assert "docker-engine stop" in calls  # what runs beside it may end later

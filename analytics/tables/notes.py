@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
 _LEFT_OUT = "tasks_left_out"
 _EVERYWHERE = {
-    "missing_trials": "missing trials of {benchmark}: {n}; they began and have no result: missing data, not failures",
+    "missing_trials": "missing trials of {benchmark}: {n}; they failed at a boundary or never started: missing "
+    "data, not failures",
     "discarded": "set aside by hand (discard): {n} trials of {benchmark}, which cost {cost}, in no other sum; if "
     "their cell has other trials, they are missing",
     "discarded_replaced": "set aside by hand (discard), with another attempt in their place: {n} trials of "
     "{benchmark}; what was set aside cost {cost}, in no other sum",
     _LEFT_OUT: "tasks of {benchmark} that were left out (allow_left_out): {n}; the numbers are of the others",
     "running_trials": "trials of {benchmark} running now: {n}",
-    "unstarted_trials": "trials of the last plan not started yet: {n}; n_missing counts those whose cell has others",
+    "unstarted_trials": "trials of the last plan not started yet: {n}; those whose cell has other trials are missing",
     "superseded": "left out of {benchmark}, because their task or variant has changed since: {n} trials",
     "other_user_simulator": "left out of {benchmark}, because of another user simulator: {n} trials",
     "other_experiment": "left out of {benchmark}, because of other experiments: {n} trials",

@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from lhaw_record.recorder.errors import NEXT_STEPS, RecorderError, refusal
+from lhaw_record.recorder.errors import RecorderError, refusal
 from lhaw_record.recorder.events import ArtifactStored, TrialFailed, TrialFinished, TrialStarted
 from lhaw_record.recorder.events.values import Checkpoint
 from lhaw_record.runners.agents.agent_loop import AgentClock
@@ -173,11 +173,9 @@ class Attempt:
         except (BoundaryError, RecorderError):
             raise
         except Exception as error:
-            why = f"{type(error).__name__}: {error}"
-            if isinstance(error, OSError) and error.errno in NEXT_STEPS:
-                why = refusal(error)
-            what = f"the environment of {self._started.task_id} cannot be opened: {why}"
-            raise SandboxBoundaryError(what, kind="open") from error
+            why = refusal(error) if isinstance(error, OSError) and error.errno else f"{type(error).__name__}: {error}"
+            message = f"the environment of {self._started.task_id} cannot be opened: {why}"
+            raise SandboxBoundaryError(message, kind="open") from error
 
     async def _run_agent(self, environment: "Environment") -> Ending:
         """Run the agent until it ends. Losing the sandbox by abuse is also an ending."""

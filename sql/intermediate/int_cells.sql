@@ -8,7 +8,6 @@
 --   n_planned
 --   n_trials bigint: measured trials, n
 --   n_missing
---   n_unstarted bigint: of the missing trials, those that never began
 --   n_running bigint: trials running now
 --   n_not_injected
 --   n_success bigint: successes among them, c
@@ -78,7 +77,6 @@ subcells as (
         any_value(trials.ambiguity_class) as ambiguity_class,
         bool_or(trials.role = 'classifier') as is_baseline_reused,
         greatest(coalesce(max(trials.trials_per_cell), 0), count(*)) as n_planned,
-        count(*) as n_seen,
         count(*) filter (where trials.trial_state = 'valid') as n_valid,
         count(*) filter (where trials.trial_state = 'running') as n_running,
         count(*) filter (where trials.is_measured) as n_trials,
@@ -123,7 +121,6 @@ summed as (
         sum(n_planned)::bigint as n_planned,
         sum(n_trials)::bigint as n_trials,
         sum(n_planned - n_valid - n_running)::bigint as n_missing,
-        sum(n_planned - n_seen)::bigint as n_unstarted,
         sum(n_running)::bigint as n_running,
         sum(n_not_injected)::bigint as n_not_injected,
         sum(n_success)::bigint as n_success,
@@ -191,7 +188,6 @@ valued as (
         drawn.n_planned,
         drawn.n_trials,
         drawn.n_missing,
-        drawn.n_unstarted,
         drawn.n_running,
         drawn.n_not_injected,
         drawn.n_success,

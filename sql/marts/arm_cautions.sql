@@ -23,8 +23,8 @@
 --     its last model call before the reply, or that failed because it never got one;
 --     missing_unequally: planned trials of underspecified and of a condition with
 --     another missing share, by sign flips of tasks, p < 0.05 / number of conditions;
---     missing_in_hard_tasks: planned trials, where tau-b of success and the share of a
---     task's trials that began and are missing is below 0 with p < 0.05
+--     missing_in_hard_tasks: planned trials, where tau-b of a task's missing share and
+--     success is below 0 with p < 0.05
 -- source: docs/metrics.md 1, endings and hang-ups, 3, question quality, and 5, missing
 --     trials
 -- notes: only kinds that occur, over the valid trials that the tables use. An answer
@@ -164,7 +164,6 @@ planned as (
         cluster_id,
         sum(n_planned) as n_planned,
         sum(n_missing) as n_missing,
-        sum(n_missing - n_unstarted) as n_lost,
         sum(n_missing) / sum(n_planned) as missing_share,
         sum(n_success) / nullif(sum(n_trials), 0) as success
     from int_cells
@@ -206,8 +205,8 @@ by_task as (
         agent,
         cluster_id,
         sum(n_planned) as n_planned,
-        sum(n_lost) as n_lost,
-        sum(n_lost) / sum(n_planned) as lost_share,
+        sum(n_missing) as n_missing,
+        sum(n_missing) / sum(n_planned) as missing_share,
         avg(success) as success
     from planned
     group by benchmark, agent, cluster_id
@@ -217,10 +216,10 @@ hard as (
     select
         benchmark,
         agent,
-        sum(n_lost)::bigint as n,
+        sum(n_missing)::bigint as n,
         sum(n_planned)::bigint as n_all,
         rank_agreement(
-            list(lost_share order by cluster_id) filter (where success is not null),
+            list(missing_share order by cluster_id) filter (where success is not null),
             list(success order by cluster_id) filter (where success is not null)
         ) as agreement
     from by_task

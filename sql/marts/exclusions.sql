@@ -37,7 +37,7 @@ cells as (
         benchmark,
         unnest(
             [
-                { 'kind': 'missing_trials', 'n': sum(n_missing - n_unstarted) },
+                { 'kind': 'missing_trials', 'n': sum(n_missing) },
                 { 'kind': 'running_trials', 'n': sum(n_running) },
                 { 'kind': 'not_injected_trials', 'n': sum(n_not_injected) },
                 {

@@ -28,6 +28,6 @@
 --     prompt is (also) in the unit of its task. With n < k the value is null (reason
 --     too_few_trials). The questions of a unit, and the number of trials that asked,
 --     are unknown if they are unknown for one of its measured trials.
-select * exclude (cell_id, is_of_task, levels, n_unstarted, trial_reason)
+select * exclude (cell_id, is_of_task, levels, trial_reason)
 from int_cells
 where not is_of_task

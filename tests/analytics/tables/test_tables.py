@@ -200,7 +200,7 @@ def test_notes_say_what_is_left_out():
         "trials of desk running now: 1",
         "task or variant has changed since: 1 trials",
         "they gave the variants their class: 1 trials",
-        "no class (see ambiguity_classes): 1 variants",
+        "variants of desk without a class: 1;",
         "trials of the last plan not started yet: 7",
         "too_few_trials",
     ):
