@@ -97,10 +97,12 @@ class ForeignTurn(msgspec.Struct, frozen=True, kw_only=True):
     itself. A reply that ``is_dropped`` was paid for, and is no action, because no later request shows it.
     ``is_model_call`` is false if the agent acted without asking its model. ``model`` is set if it differs from
     the trial's. ``sub_agent`` names the sub-agent that took the turn, whose calls are kept but do not count as actions
-    of the trial.
+    of the trial. The request is the first ``message_count`` messages of ``conversation``, or all of them: the turns of
+    a session, which may have tens of thousands, share one.
     """
 
-    request: tuple[Message, ...]
+    conversation: Sequence[Message]
+    message_count: int | None = None
     reply: Message
     outcomes: tuple[CallResult | None, ...]
     finish_reason: str | None = None
@@ -118,13 +120,23 @@ class ForeignTurn(msgspec.Struct, frozen=True, kw_only=True):
     sub_agent: str | None = None
     reasoning: Reasoning | None = None
 
+    @property
+    def request(self) -> Sequence[Message]:
+        return self.conversation[: self.message_count]
+
+    def goes_on_from(self, other: "ForeignTurn") -> bool:
+        """Return whether the request begins with that of another turn."""
+        if self.conversation is other.conversation and None not in (self.message_count, other.message_count):
+            return len(self.request) >= len(other.request)
+        return tuple(self.request[: len(other.request)]) == tuple(other.request)
+
 
 def call_turn(name: str, arguments: Any, outcome: CallResult | None, *, is_text: bool = False) -> ForeignTurn:
     """Return one action of a source without a conversation. ``arguments`` is an object, or raw text if malformed."""
     text = arguments if isinstance(arguments, str) else canonical_json({} if arguments is None else arguments).decode()
     calls = () if is_text else (ToolCall(call_id="", name=name, arguments_json=text),)
     reply = Message(role="assistant", content="", tool_calls=calls)
-    return ForeignTurn(request=(), reply=reply, outcomes=() if is_text else (outcome,), is_model_call=False)
+    return ForeignTurn(conversation=(), reply=reply, outcomes=() if is_text else (outcome,), is_model_call=False)
 
 
 def said_in(wires: Iterable[Any], remarks: Counter[str] | None = None) -> list[Said]:
@@ -170,11 +182,11 @@ def turns_said(
     """Return the turns of a conversation that has been read. ``usage_of`` reads the usage in a source's reply."""
     messages: list[Message] = []
     pairing = Pairing()
-    begun: list[tuple[Said, tuple[Message, ...]]] = []
+    begun: list[tuple[Said, int]] = []
     for each in said:
         message = each.message
         if message.role == "assistant":
-            begun.append((each, tuple(messages)))
+            begun.append((each, len(messages)))
             pairing.reply(() if each.is_dropped else message.tool_calls)
         elif message.role == "tool":
             pairing.result(message.tool_call_id, CallResult(text=message.content, is_error=each.is_error))
@@ -184,14 +196,15 @@ def turns_said(
         remarks["results that belong to no call are only in the conversation"] += pairing.strangers
     return [
         ForeignTurn(
-            request=request,
+            conversation=messages,
+            message_count=count,
             reply=each.message,
             outcomes=outcomes,
             is_dropped=each.is_dropped,
             reasoning=_reasoning(each.wire),
             **(usage_of(each) if usage_of else {}),
         )
-        for (each, request), outcomes in zip(begun, pairing.outcomes, strict=True)
+        for (each, count), outcomes in zip(begun, pairing.outcomes, strict=True)
     ]
 
 
@@ -233,7 +246,7 @@ def events_of_turns(
     """Return the events of a conversation: model calls as deltas, actions with their results, and questions."""
     events: list[AnyEvent] = []
     threads: dict[str, tuple[History, str | None]] = {}
-    named: dict[str, tuple[tuple[Message, ...], list[Message]]] = {}
+    named: dict[str, tuple[ForeignTurn, list[Message]]] = {}
     results: dict[str, tuple[int, str]] = {}
     action_count = 0
     for number, turn in enumerate(turns, 1):
@@ -241,11 +254,11 @@ def events_of_turns(
         if call_id is not None:
             thread = _thread_of(turn)
             history, parent = threads.get(thread, (History(), None))
-            before, request = named.get(thread, ((), []))
-            if turn.request[: len(before)] != before:
-                before, request = (), []
-            request += [_naming_its_action(message, results) for message in turn.request[len(before) :]]
-            named[thread] = turn.request, request
+            before, request = named.get(thread, (turn, []))
+            if not turn.goes_on_from(before):
+                request = []
+            request += [_naming_its_action(message, results) for message in turn.request[len(request) :]]
+            named[thread] = turn, request
             shared_count, request_history = history.followed_by(request)
             called = ModelCalled(
                 call_id=call_id,

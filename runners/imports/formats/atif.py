@@ -268,7 +268,7 @@ def _turn(
     outcomes = tuple(CallResult(text="\n".join(each)) if each else None for each in texts)
     metrics = step.metrics
     turn = ForeignTurn(
-        request=request,
+        conversation=request,
         reply=reply,
         outcomes=outcomes,
         input_tokens=metrics.prompt_tokens if metrics else None,

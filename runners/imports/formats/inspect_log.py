@@ -240,7 +240,8 @@ def _turn(event: Mapping[str, Any], request: Iterable[Said], owner: str) -> Fore
     cost = usage.get("total_cost")
     return msgspec.structs.replace(
         reply,
-        request=tuple(each.message for each in request),
+        conversation=tuple(each.message for each in request),
+        message_count=None,
         sub_agent=owner or None,
         model=event.get("model"),
         finish_reason=str(choice["stop_reason"]) if choice.get("stop_reason") else None,

@@ -202,7 +202,7 @@ def _turn(
         tool_calls=tuple(each.call for each in acts if each.call),
     )
     return ForeignTurn(
-        request=request,
+        conversation=request,
         reply=reply,
         outcomes=tuple(_outcome(each, results.get(each.key)) for each in acts),
         finish_reason=choice.get("finish_reason"),
