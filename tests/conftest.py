@@ -54,8 +54,7 @@ def pytest_collection(session):
 def pytest_collection_modifyitems(items):
     """Leave most cases of sampled tests to the thorough suite; put files with slow tests first.
 
-    The worker that got a slow one at the end would work alone. Tests that wait are spread among those that work, so
-    that at no time all workers wait, or all want a processor.
+    The worker that got a slow one at the end would work alone.
     """
     cases = Counter()
     for item in items:
@@ -66,11 +65,7 @@ def pytest_collection_modifyitems(items):
             cases[name] += 1
     yield
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    files = [path for path in dict.fromkeys(item.path for item in items) if path not in slow]
-    waiting = [path for path in files if "environments" in path.parts]  # for containers, most of them
-    working = [path for path in files if "environments" not in path.parts]
-    places = {path: rank / len(group) for group in (waiting, working) for rank, path in enumerate(group)}
-    items.sort(key=lambda item: places.get(item.path, -1))
+    items.sort(key=lambda item: item.path not in slow)
 
 
 def _import_own_share_first(config):
