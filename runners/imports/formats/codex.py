@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Any
 
 import msgspec
@@ -143,10 +143,12 @@ def _trajectory(lines: list[dict[str, Any]], remarks: Counter[str]) -> BareTraje
 
 
 def _turns(history: list[dict[str, Any]], items: list[dict[str, Any]], remarks: Counter[str]) -> Iterator[ForeignTurn]:
-    """Yield the turns of a part, without those that its history repeats."""
+    """Yield the turns of a part, without those that its history repeats. A reply may think more than once."""
     known = said_in(history)
     repeated = sum(each.message.role == "assistant" for each in known)
-    for turn in turns_said([*known, *said_in(items, remarks)], remarks)[repeated:]:
+    runs = groupby(items, lambda each: each.get("role") == "assistant" or each["type"].endswith(("reasoning", "_call")))
+    ordered = [item for _, run in runs for item in sorted(run, key=lambda each: each["type"] != "reasoning")]
+    for turn in turns_said([*known, *said_in(ordered, remarks)], remarks)[repeated:]:
         pairs = zip(turn.reply.tool_calls, turn.outcomes, strict=True)
         outcomes = tuple(_outcome(call.name, call.arguments_json, outcome) for call, outcome in pairs)
         remarks.update(["uses of tools that the user did not allow" for each in outcomes if each and each.is_denied])
@@ -160,11 +162,8 @@ def _stated(totals: list[Mapping[str, Any]]) -> Usage:
         for each, following in zip_longest(totals, totals[1:])
         if following is None or (following.get("total_tokens") or 0) < (each.get("total_tokens") or 0)
     ]
-    return (
-        stated_usage(**{name: sum(each.get(name) or 0 for each in ends) for name in _TOKENS})
-        if ends
-        else UNSTATED_USAGE
-    )
+    found = {name: sum(each.get(name) or 0 for each in ends) for name in _TOKENS}
+    return stated_usage(**found) if ends else UNSTATED_USAGE
 
 
 def _outcome(name: str, arguments: str, outcome: CallResult | None) -> CallResult | None:

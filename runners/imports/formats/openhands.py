@@ -1,7 +1,8 @@
 """Format ``openhands``: the events of OpenHands, of its first program (V0) and of its SDK (V1), in one list.
 
-Its evaluations write JSON Lines (``output.jsonl``) with a run's events as ``history``, and the task's name. Its SDK
-keeps a conversation in a folder: ``base_state.json``, and a file for each event below ``events``.
+Its evaluations write JSON Lines (``output.jsonl``) with a run's events as ``history``, and the task's name; its server
+answers with ``trajectory`` or ``events``. Its SDK keeps a conversation in a folder: ``base_state.json``, and a file for
+each event below ``events``.
 
 Events of one model reply share its id. In V0, all of them report its usage, which counts once.
 """
@@ -36,6 +37,7 @@ from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, resu
 from lhaw_record.runners.models.chat_completions import text_of
 
 FORMAT = "openhands"
+_LISTS = ("history", "trajectory", "events")
 _EVENT_FILE = re.compile(r"event-\d+-.*\.json")
 
 
@@ -81,12 +83,12 @@ def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecor
 def _parsed(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
     """Return a trial for each run. Its location is the file, with the line if there are several."""
     given = decode_json_or_lines(source)
-    is_one = not any(isinstance(each, dict) and "history" in each for each in given)
+    is_one = not any(isinstance(each, dict) and not each.keys().isdisjoint(_LISTS) for each in given)
     runs = [{"history": given}] if is_one else given
     found: list[ParsedFile] = []
     for number, run in enumerate(runs, 1):
         location = source.label if len(runs) == 1 else f"{source.label}:{number}"
-        history = run.get("history") if isinstance(run, dict) else None
+        history = next((run[name] for name in _LISTS if name in run), None) if isinstance(run, dict) else None
         if not isinstance(history, list) or not any(isinstance(each, dict) and is_event(each) for each in history):
             raise ImportFailed(f"{location} is no list of events with actions, so it is no trajectory of OpenHands")
         read = partial(_trajectory, history, run)

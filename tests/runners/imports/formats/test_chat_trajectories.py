@@ -167,6 +167,12 @@ def test_an_evaluation_of_openhands_has_a_run_a_line(tmp_path):
         parsed("openhands", json.dumps(rows[0]) + '\n{"history": []}\n', name="output.jsonl")
 
 
+@pytest.mark.parametrize("name", ["trajectory", "events"])
+def test_an_answer_of_the_server_of_openhands_is_a_run(name):
+    answer = {"conversation_id": "c", name: openhands()}
+    assert only("openhands", answer, task="t", reward=1.0) == only("openhands", openhands(), task="t", reward=1.0)
+
+
 def test_messages_of_a_chat():
     """Calls with results, reasoning, the role ``developer``; no tokens, no times, no agent but the one given."""
     call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"cmd":"ls"}'}}

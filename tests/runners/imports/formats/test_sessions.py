@@ -300,6 +300,21 @@ def test_claude_codes_tools_of_the_provider_are_actions():
     assert "lines of type queue-operation are not kept" in found.remarks
 
 
+def test_a_reply_of_codex_may_think_several_times():
+    """Reasoning between the texts and calls of a reply begins no other; an output, and what the user says, do."""
+    thought = item(type="reasoning", summary=[{"type": "summary_text", "text": "Hm."}])
+    call = item(type="function_call", name="exec_command", arguments="{}", call_id="c2")
+    lines = [
+        *rollout()[:5],
+        *(thought, said("assistant", "I search."), thought, item(type="web_search_call", action={}), thought, call),
+        *(item(type="function_call_output", call_id="c2", output="ok"), thought, said("assistant", "Done.")),
+        *(said("user", "Thanks."), said("assistant", "Good."), thought),
+    ]
+    replies = events(parsed("codex", jsonl(lines), name="r.jsonl"), ModelResponded)
+    assert [(each.text, len(each.tool_calls)) for each in replies] == [("I search.", 2), ("Done.", 0), ("Good.", 0)]
+    assert replies[0].reasoning.text == "Hm.\nHm.\nHm."
+
+
 def test_codexs_totals_and_compaction_count_once():
     """Equal totals are one, a total that begins again is added, and what a compaction repeats is no new turn."""
     history = [each["payload"] for each in (said("user", "Export it."), said("assistant", "Done."))]
