@@ -36,7 +36,7 @@ from lhaw_record.runners.environments.grading.grade import Grade, failed_grade, 
 
 _NO_VERDICT = {  # whether the agent's work used up what the grader may use
     **dict.fromkeys(("verifier_timeout", "suite_timeout", "timeout", "suite_killed"), True),
-    **dict.fromkeys(("out_of_memory", "out_of_processes", "exec_failed"), True),
+    **dict.fromkeys(("out_of_memory", "out_of_processes", "exec_failed", "exec_undead"), True),
     **dict.fromkeys(("no_reward", "empty_reward", "garbage_reward", "no_result", "garbage", "crash"), False),
     **dict.fromkeys(("parser_timeout", "parser_crash", "parser_garbage", "suite_crash"), False),
 }

@@ -282,12 +282,13 @@ class HarborEnvironment(Environment):
     async def _without_verdict(self, error: GraderError | SandboxBoundaryError) -> Grade:
         """Return the grade of a work whose tests end without a verdict while those of the reference solution do not.
 
-        The work may also have taken all processes, so that nothing can be started beside the tests.
+        The work may also have taken all processes, so that nothing can be started beside the tests, or start new ones
+        faster than they are ended.
         """
         if isinstance(error, SandboxBoundaryError):
-            if error.kind != "exec_failed":
+            if error.kind not in ("exec_failed", "exec_undead"):
                 raise error
-            error = GraderError(f"nothing can be started beside the tests: {error}", kind=error.kind)
+            error = GraderError(f"the tests could not be run to an end: {error}", kind=error.kind)
         await self._check_tests()
         if self.without_verdict is None:
             raise error

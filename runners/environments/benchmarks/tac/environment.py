@@ -40,7 +40,7 @@ _RESULT = FileLimits(total_bytes=4 << 20, entries=1)
 _STEP_S = 30.0
 _STILL_HEALTHY_S = 15.0
 _SAID_CHARACTERS = 800
-_STARVED = ("out_of_memory", "out_of_processes", "exec_failed", "sandbox_out_of_memory")
+_STARVED = ("out_of_memory", "out_of_processes", "exec_failed", "exec_undead", "sandbox_out_of_memory")
 _NO_NETWORK = "There is no input and no network."
 _RUNNING = (
     "ds-janusgraph-exercise",

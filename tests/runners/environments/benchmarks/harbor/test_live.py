@@ -165,12 +165,12 @@ async def test_a_work_that_leaves_the_tests_without_a_verdict_is_graded(opened, 
     assert (grade.resource_abuse is not None) or kind not in ("sleeps", "spins", "hangs without an end")
 
 
-@pytest.mark.parametrize("failures", [1, 2])
-async def test_where_nothing_starts_beside_the_tests_the_solution_tells_why(opened, monkeypatch, failures):
+@pytest.mark.parametrize(("failures", "kind"), [(1, "exec_failed"), (1, "exec_undead"), (2, "exec_failed")])
+async def test_where_nothing_starts_or_ends_the_solution_tells_why(opened, monkeypatch, failures, kind):
     """The work took all processes where the solution's tests end well afterwards; else nobody is to blame."""
     benchmark, task, settings = opened()
     async with benchmark.open(task, settings) as environment:
-        verify, left = TaskContainer.verify, [SandboxBoundaryError("no shell", kind="exec_failed")] * failures
+        verify, left = TaskContainer.verify, [SandboxBoundaryError("no shell", kind=kind)] * failures
 
         async def refused(self, *arguments, **options):
             if left:
