@@ -126,8 +126,8 @@ class ForeignTurn(msgspec.Struct, frozen=True, kw_only=True):
 
     def goes_on_from(self, other: "ForeignTurn") -> bool:
         """Return whether the request begins with that of another turn."""
-        if self.conversation is other.conversation and None not in (self.message_count, other.message_count):
-            return len(self.request) >= len(other.request)
+        if self.conversation is other.conversation and other.message_count is not None:
+            return self.message_count is None or self.message_count >= other.message_count
         return tuple(self.request[: len(other.request)]) == tuple(other.request)
 
 
@@ -257,7 +257,8 @@ def events_of_turns(
             before, request = named.get(thread, (turn, []))
             if not turn.goes_on_from(before):
                 request = []
-            request += [_naming_its_action(message, results) for message in turn.request[len(request) :]]
+            added = turn.conversation[len(request) : turn.message_count]
+            request += [_naming_its_action(message, results) for message in added]
             named[thread] = turn, request
             shared_count, request_history = history.followed_by(request)
             called = ModelCalled(

@@ -38,6 +38,7 @@ from lhaw_record.runners.imports.trajectory import (
     turns_said,
     with_prose_questions,
 )
+from lhaw_record.runners.models.gateway.wires.responses_requests import is_said
 
 FORMAT = "codex"
 ASK_TOOL = "request_user_input"
@@ -146,7 +147,7 @@ def _turns(history: list[dict[str, Any]], items: list[dict[str, Any]], remarks: 
     """Yield the turns of a part, without those that its history repeats. A reply may think more than once."""
     known = said_in(history)
     repeated = sum(each.message.role == "assistant" for each in known)
-    runs = groupby(items, lambda each: each.get("role") == "assistant" or each["type"].endswith(("reasoning", "_call")))
+    runs = groupby(items, is_said)
     ordered = [item for _, run in runs for item in sorted(run, key=lambda each: each["type"] != "reasoning")]
     for turn in turns_said([*known, *said_in(ordered, remarks)], remarks)[repeated:]:
         pairs = zip(turn.reply.tool_calls, turn.outcomes, strict=True)

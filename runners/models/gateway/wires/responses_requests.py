@@ -132,6 +132,14 @@ def items_of(body: Mapping[str, Any]) -> list[Body]:
     return [{"type": "message", "role": "user", "content": value}] if isinstance(value, str) else listed(body, "input")
 
 
+def is_said(item: Mapping[str, Any]) -> bool:
+    """Return whether an item is from the model."""
+    kind = _kind(item)
+    if kind == "message":
+        return item.get("role") == "assistant"
+    return kind in _SAID or (kind.endswith("_call") and "output" not in kind)
+
+
 def full_name(wire: Mapping[str, Any]) -> str:
     """Return the recorded name of a call: namespace and name, joined as other wires do."""
     name, namespace = str(wire.get("name") or ""), str(wire.get("namespace") or "")
@@ -176,7 +184,7 @@ def _turns(items: list[Body]) -> list[RequestTurn]:
     turns: list[RequestTurn] = []
     said: list[Body] = []
     for at, item in enumerate(items):
-        if _is_said(item):
+        if is_said(item):
             if _kind(item) == "reasoning" and any(_kind(each) != "reasoning" for each in said):
                 _close(said, turns, at)
             said.append(item)
@@ -185,13 +193,6 @@ def _turns(items: list[Body]) -> list[RequestTurn]:
         turns.append(RequestTurn(message=_message(item, at), place=TurnPosition(at)))
     _close(said, turns, len(items))
     return turns
-
-
-def _is_said(item: Mapping[str, Any]) -> bool:
-    kind = _kind(item)
-    if kind == "message":
-        return item.get("role") == "assistant"
-    return kind in _SAID or (kind.endswith("_call") and "output" not in kind)
 
 
 def _close(said: list[Body], turns: list[RequestTurn], at: int) -> None:
