@@ -27,6 +27,10 @@ FLAGS = (
 )
 
 
+class Unready(AssertionError):
+    """The page could not say: it is just being replaced by another, or does not have yet what was named."""
+
+
 @contextmanager
 def browser() -> Iterator["Browser"]:
     """Start the browser with an empty profile; it is gone afterwards."""
@@ -83,7 +87,8 @@ class Browser:
         while True:
             received = self._receive()
             if received.get("id") == self._number:
-                assert "error" not in received, received
+                if "error" in received:
+                    raise Unready(received)
                 return received["result"]
             self.messages.append(received)
 
@@ -118,16 +123,23 @@ class Page:
         )
 
     def wait(self, expression: str) -> None:
-        """Wait until an expression of JavaScript is true."""
+        """Wait until an expression of JavaScript is true, on whichever page is then shown."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not self.value(f"Boolean({expression})"):
+        while True:
+            try:
+                if self.value(f"Boolean({expression})"):
+                    return
+            except Unready:
+                if time.monotonic() >= deadline:
+                    raise
             assert time.monotonic() < deadline, f"waited in vain for {expression}"
             time.sleep(0.02)
 
     def value(self, expression: str) -> object:
         """Return the value of an expression of JavaScript; promises are awaited."""
         answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        if "exceptionDetails" in answer:
+            raise Unready(answer["exceptionDetails"])
         return answer["result"].get("value")
 
     def press(self, *keys: str) -> None:
