@@ -99,10 +99,20 @@ _SPARE = _any(
     r"\b(?:let me know )?if (?:you(?:'d| would)? (?:want|like|need|prefer)|useful|helpful|desired)\b",
     r"如果(?:你)?(?:需要|想)",
 )
+_MAY_ASK = _any(
+    r"[?\uff1f:]",
+    r"\w[*_`\"“”「」]+\w",  # what is left out inside a word may complete it
+    r"\b(?:if (?:you|useful|helpful|desired)|tell|let me know|specify|clarify|choose|indicate|say|please"
+    r"|c(?:ould|an) you|need|wait|awaiting|(?:once|until) you|bitte|veuillez|por favor)",
+    r"请|麻烦|如果",
+)
+"""What no text lacks of which a sentence asks: most texts are told apart by it in a tenth of the time."""
 
 
 def asking_of(text: str) -> Asking:
     """Return what the closing of a text asks its reader for."""
+    if _MAY_ASK.search(text) is None:
+        return "none"
     kinds = {kind for kind, _ in _closing(text)}
     order: tuple[Asking, ...] = ("question", "permission", "offer")
     return next((kind for kind in order if kind in kinds), "none")

@@ -1,7 +1,10 @@
 """What the last words of a turn ask for: a line per kind of closing, and what may stand around it."""
 
+import re
+
 import pytest
 
+from lhaw_record.recorder import prose
 from lhaw_record.recorder.prose import asking_of
 from tests.runners.imports.files import imported, query, write
 
@@ -115,3 +118,27 @@ def test_openings_without_an_end_are_said():
         assert asking_of(opening * 20_000 + "\n\nWhich period do you mean?") == "question"
     assert asking_of("<think>\nWhich one?\n</thinking>\nDone.\n```\nWhich one?\n```") == "none"
     assert asking_of("<think>\nWhich one?") == "question"
+
+
+OF_THE_RULES = sorted(
+    {
+        word
+        for rule in vars(prose).values()
+        if isinstance(rule, re.Pattern)
+        for word in re.findall(r"[^\W\d_]{2,}", re.sub(r"\\\w|\(\?\W+", " ", rule.pattern))
+    }
+)
+"""The words that the rules of asking look for."""
+
+
+def test_what_may_not_ask_does_not():
+    """A text that is told apart at the first look has no sentence that asks, whichever words of the rules it has."""
+    around = [
+        (before, after) for before in ("", "if ", "just ") for after in ("", " which", " me which", " for your answer")
+    ]
+    texts = [f"{before}{word}{after}" for word in OF_THE_RULES for before, after in around]
+    split = [word[:2] + mark + word[2:] for word in OF_THE_RULES for mark in ("**", "_")]
+    assert len(texts) > 1500
+    for text in (*texts, *split, "wa`x` for your answer", "".join(OF_THE_RULES)):
+        is_passed_over = prose._MAY_ASK.search(text) is None
+        assert not is_passed_over or {kind for kind, _ in prose._closing(text)} <= {"none"}, text
