@@ -16,7 +16,7 @@ def figures_command(options: argparse.Namespace) -> int:
     """Draw figures into files and print their paths."""
     from lhaw_record.analytics.figures import FIGURES, draw, read, spec_of, to_bytes
     from lhaw_record.analytics.tables.filters import known_filter
-    from lhaw_record.analytics.views.build_order import READ_BY_NOTES
+    from lhaw_record.analytics.views.build_order import read_for
     from lhaw_record.analytics.views.parameters import parse_settings
     from lhaw_record.analytics.views.store import open as open_store
 
@@ -25,7 +25,7 @@ def figures_command(options: argparse.Namespace) -> int:
         return 0
     specs = [spec_of(name) for name in options.names or FIGURES]
     needed = {view for spec in specs for view in spec.reads}
-    with open_store(options.store, parameters=parse_settings(options.set), only={*needed, READ_BY_NOTES}) as connection:
+    with open_store(options.store, parameters=parse_settings(options.set), only=read_for(needed)) as connection:
         chosen = wanted(options, FIGURE_KEYS)
         rows = [row for view in sorted(needed) for row in read(connection, view)] if chosen else []
         shown = known_filter(chosen, rows)

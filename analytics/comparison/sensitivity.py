@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lhaw_record.analytics.tables.tables import Table, comparable, tables
-from lhaw_record.analytics.views.build_order import all_views, that_depend_on
+from lhaw_record.analytics.views.build_order import all_views, read_for, that_depend_on
 from lhaw_record.analytics.views.parameters import PARAMETERS, READINGS, Setting
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.reading.reader import Snapshot
@@ -136,9 +136,7 @@ def _opened(
     ask: Callable[["duckdb.DuckDBPyConnection"], list[ParameterOverride]],
 ) -> tuple[list[Table], list[ParameterOverride]]:
     """Open the store with some parameters. Return its tables, and the result of ``ask`` on the same connection."""
-    are_views = set(names) <= {view.name for view in all_views()}
-    only = {*names, "exclusions", *ASKED} if are_views else None
-    with connect(snapshot, parameters=parameters, only=only) as connection:
+    with connect(snapshot, parameters=parameters, only=read_for(names) | set(ASKED)) as connection:
         return [comparable(each) for each in tables(connection, names)], ask(connection)
 
 

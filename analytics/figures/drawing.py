@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lhaw_record.analytics.views.build_order import query_of
 from lhaw_record.analytics.views.rows import rows_of
 
 if TYPE_CHECKING:
@@ -195,8 +196,8 @@ class FigureSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(connection: "duckdb.DuckDBPyConnection", name: str) -> list[Row]:
-    """Return the rows of a view in a fixed order."""
-    return rows_of(connection, f"select * from {name} order by all")  # noqa: S608 - a name of ours
+    """Return the rows of a view in a fixed order. The connection needs only the views that this view reads."""
+    return rows_of(connection, f"from ({query_of(name)}) order by all")
 
 
 def blank(spec: FigureSpec, reason: str) -> "Figure":

@@ -19,8 +19,8 @@ from lhaw_record.analytics.tables.labels import BENCHMARKS
 from lhaw_record.analytics.tables.notes import background, caption_notes
 from lhaw_record.analytics.tables.render import markdown_text, tex_text
 from lhaw_record.analytics.tables.render import to_markdown as to_markdown_list
-from lhaw_record.analytics.tables.tables import TABLES, Table, tables
-from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
+from lhaw_record.analytics.tables.tables import Table, tables
+from lhaw_record.analytics.views.build_order import read_for
 from lhaw_record.analytics.views.parameters import Setting, values_of
 from lhaw_record.analytics.views.rows import BrokenClaim
 from lhaw_record.analytics.views.store import checks, claims
@@ -121,11 +121,8 @@ def make(
     printed = printed_tables(spec.printed) if is_compared else ()
     names = list(dict.fromkeys([*(each.table for each in spec.tables), *printed]))
     drawn = [figure_spec_of(each.figure) for each in spec.figures]
-    only_views = {view for each in drawn for view in each.reads} | {*inputs_of(claims()), READ_BY_NOTES}
-    has_queries_only = set(names) <= set(TABLES)
-    connection = open_store(
-        store, parameters=parameters, only={*only_views, *inputs_of(names)} if has_queries_only else None
-    )
+    reads = {view for each in drawn for view in each.reads}
+    connection = open_store(store, parameters=parameters, only=read_for({*names, *reads, *claims()}))
     values = values_of(parameters)
     try:
         computed = {each.name: each for each in tables(connection, names)}

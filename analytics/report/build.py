@@ -29,6 +29,7 @@ from lhaw_record.analytics.tables.labels import (
 )
 from lhaw_record.analytics.tables.render import number_in_unit
 from lhaw_record.analytics.tables.tables import TABLES, Table, tables
+from lhaw_record.analytics.views.build_order import below_tables
 from lhaw_record.analytics.views.parameters import current, parse_settings
 from lhaw_record.analytics.views.store import checks, connect
 from lhaw_record.analytics.views.store import open as open_store
@@ -74,7 +75,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 def build(store: Path, *, settings: Sequence[str] = ()) -> Page:
     """Build the report on a store. Equal stores and settings give equal pages."""
-    with open_store(store, parameters=parse_settings(settings)) as connection:
+    with open_store(store, parameters=parse_settings(settings), only=below_tables()) as connection:
         return page_of(connection, Store(store).address or store.resolve().name, Store(store))
 
 
@@ -113,7 +114,7 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str, store: Store | N
         bar_of=partial(_interval, computed=computed),
         cell_of=partial(_cell, computed=computed),
         has_several=len({each.benchmark for each in said} - {"all"}) > 1,
-        facts=facts(connection, settings),
+        facts=facts(connection, settings, computed["trial_counts_and_cost"].rows),
         cautions=found,
         groups=_groups(computed),
         table_names=[each.name for each in computed.values()],

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lhaw_record.analytics.views.rows import rows_of
-
 if TYPE_CHECKING:
     import duckdb
 
@@ -49,9 +47,6 @@ group by experiment_id, config_json
 order by experiment_id, config_json
 """
 
-_TRIALS = """
-select *, input_tokens + output_tokens as tokens from trial_counts_and_cost where condition = 'all' and purpose = 'all'
-"""
 _TRIALS_COLUMNS = {
     "benchmark": "benchmark",
     "agent": "agent",
@@ -60,7 +55,7 @@ _TRIALS_COLUMNS = {
     "valid": "n_trials",
     "missing": "n_missing",
     "running": "n_running",
-    "tokens": "tokens",
+    "tokens": "input_tokens",
     "USD": "cost_usd",
     "attempts": "attempts",
     "failed": "failed_attempts",
@@ -136,14 +131,19 @@ class MissingTrials(msgspec.Struct, frozen=True, kw_only=True):
     left_out: str = ""
 
 
-def facts(connection: "duckdb.DuckDBPyConnection", settings: Mapping[str, Any]) -> Facts:
-    """Collect the trials and their costs, the runs, their configurations and packages, and the analysis parameters."""
+def facts(
+    connection: "duckdb.DuckDBPyConnection", settings: Mapping[str, Any], counts: Sequence[Mapping[str, Any]]
+) -> Facts:
+    """Collect the trials and their costs, the runs, their configurations and packages, and the analysis parameters.
+
+    ``counts`` are the rows of the table ``trial_counts_and_cost``.
+    """
     runs = connection.execute(_RUNS).fetchall()
     details = connection.execute(_CONFIGURATIONS).fetchall()
     parameters = "\n".join(f"{name} = {'unset' if value is None else value}" for name, value in settings.items())
     return Facts(
         grids=(
-            grid(tuple(_TRIALS_COLUMNS), _trials(connection), caption="Trials and what they cost"),
+            grid(tuple(_TRIALS_COLUMNS), _trials(counts), caption="Trials and what they cost"),
             grid(_RUN_HEAD, runs, caption="Runs"),
         ),
         folded=(
@@ -195,23 +195,26 @@ def _cell(value: Any) -> GridCell:
     return text, isinstance(value, str | int | None) and _NUMBER.fullmatch(text) is not None
 
 
-def _trials(connection: "duckdb.DuckDBPyConnection") -> list[list[Any]]:
+def _trials(counts: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
     """Return the counts and costs per benchmark, agent and role, and a total if there are several rows."""
-    found = rows_of(connection, _TRIALS)
-    keys = [(row["benchmark"], row["agent"], row["role"]) for row in found]
-    parts = sorted((key, row) for key, row in zip(keys, found, strict=True) if "all" not in key)
-    sums = [row for key, row in zip(keys, found, strict=True) if set(key) == {"all"} and len(parts) > 1]
-    rows = [*(row for _, row in parts), *sums]
-    return [[_shown(column, row[column]) for column in _TRIALS_COLUMNS.values()] for row in rows]
+    found = {
+        (row["benchmark"], row["agent"], row["role"]): row
+        for row in counts
+        if row["condition"] == row["purpose"] == "all"
+    }
+    parts = [found[key] for key in sorted(found) if "all" not in key]
+    sums = [found["all", "all", "all"]] if len(parts) > 1 else []
+    return [[_shown(column, row) for column in _TRIALS_COLUMNS.values()] for row in (*parts, *sums)]
 
 
-def _shown(column: str, value: Any) -> Any:
+def _shown(column: str, row: Mapping[str, Any]) -> Any:
+    value = row[column]
     if column.endswith("_usd"):
         return "unknown cost" if value is None else f"{value:,.4f}"
     if column.endswith("_seconds"):
         return "unknown" if value is None else f"{value:,.0f}"
-    if column == "tokens":
-        return "unknown" if value is None else value
+    if column == "input_tokens":
+        return "unknown" if None in (value, row["output_tokens"]) else value + row["output_tokens"]
     return value
 
 

@@ -91,14 +91,23 @@ def query_of(name: str) -> str:
     return _by_name()[name].query
 
 
-def inputs_of(names: Iterable[str]) -> set[str]:
-    """Return the names of everything that the queries of these views read directly."""
-    return set().union(*(_by_name()[name].inputs for name in names))
+def read_for(names: Iterable[str]) -> set[str]:
+    """Return the views that tables, figures and claims read, with those that notes read.
+
+    Their queries are run; no view of their own is planned for them. Python may compute a table from any view.
+    """
+    known = _by_name()
+    return {READ_BY_NOTES}.union(*(known[name].inputs if name in known else below_tables() for name in names))
 
 
 @cache
 def _by_name() -> dict[str, ViewFile]:
     return {view.name: view for view in all_views()}
+
+
+def below_tables() -> set[str]:
+    """Return the names of all views except tables and claims."""
+    return {view.name for view in all_views() if view.layer not in ("tables", "checks")}
 
 
 def needed_for(names: set[str]) -> set[str]:

@@ -14,9 +14,9 @@ from unittest import mock
 
 import pyarrow.parquet as pq
 
-from lhaw_record.analytics.tables.tables import TABLES, Table, comparable, table
+from lhaw_record.analytics.tables.tables import TABLES, Table, comparable, tables
 from lhaw_record.analytics.views import store as stores
-from lhaw_record.analytics.views.build_order import named_in
+from lhaw_record.analytics.views.build_order import named_in, read_for
 from lhaw_record.command_line import main
 from lhaw_record.recorder.inspection.verify import verify as verified
 from lhaw_record.recorder.reading.reader import read_snapshot
@@ -138,9 +138,9 @@ def all_tables(store: Path) -> dict[str, Table]:
 def named_tables(store: Path, names: Iterable[str]) -> dict[str, Table]:
     """Some tables in the same way."""
     names = tuple(names)
-    connection = stores.open(store, only={*names, "exclusions"})
+    connection = stores.open(store, only=read_for(names))
     try:
-        return {name: comparable(table(connection, name)) for name in names}
+        return {each.name: comparable(each) for each in tables(connection, names)}
     finally:
         connection.close()
 

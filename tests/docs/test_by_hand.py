@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lhaw_record.analytics import TABLES, table
-from lhaw_record.analytics.tables.tables import COMPUTED_TABLES
+from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, tables
 from lhaw_record.analytics.views.store import checks
 from lhaw_record.analytics.views.store import open as open_store
 from tests.analytics.interval_law import broken_rows
@@ -67,7 +67,7 @@ def test_the_demo_store_is_whole_and_keeps_every_claim(demo, connection):
     """Every checksum is good, every claim about the events holds, and only tables of agents that it lacks are empty."""
     assert program("log", "verify", demo).returncode == 0
     assert checks(connection) == ()
-    empty = {name for name in TABLES if not table(connection, name).rows}
+    empty = {each.name for each in tables(connection, TABLES) if not each.rows}
     of_others = {
         "by_persona",
         "by_strategy",
@@ -83,8 +83,8 @@ def test_the_demo_store_is_whole_and_keeps_every_claim(demo, connection):
 
 def test_intervals_and_p_values_of_the_demo_agree(connection):
     """In every row of every table, those that Python computes included."""
-    tables = {name: table(connection, name).rows for name in (*TABLES, *COMPUTED_TABLES)}
-    assert list(broken_rows(tables, 0.05)) == []
+    found = {each.name: each.rows for each in tables(connection, (*TABLES, *COMPUTED_TABLES))}
+    assert list(broken_rows(found, 0.05)) == []
 
 
 def test_the_readme_shows_what_the_demo_prints(demo):

@@ -13,7 +13,7 @@ import pytest
 
 from lhaw_record.analytics.comparison.published import comparison, printed_cells
 from lhaw_record.analytics.paper import make, spec_and_text
-from lhaw_record.analytics.tables.tables import TABLES, table
+from lhaw_record.analytics.tables.tables import TABLES, tables
 from lhaw_record.analytics.views.store import checks
 from lhaw_record.analytics.views.store import open as open_store
 from tests.reconstruction.__main__ import main, prepared_file
@@ -66,7 +66,7 @@ def compared(request, tmp_path_factory):
     present = [name for name in names if name in TABLES]
     connection = open_store(root, parameters={"reading": "paper", "draws": 100, **parameters})
     try:
-        rows = comparison([table(connection, name) for name in present]).rows
+        rows = comparison(tables(connection, present)).rows
         yield request.param, present, rows, checks(connection)
     finally:
         connection.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lhaw_record.analytics.tables.tables import TABLES, table
+from lhaw_record.analytics.tables.tables import TABLES, tables
 from lhaw_record.analytics.views import store as stores
 from lhaw_record.analytics.views.build_order import named_in
 from lhaw_record.analytics.views.store import checks
@@ -77,7 +77,7 @@ def test_no_claim_is_broken_and_no_table_is_empty(made):
     connection = stores.open(made[0])
     try:
         assert checks(connection) == ()
-        assert {name for name in TABLES if not table(connection, name).rows} <= LACKING
+        assert {each.name for each in tables(connection, TABLES) if not each.rows} <= LACKING
     finally:
         connection.close()
 

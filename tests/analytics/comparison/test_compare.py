@@ -16,6 +16,7 @@ from lhaw_record.analytics.findings import MEASURES as FINDING_MEASURES
 from lhaw_record.analytics.tables.filters import known_filter
 from lhaw_record.analytics.tables.notes import background, notes_for
 from lhaw_record.analytics.tables.tables import table
+from lhaw_record.analytics.views.build_order import read_for
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.command_line import main
 from tests.analytics.make_store import Store, called, write_events
@@ -444,7 +445,7 @@ def test_arms_that_ask_differently_say_in_what_else_they_differ():
 def test_tables_of_asking_say_the_medium_and_are_filtered_by_it():
     """Each agent's rows have how it asks; older events, which do not say it, mean mcp."""
     names = ("overall", "natural_ask", "question_quality")
-    opened = connect(media_store().snapshot(), parameters={"k": 1}, only={*names, "exclusions"})
+    opened = connect(media_store().snapshot(), parameters={"k": 1}, only=read_for(names))
     for each in (table(opened, name) for name in names):
         assert {(row["agent"], row["medium"]) for row in each.rows} == {
             ("own", "built_in"),

@@ -7,6 +7,7 @@ import pytest
 from lhaw_record.analytics.comparison.sensitivity import ASKED, STATED, ParameterOverride, readings, sensitivity
 from lhaw_record.analytics.errors import UnknownName
 from lhaw_record.analytics.tables.tables import TABLES, comparable, table
+from lhaw_record.analytics.views.build_order import read_for
 from lhaw_record.analytics.views.parameters import PARAMETERS, check
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.command_line import main
@@ -70,7 +71,7 @@ def test_what_is_said_of_a_change_is_true(found, number):
     sides = []
     for parameters in ({}, {name: chosen}):
         settings = {"draws": 200, "permutations": 100, **parameters}
-        connection = connect(snapshot, parameters=settings, only={change.table, "exclusions"})
+        connection = connect(snapshot, parameters=settings, only=read_for([change.table]))
         try:
             one = table(connection, change.table)
         finally:
@@ -122,7 +123,7 @@ def test_every_chosen_value_changes_a_table(name):
     value, changed = CHOSEN[name]
     sides = []
     for parameters in ({}, {name: trial_id if name == "trial" else value}):
-        opened = connect(store.snapshot(), parameters={"permutations": 100, **parameters}, only={changed, "exclusions"})
+        opened = connect(store.snapshot(), parameters={"permutations": 100, **parameters}, only=read_for([changed]))
         try:
             sides.append(comparable(table(opened, changed)).rows)
         finally:
@@ -143,7 +144,7 @@ def test_bounds_are_shown_where_only_they_move():
             store.trial(f"v{place}", "ask_user", index, scores=[place % 4 > 0], actions=[*asked, "submit"])
     rows = {}
     for name, value in (("k", 1), ("draws", 150), ("confidence", 0.8), ("cluster", "domain")):
-        opened = connect(store.snapshot(), parameters={"k": 1, name: value}, only={"overall", "exclusions"})
+        opened = connect(store.snapshot(), parameters={"k": 1, name: value}, only=read_for(["overall"]))
         try:
             rows[name] = table(opened, "overall").rows
         finally:

@@ -12,6 +12,7 @@ from lhaw_record.analytics.cli import figure_commands
 from lhaw_record.analytics.errors import UnknownName
 from lhaw_record.analytics.figures import FIGURES, draw, spec_of, to_bytes
 from lhaw_record.analytics.figures.drawing import SERIES, named, styled
+from lhaw_record.analytics.views.build_order import below_tables, read_for
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.cli.command import add_commands
 from lhaw_record.recorder.resources import data_path
@@ -34,7 +35,7 @@ def busy(connection):
 def reordered():
     """A connection to the busy store whose events are read in the opposite order."""
     store = busy_store()
-    opened = connect(store.snapshot(store.envelopes[::-1]))
+    opened = connect(store.snapshot(store.envelopes[::-1]), only=below_tables())
     yield opened
     opened.close()
 
@@ -42,7 +43,7 @@ def reordered():
 @pytest.fixture(scope="module")
 def hostile():
     """A connection to a store with hostile names."""
-    opened = connect(hostile_store().snapshot())
+    opened = connect(hostile_store().snapshot(), only=below_tables())
     yield opened
     opened.close()
 
@@ -50,7 +51,7 @@ def hostile():
 @pytest.fixture(scope="module")
 def empty():
     """A connection to a store without trials."""
-    opened = connect(Store().snapshot())
+    opened = connect(Store().snapshot(), only=below_tables())
     yield opened
     opened.close()
 
@@ -112,7 +113,7 @@ def test_a_pair_without_an_order_is_not_drawn():
         for percent in (10, 50, 90):
             keys = {"budget": 4, "injected_after": max(1, 4 * percent // 100)}
             store.trial("v", f"inject_{percent}", 0, agent=agent, actions=["read a"] * 4, **keys)
-    with closing(connect(store.snapshot())) as opened:
+    with closing(connect(store.snapshot(), only=read_for(["kendall"]))) as opened:
         reason, _ = texts_of(to_bytes(draw(opened, "kendall"), "svg"))
     assert reason.startswith("no pair of agents has a value")
 
@@ -125,7 +126,7 @@ def test_a_measure_without_values_has_no_panel():
     store.variant("t", "v")
     store.trial("v", "underspecified", 0, scores=(0,))
     store.trial("v", "ask_user", 0, scores=(1,), actions=["ask_user which?", "submit"])
-    with closing(connect(store.snapshot())) as opened:
+    with closing(connect(store.snapshot(), only=read_for(["overall"]))) as opened:
         figure = draw(opened, "value_scatter")
     assert [axes.get_ylabel() for axes in figure.axes] == ["progress, may ask"]
 
@@ -290,7 +291,7 @@ def test_responses_are_ordered_by_how_late_their_answers_come():
         ("ask_user_c", " >late:2"),
     ):
         store.trial("v", condition, 0, scores=(1,), actions=[f"ask_user S1{state}", "read a", "read b", "submit"])
-    with closing(connect(store.snapshot())) as opened:
+    with closing(connect(store.snapshot(), only=read_for(["late_answers"]))) as opened:
         (axes,) = draw(opened, "late_answers").axes
     labels = [label.get_text() for label in axes.get_xticklabels()]
     assert labels == ["may ask\nat once", "c\n1.0 actions later", "b\n2.0 actions later", "a\nno answer"]

@@ -10,7 +10,7 @@ import pytest
 from lhaw_record.analytics.cli import table_output
 from lhaw_record.analytics.findings.findings import MEASURES, NEEDED, Finding, by_question, findings
 from lhaw_record.analytics.tables.tables import tables
-from lhaw_record.analytics.views.build_order import READ_BY_NOTES, inputs_of
+from lhaw_record.analytics.views.build_order import read_for
 from lhaw_record.analytics.views.store import connect
 from tests.analytics.make_store import Store
 from tests.analytics.report.pages import busy_store
@@ -21,7 +21,7 @@ ROUNDINGS = ("{:.0f}", "{:.1f}", "{:.2f}", "{:.2g}", "{:,.0f}")
 
 def found_in(store, measure="pass_at_1", **parameters):
     """The tables of a store, and its findings."""
-    connection = connect(store.snapshot(), parameters=parameters)
+    connection = connect(store.snapshot(), parameters=parameters, only=read_for(NEEDED))
     try:
         computed = {each.name: each for each in tables(connection, NEEDED)}
     finally:
@@ -281,7 +281,7 @@ def test_a_command_asks_about_one_success(monkeypatch, tmp_path):
     snapshot = busy_store().snapshot()
 
     def computed(_, names, parameters, **_options):
-        connection = connect(snapshot, parameters=parameters, only={*inputs_of(names), READ_BY_NOTES})
+        connection = connect(snapshot, parameters=parameters, only=read_for(names))
         try:
             return tables(connection, names), ()
         finally:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from lhaw_record.analytics.report import Page, page_of
+from lhaw_record.analytics.views.build_order import below_tables
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.events import Event, ModelFailed, ModelResponded, RepliedToolCall, Usage
 from lhaw_record.recorder.reading.reader import Snapshot
@@ -19,7 +20,7 @@ MARKER = "<!--script-->{{ title }}&lt;b&gt;$x$ \u202e\x07_\u2028"
 
 def page_about(snapshot: Snapshot, name: str = "some store", **parameters: object) -> Page:
     """The page about a store in memory."""
-    connection = connect(snapshot, parameters=parameters)
+    connection = connect(snapshot, parameters=parameters, only=below_tables())
     try:
         return page_of(connection, name)
     finally:

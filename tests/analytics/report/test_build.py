@@ -15,6 +15,7 @@ from lhaw_record.analytics.report.facts import grid
 from lhaw_record.analytics.report.timelines import timelines
 from lhaw_record.analytics.report.trials import LENGTHS, choose_length, choose_trials, columnar, packed, trial_list
 from lhaw_record.analytics.tables.tables import TABLES, tables
+from lhaw_record.analytics.views.build_order import below_tables
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.html_templates import VIEWER, joined
 from tests.analytics.figures.test_figures import CONTROL
@@ -25,7 +26,7 @@ from tests.analytics.report.pages import ATTACK, MARKER, busy_store, hostile_sto
 @pytest.fixture(scope="module")
 def connection():
     """A connection to the busy store."""
-    opened = connect(busy_store().snapshot())
+    opened = connect(busy_store().snapshot(), only={*below_tables(), "trial_counts_and_cost"})
     yield opened
     opened.close()
 
@@ -149,7 +150,7 @@ def test_texts_are_cut_by_one_rule(connection):
     store = Store()
     store.task("t")
     store.trial("t", "full", 0, actions=[f"read {'x' * 500}"])
-    opened = connect(store.snapshot())
+    opened = connect(store.snapshot(), only=below_tables())
     try:
         choose_trials(opened)
         ((trial,),) = timelines(opened, 60)
@@ -258,7 +259,7 @@ def test_columns_with_few_values_are_coded():
 @pytest.mark.thorough
 def test_the_hostile_store_is_hostile():
     """The store of these tests really holds the attack in every kind of name."""
-    connection = connect(hostile_store().snapshot())
+    connection = connect(hostile_store().snapshot(), only={"trials"})
     try:
         query = "select count(*) from trials where position(? in {}) > 0"
         for column in ("task_id", "variant_id", "agent", "experiment_id"):

@@ -14,6 +14,7 @@ from lhaw_record.analytics.report import page_of
 from lhaw_record.analytics.tables.filters import without_lone_pools
 from lhaw_record.analytics.tables.render import to_csv, to_json
 from lhaw_record.analytics.tables.tables import TABLES, tables
+from lhaw_record.analytics.views.build_order import below_tables
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.wording import CONDITION_LABELS
 from tests.analytics.imported import as_imported
@@ -202,7 +203,7 @@ def test_a_sentence_and_its_cell_say_the_same_number(view, tmp_path, monkeypatch
             store.trial(f"v{task}", "ask_user", index, scores=(float(task < 7),), actions=["ask_user S1", "submit"])
     building = import_module("lhaw_record.analytics.report.build")  # the package has a function of that name
     monkeypatch.setattr(building, "graphics", lambda *_: [])  # half of the time, and not about numbers
-    with closing(connect(store.snapshot())) as connection:
+    with closing(connect(store.snapshot(), only=below_tables())) as connection:
         computed = {each.name: each for each in tables(connection, TABLES)}
         page = page_of(connection, "some store")
     said = findings(computed, "pass_at_1", "pass_at_k", 0.95)

@@ -10,6 +10,7 @@ from scipy.stats import t as t_distribution
 from lhaw_record.analytics.statistics.effects import FEWEST_CLUSTERS, Trial, effect_rows
 from lhaw_record.analytics.statistics.inference import InferenceSettings
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, table
+from lhaw_record.analytics.views.build_order import below_tables
 from lhaw_record.analytics.views.store import connect
 from tests.analytics.make_store import Store
 
@@ -144,7 +145,7 @@ def test_the_table_is_made_only_when_it_is_named():
             store.trial(f"v{place}", "ask_user", index, scores=[index < asked])
             store.trial(f"v{place}", "underspecified", index, scores=[index < unasked])
     store.trial("v0", "ask_user", 2, agent="b", ends="failed")
-    connection = connect(store.snapshot())
+    connection = connect(store.snapshot(), only=below_tables())
     try:
         one = table(connection, "effects")
         assert table(connection, "effects") == one

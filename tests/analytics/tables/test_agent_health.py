@@ -5,6 +5,7 @@ import pytest
 
 from lhaw_record.analytics.tables.notes import lines_of_arms
 from lhaw_record.analytics.tables.tables import table
+from lhaw_record.analytics.views.build_order import read_for
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.events import ActionFinished, AnchorLost, ModelCalled, QuestionAsked, TrialFlagged
 from tests.analytics.make_store import Store
@@ -166,7 +167,7 @@ def test_a_secret_in_a_tools_name_is_said():
         for index in range(2):
             beside = [msgspec.structs.replace(called("with_tools"), tools_json=tools)] if index == 0 else []
             store.trial("t", "full", index, agent=agent, beside=beside)
-    connection = connect(store.snapshot())
+    connection = connect(store.snapshot(), only=read_for(["overall"]))
     try:
         assert lines_of_arms(connection)["redacted_tools"] == ["desk, a: 1 of 2 trials (50 %)"]
         assert any("a tool's name has a secret" in note for note in table(connection, "overall").notes)

@@ -6,7 +6,8 @@ from functools import cache
 import pytest
 
 from lhaw_record.analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_text
-from lhaw_record.analytics.tables.tables import TABLES, table
+from lhaw_record.analytics.tables.tables import TABLES, table, tables
+from lhaw_record.analytics.views.build_order import read_for
 from lhaw_record.analytics.views.store import checks, claims, connect
 from tests.analytics.make_store import Store
 
@@ -136,9 +137,9 @@ STORES = {
 def tables_of(name):
     """Return all tables of a store."""
     few = {"draws": 100, "permutations": 100}
-    opened = connect(STORES[name]().snapshot(), parameters=few, only={*TABLES, "exclusions"})
+    opened = connect(STORES[name]().snapshot(), parameters=few, only=read_for(TABLES))
     try:
-        return {each: table(opened, each) for each in TABLES}
+        return {each.name: each for each in tables(opened, TABLES)}
     finally:
         opened.close()
 
@@ -201,7 +202,7 @@ def test_an_empty_table_says_what_it_would_need():
 )
 def test_what_is_not_there_is_named(made, name, note):
     """A condition without trials and an unknown dimension are noted; otherwise there is no note."""
-    opened = connect(made().snapshot(), only={name, "exclusions"})
+    opened = connect(made().snapshot(), only=read_for([name]))
     try:
         notes = table(opened, name).notes
     finally:
@@ -218,7 +219,7 @@ def test_variants_without_segments_are_counted():
     store.task("t")
     store.variant("t", "v", "", origin="imported")
     store.trial("v", "underspecified", 0)
-    opened = connect(store.snapshot(), only={"by_dimension_pass", "exclusions"})
+    opened = connect(store.snapshot(), only=read_for(["by_dimension_pass"]))
     try:
         notes = table(opened, "by_dimension_pass").notes
     finally:

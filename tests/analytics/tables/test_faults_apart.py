@@ -2,7 +2,8 @@
 
 import pytest
 
-from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, table
+from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, tables
+from lhaw_record.analytics.views.build_order import below_tables
 from lhaw_record.analytics.views.store import connect
 from tests.analytics.make_store import Store
 
@@ -50,9 +51,9 @@ def rows_of(*, has_faults):
             store.trial("z", "full", index, agent=agent, scores=(1, 1), actions=["submit"])
     if has_faults:
         faulty(store, ["z"])
-    connection = connect(store.snapshot())
+    connection = connect(store.snapshot(), only=below_tables())
     try:
-        return {name: table(connection, name).rows for name in (*TABLES, *COMPUTED_TABLES)}
+        return {each.name: each.rows for each in tables(connection, (*TABLES, *COMPUTED_TABLES))}
     finally:
         connection.close()
 

@@ -9,6 +9,7 @@ from lhaw_record.analytics.comparison.compare import VIEWS, compare
 from lhaw_record.analytics.comparison.groups import parse_group
 from lhaw_record.analytics.tables.notes import background
 from lhaw_record.analytics.tables.tables import table
+from lhaw_record.analytics.views.build_order import read_for
 from lhaw_record.analytics.views.store import connect
 from tests.analytics.make_store import Store
 
@@ -113,7 +114,7 @@ def _compared(store, a, b, measure):
 def test_an_arm_that_misses_more_is_named():
     """Where only ask_user loses trials, sign flips of tasks say so; where all lose as many, nothing is said."""
     for lost, kinds in (({"ask_user": 0.6}, {"missing_unequally"}), ({"full": 0.0}, set())):
-        connection = connect(store_of(7, None, tasks=12, missing=lost).snapshot())
+        connection = connect(store_of(7, None, tasks=12, missing=lost).snapshot(), only=read_for(["gain_tests"]))
         try:
             named = {kind for kind, lines in background(connection).arms.items() if lines and "missing" in kind}
             assert named == kinds
@@ -134,7 +135,7 @@ def test_trials_that_are_missing_in_hard_tasks_are_named():
             store.variant(f"t{place}", f"v{place}")
         ends = {"ends": "failed"} if is_hard and index % 2 else {"scores": [float(not is_hard)]}
         store.trial(f"v{place}", condition, index, **ends)
-    connection = connect(store.snapshot())
+    connection = connect(store.snapshot(), only={"arm_cautions"})
     try:
         rows = connection.execute("select kind, n, n_all from arm_cautions where kind like 'missing%'").fetchall()
         assert rows == [("missing_in_hard_tasks", 20, 80)]

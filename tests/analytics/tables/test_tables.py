@@ -21,7 +21,7 @@ from lhaw_record.analytics.tables.labels import label_with_unit, measure_meaning
 from lhaw_record.analytics.tables.notes import KEPT_RECALL, lines_of_users
 from lhaw_record.analytics.tables.render import cell, to_csv, to_json, to_latex, to_markdown, to_text
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, comparable, table, tables
-from lhaw_record.analytics.views.build_order import READ_BY_NOTES, sql_root
+from lhaw_record.analytics.views.build_order import below_tables, read_for, sql_root
 from lhaw_record.analytics.views.parameters import PARAMETERS, check, current, parse_settings
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.events.values import CONDITIONS
@@ -188,7 +188,7 @@ def test_notes_say_what_is_left_out():
     store.trial("v", "underspecified", 2, ends="failed")
     store.trial("v", "underspecified", 0, role="classifier", agent="c", scores=(0,))
     store.start_run(trials=3, planned=9, finished_before=2)
-    opened = connect(store.snapshot(), only={"by_class", "overall", "segment_labels", "exclusions"})
+    opened = connect(store.snapshot(), only=read_for(["by_class", "overall", "segment_labels"]))
     try:
         notes = "\n".join(table(opened, "by_class").notes + table(opened, "overall").notes)
         assert "gave the variants their class" not in "\n".join(table(opened, "segment_labels").notes), "it counts them"
@@ -222,7 +222,7 @@ def test_every_table_of_several_agents_says_how_many_variants_they_share():
             if not is_met or place < 2:
                 store.trial(f"v{place}", "inject_10", 0, agent=agent, injected_after=1, budget=10)
     names = [name for name in TABLES if name != "trajectory"]
-    connection = connect(store.snapshot(), parameters={"draws": 100}, only={*names, "exclusions"})
+    connection = connect(store.snapshot(), parameters={"draws": 100}, only=read_for(names))
     try:
         found = {one.name: one for one in tables(connection, names)}
     finally:
@@ -251,7 +251,7 @@ def test_tables_say_when_agents_met_other_tasks_or_have_versions_in_other_benchm
     store.benchmark = "other"
     store.task("w", (1.0,))
     store.trial("w", "full", 0, agent="a", agent_digest="f" * 64)
-    connection = connect(store.snapshot(), only={"overall", "gain_tests", "kendall", "trials", READ_BY_NOTES})
+    connection = connect(store.snapshot(), only={*read_for(["overall", "gain_tests", "kendall"]), "trials"})
     try:
         overall, *paired = (table(connection, name).notes for name in ("overall", "gain_tests", "kendall"))
         names = connection.execute("select distinct agent from trials where agent like 'a#%'").fetchall()
@@ -277,7 +277,7 @@ def test_a_table_without_complete_units_names_what_fills_it():
         store.trial("v", condition, 0, actions=["a", "b", "submit"], **injected)
     values = {}
     for cases in ("complete", "available"):
-        opened = connect(store.snapshot(), parameters={"k": 1, "voi_cases": cases}, only={"voi", READ_BY_NOTES})
+        opened = connect(store.snapshot(), parameters={"k": 1, "voi_cases": cases}, only=read_for(["voi"]))
         try:
             one = table(opened, "voi")
         finally:
@@ -299,7 +299,7 @@ def test_no_note_counts_nothing():
         for index in range(3):
             store.trial("t" if condition == "full" else "v", condition, index)
     names = ("overall", "by_class")
-    opened = connect(store.snapshot(), only={*names, READ_BY_NOTES})
+    opened = connect(store.snapshot(), only=read_for(names))
     try:
         notes = [note for name in names for note in table(opened, name).notes]
     finally:
@@ -335,7 +335,7 @@ def test_settings_are_arms_that_notes_name_and_a_parameter_chooses():
             store.trial("v", "ask_user", index, user_simulator=simulator, actions=["ask_user S1"])
 
     def shown(**parameters):
-        opened = connect(store.snapshot(), parameters=parameters, only={"overall", "exclusions"})
+        opened = connect(store.snapshot(), parameters=parameters, only=read_for(["overall"]))
         try:
             one = table(opened, "overall")
         finally:
@@ -429,7 +429,7 @@ def test_a_classifier_that_ran_again_under_other_limits_is_chosen_by_its_setting
             store.trial("v", "underspecified", index, agent="a", **fields)
 
     def shown(**parameters):
-        opened = connect(store.snapshot(), parameters={"k": 1, **parameters}, only={"by_class", "exclusions"})
+        opened = connect(store.snapshot(), parameters={"k": 1, **parameters}, only=read_for(["by_class"]))
         try:
             one = table(opened, "by_class")
         finally:
@@ -462,7 +462,7 @@ def test_a_reading_sets_its_parameters_and_every_format_names_it():
         ({"reading": "paper"}, "paper"),
         ({"reading": "paper", "voi_cases": "available"}, "paper, voi_cases = available"),
     ):
-        opened = connect(store.snapshot(), parameters=parameters, only={"overall", "exclusions"})
+        opened = connect(store.snapshot(), parameters=parameters, only=read_for(["overall"]))
         try:
             one = table(opened, "overall")
             chosen = current(opened)
@@ -534,9 +534,9 @@ def test_what_a_reader_can_meet_is_described(connection):
 
 
 def _rows(store, names, **parameters):
-    opened = connect(store.snapshot(), parameters={"k": 1, **parameters}, only={*names, READ_BY_NOTES})
+    opened = connect(store.snapshot(), parameters={"k": 1, **parameters}, only=read_for(names))
     try:
-        return {name: table(opened, name).rows for name in names}
+        return {each.name: each.rows for each in tables(opened, names)}
     finally:
         opened.close()
 
@@ -563,13 +563,15 @@ def test_interval_and_p_value_agree_in_every_row():
 def test_interval_and_p_value_agree_at_every_level(confidence, seed, tasks):
     """The same for other levels, few and many tasks, few permutations, and the tables that are computed when named."""
     store = wide_store(seed, tasks)
-    opened = connect(store.snapshot(), parameters={"k": 1, "confidence": confidence, "permutations": 700})
+    opened = connect(
+        store.snapshot(), parameters={"k": 1, "confidence": confidence, "permutations": 700}, only=below_tables()
+    )
     try:
-        tables = {name: table(opened, name).rows for name in (*TABLES, *COMPUTED_TABLES)}
+        found = {each.name: each.rows for each in tables(opened, (*TABLES, *COMPUTED_TABLES))}
     finally:
         opened.close()
-    assert list(broken_rows(tables, round(1 - confidence, 12))) == []
-    assert (tasks < 22) or any(row.get("p_value") is not None for row in tables["effects"])
+    assert list(broken_rows(found, round(1 - confidence, 12))) == []
+    assert (tasks < 22) or any(row.get("p_value") is not None for row in found["effects"])
 
 
 @pytest.mark.thorough
@@ -586,7 +588,7 @@ def test_many_cells_of_one_table_are_corrected_together():
             share = easy if agent != "c" else chance.random()
             scores = [chance.random() < 0.15 + 0.7 * max(gain, share)]
             store.trial(f"v{place}", condition, index, agent=agent, scores=scores, **extra)
-    connection = connect(store.snapshot(), parameters={"k": 1, "permutations": 500})
+    connection = connect(store.snapshot(), parameters={"k": 1, "permutations": 500}, only=below_tables())
     try:
         parts = compare(connection, parse_group("ask_user"), parse_group("underspecified"), by="agent")
         families = {
@@ -632,7 +634,7 @@ def test_no_interval_has_no_width():
         for index in range(3):
             store.trial(f"v-{task_id}", "ask_user", index, actions=("ask_user S1", "submit"), scores=[1])
             store.trial(f"v-{task_id}", "underspecified", index, scores=[0])
-    opened = connect(store.snapshot(), only={"overall", "net_value", "exclusions"})
+    opened = connect(store.snapshot(), only=read_for(["overall", "net_value"]))
     try:
         one, net_value = table(opened, "overall"), table(opened, "net_value")
     finally:

@@ -3,6 +3,7 @@
 import pytest
 
 from lhaw_record.analytics.tables.tables import table
+from lhaw_record.analytics.views.build_order import read_for
 from lhaw_record.analytics.views.store import connect
 from tests.analytics.make_store import Store
 
@@ -19,7 +20,7 @@ def store():
 def steps_of(store, trial_id, columns):
     """Some columns of the table for one trial, in its order."""
     parameters = {} if trial_id is None else {"trial": trial_id}
-    connection = connect(store.snapshot(), parameters=parameters, only={"trajectory", "exclusions"})
+    connection = connect(store.snapshot(), parameters=parameters, only=read_for(["trajectory"]))
     try:
         return [tuple(row[column] for column in columns) for row in table(connection, "trajectory").rows]
     finally:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lhaw_record.analytics.tables.tables import TABLES, comparable, table
-from lhaw_record.analytics.views.build_order import all_views
+from lhaw_record.analytics.tables.tables import TABLES, comparable, tables
+from lhaw_record.analytics.views.build_order import all_views, read_for
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.events.arrow_schema import event_schema, to_table
 from lhaw_record.recorder.reading.trial_index import load_trial_index
@@ -28,9 +28,9 @@ NAMES = sorted(TABLES)[:: 9 if IS_QUICK else 1]
 
 def rows_of(snapshot):
     """All tables of a store; for a quick look every ninth."""
-    connection = connect(snapshot, only={*NAMES, "exclusions"})
+    connection = connect(snapshot, only=read_for(NAMES))
     try:
-        return [comparable(table(connection, name)) for name in NAMES]
+        return [comparable(each) for each in tables(connection, NAMES)]
     finally:
         connection.close()
 
