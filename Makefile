@@ -56,7 +56,7 @@ test-formats: $(VENV)/.dev-ready  ## install the readers of inspect_ai and OpenT
 
 test-newest: $(VENV)/.dev-ready  ## install the newest versions that pyproject.toml allows, as plain pip does, and test the models with them; for a nightly job (3 minutes)
 	@test -x .envs/newest/bin/python || "$(PYTHON)" -m venv .envs/newest
-	.envs/newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable '.[dev]'
+	.envs/newest/bin/python -m pip install --disable-pip-version-check --progress-bar off --upgrade --upgrade-strategy eager --editable '.[dev]'
 	.envs/newest/bin/python -m pytest --numprocesses auto --dist loadfile tests/runners/models
 
 test-release:  ## build the release, install it with pip, pipx and uv for every Python of PYTHONS that is here, with the oldest and newest dependencies, and use it; for a nightly job (15 minutes)

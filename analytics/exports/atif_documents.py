@@ -50,7 +50,7 @@ ATIF_VIEWS = ("trials", "actions", "model_calls")
 _KEPT = (
     *("trial_id", "experiment_id", "benchmark", "task_id", "variant_id", "condition", "trial_index", "seed"),
     *("ended_by", "is_success", "checkpoint_progress", "scores", "action_count", "question_count"),
-    *("first_ask_action", "inject_percent", "injected_after_action"),
+    *("first_ask_action", "inject_percent", "injected_after_action", "instruments"),
 )
 """What ``extra`` contains about the trial, because the format has no field for results."""
 

@@ -44,7 +44,7 @@ _ACTIONS = "select * from actions where is_counted"
 _GROUP = ("experiment_id", "benchmark", "agent", "condition")
 _KEPT = (
     *("trial_id", "experiment_id", "benchmark", "task_id", "variant_id", "condition", "agent", "agent_name"),
-    *("strategy", "persona", "program", "seed", "ended_by", "ambiguity_class", "severity", "dimensions"),
+    *("strategy", "persona", "program", "instruments", "seed", "ended_by", "ambiguity_class", "severity", "dimensions"),
     *("action_count", "question_count", "first_ask_action", "inject_percent", "settings_digest", "grader"),
 )
 """What ``metadata`` contains about the trial, because the format has no field for it."""

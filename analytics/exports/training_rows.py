@@ -27,6 +27,7 @@ STEPPED = ("success", "progress", "net_value", "ask_f1", "timing")
 PERCENTAGES = (10, 30, 50, 70, 90)
 FEATURES = {
     **dict.fromkeys(("trial_id", "benchmark", "task_id", "variant_id", "condition", "agent", "model"), "string"),
+    "instruments": "string",
     "trial_index": "int64",
     "messages": [
         {

@@ -75,6 +75,7 @@ def _record(
         "oracle_scope": trial["oracle_scope"],
         "trial_index": trial["trial_index"],
         "seed": trial["seed"],
+        "instruments": trial["instruments"],
     }
 
 

@@ -29,11 +29,15 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 def tail_command(options: argparse.Namespace) -> int:
     """Print the last events and, with ``--follow``, new events as they arrive."""
     from lhaw_record.recorder.inspection.tail import Tail
+    from lhaw_record.recorder.storage.manifest_check import check_manifest
+    from lhaw_record.recorder.storage.store import Store
 
     with clear_errors("read", options.store):
         tail = Tail(options.store, options.stream)
         rows = [line.row() for line in tail.last(options.events)]
         if not options.follow:
+            if not rows and options.events:
+                check_manifest(Store(options.store))
             if options.stream and not rows and options.events:
                 raise StoreError(
                     f"{store_name(options.store)} has no stream {options.stream!r}; 'log tail' shows names"
@@ -74,7 +78,7 @@ def stat_command(options: argparse.Namespace) -> int:
         say(problem)
     span = f", {_moment(found.first_us)} to {_moment(found.last_us)}" if found.first_us and found.last_us else ""
     each = f", {found.bytes_per_event:.0f} bytes each" if found.bytes_per_event else ""
-    say(f"{found.store}: {found.events:,} events{each}{span}")
+    say(f"{found.store}: {found.events:,} events{each}{span}{_advice(options) if found.is_damaged else ''}")
     return 3 if found.is_damaged else 0
 
 
@@ -96,6 +100,11 @@ def _moment(time_us: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time_us // 1_000_000))
 
 
+def _advice(options: argparse.Namespace) -> str:
+    name = store_name(options.store)
+    return f"; restore what is named, or go on without it: 'lhaw-record log repair {name} --accept-loss'"
+
+
 def verify_command(options: argparse.Namespace) -> int:
     """Check a store. Return exit code 3 if something is damaged."""
     from lhaw_record.recorder.inspection.verify import verify
@@ -110,11 +119,9 @@ def verify_command(options: argparse.Namespace) -> int:
         )
     if not report.has_manifest:
         say(f"{store_name(options.store)} has no manifest: a missing file would go unnoticed")
-    name = store_name(options.store)
-    advice = f"restore what is named, or go on without it: 'lhaw-record log repair {name} --accept-loss'"
-    verdict = f"{len(report.findings)} problems; {advice}" if report.findings else "all good"
+    verdict = f"{len(report.findings)} problems{_advice(options)}" if report.findings else "all good"
     say(
-        f"{name}: {report.events} events in {report.streams} streams, {report.segments} segments "
+        f"{store_name(options.store)}: {report.events} events in {report.streams} streams, {report.segments} segments "
         f"and {report.journals} journals; {report.open_streams} streams are open; {verdict}"
     )
     return 3 if report.findings else 0

@@ -1,4 +1,7 @@
-"""Counts a store's events, trials, streams and bytes, reading only file footers, narrow columns and indexes."""
+"""Counts a store's events, trials, streams and bytes by file footers, narrow columns and indexes.
+
+Every file is compared with the manifest, as before all numbers.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,6 +20,7 @@ from lhaw_record.recorder.events.closing import CLOSING
 from lhaw_record.recorder.reading.reader import consistent_read
 from lhaw_record.recorder.sealing.compaction import mergeable
 from lhaw_record.recorder.storage.journal import is_live, read_journal
+from lhaw_record.recorder.storage.manifest_check import find_problems
 from lhaw_record.recorder.storage.segments import StoreSegment, StoreSegments, list_segments, readable
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.storage.stream_index import load_index
@@ -60,8 +64,8 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True):
     """The statistics of a store. Times are UTC in microseconds since the epoch, None in a store without events.
 
     In ``files``, ``replaced`` counts segments that compaction replaced and keeps for a while. Compaction would merge
-    ``mergeable_segments`` small segments into ``merged_segments`` larger ones. ``problems`` lists what was noticed
-    while counting; only verification checks everything.
+    ``mergeable_segments`` small segments into ``merged_segments`` larger ones. ``problems`` lists what differs
+    from the manifest or was noticed while counting; only verification checks everything.
     """
 
     store: str
@@ -117,7 +121,8 @@ def _read(store: Store) -> Stat:
     events = types.total()
     merges = list(mergeable(readable_segments))
     streams = _streams(parts)
-    problems = [problem for part in parts for problem in part.problems]
+    differing = find_problems(store)
+    problems = [f"{each.file} {each.text}" for each in differing] + [text for part in parts for text in part.problems]
     if streams.repeated:
         problems.append(f"{streams.repeated} streams are there once more; 'log verify' names their files")
     return Stat(
@@ -133,7 +138,7 @@ def _read(store: Store) -> Stat:
         mergeable_segments=sum(map(len, merges)),
         merged_segments=len(merges),
         problems=tuple(problems),
-        is_damaged=bool(streams.repeated) or any(part.is_damaged for part in parts),
+        is_damaged=bool(streams.repeated or differing) or any(part.is_damaged for part in parts),
     )
 
 
@@ -153,9 +158,6 @@ def _segment_part(store: Store, segment: StoreSegment) -> _Part:
         part.problems.append(str(error))
         part.is_damaged = True
         return part
-    if rows.num_rows != segment.records:
-        part.problems.append(f"{segment.path} holds {rows.num_rows} of {segment.records} rows")
-        part.is_damaged = True
     part.times_us = [time_us for each in statistics if each is not None for time_us in (each.min, each.max)]
     for chunk in rows["type"].chunks:
         for each in pc.value_counts(chunk.indices).to_pylist():

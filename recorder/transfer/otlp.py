@@ -105,6 +105,7 @@ class _Spans:
             "lhaw.variant_id": started.variant_id,
             "lhaw.condition": started.condition,
             "lhaw.trial_index": started.trial_index,
+            "lhaw.instruments": started.instruments,
         }
         error = None
         if isinstance(ended, TrialFinished):

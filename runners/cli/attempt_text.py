@@ -29,6 +29,8 @@ from lhaw_record.recorder.reading.annotations import note_line, read_notes
 from lhaw_record.recorder.reading.reader import Snapshot, read_envelopes, read_snapshot, stream_ids
 from lhaw_record.recorder.reading.registrations import Registrations
 from lhaw_record.recorder.sharing.address import store_name
+from lhaw_record.recorder.storage.manifest_check import check_manifest
+from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.redaction import MARK
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests, reply_message
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, to_wire
@@ -117,6 +119,7 @@ def stream_of(root: Path, prefix: str) -> str:
         return prefix
     name = store_name(root)
     if not found:
+        check_manifest(Store(root))
         raise StoreError(f"no stream of {name} begins with {prefix!r}; `lhaw-record trials {name}` lists their ids")
     numbers = {each: each.rpartition("-")[2] for each in found}
     trials = {each.removesuffix(number) for each, number in numbers.items()}

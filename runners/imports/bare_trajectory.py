@@ -171,17 +171,12 @@ def without_reward(duration_ms: float | None, usage: Usage = UNSTATED_USAGE) -> 
 def differing_totals(stated: Usage, turns: Sequence[ForeignTurn]) -> list[str]:
     """Return a remark for each total of a run that its model calls do not add up to. The total is what counts."""
     found = []
-    for name in ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd"):
-        total, parts = getattr(stated, name), [getattr(turn, name) for turn in turns if turn.is_model_call]
+    for name in ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens", "cost_usd"):
+        total, parts = getattr(stated, name), [getattr(turn.usage, name) for turn in turns if turn.is_model_call]
         known = [part for part in parts if part is not None]
         if total is not None and known and abs(total - sum(known)) > 1e-6:
             found.append(f"{name} of the run is {total:g}, of its model calls {sum(known):g}; the run's is kept")
     return found
-
-
-def known_cost(cost_usd: float | None, tokens: int | None) -> float | None:
-    """Return a cost, or None for a cost of 0 with tokens, which programs write if they do not know the price."""
-    return None if cost_usd == 0 and tokens else cost_usd
 
 
 def _variant(location: str, condition: str, options: Options, known: KnownRecords) -> Variant | None:

@@ -22,14 +22,22 @@ Trials are identified and grouped by these names. Any other value that a source 
 
 
 UNSTATED_USAGE = Usage(input_tokens=None, output_tokens=None, cached_input_tokens=None)
-"""The usage of a trial whose source states no totals."""
+"""The usage of a trial or a call of which a source states nothing."""
 
 
 def stated_usage(cost_usd: Any = None, **tokens: Any) -> Usage:
-    """Return the usage of a run as a source states it. A cost of 0 is an unknown price."""
+    """Return the usage of a run or a call as a source states it. A cost of 0 is an unknown price."""
     counts = {name: optional_count(value, name) for name, value in tokens.items()}
     cost = None if cost_usd is None else as_number(cost_usd, "the cost") or None
     return msgspec.structs.replace(UNSTATED_USAGE, cost_usd=cost, **counts)
+
+
+def total_usage(parts: Iterable[Usage]) -> Usage:
+    """Return the sum of the parts of a run. What one of them lacks is unknown, and so is everything without parts."""
+    rows = [msgspec.structs.asdict(each) for each in parts]
+    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+    sums = {name: None if None in column else sum(column) for name, column in columns.items()}
+    return msgspec.structs.replace(UNSTATED_USAGE, **sums)
 
 
 class ImportFailed(RunnerError):

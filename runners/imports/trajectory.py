@@ -34,7 +34,7 @@ from lhaw_record.runners.base.conversation.actions import actions_of, finished_t
 from lhaw_record.runners.base.conversation.deltas import History
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall, new_messages_json
 from lhaw_record.runners.base.text.fields import as_list, as_object
-from lhaw_record.runners.imports.foreign_trial import UNKNOWN
+from lhaw_record.runners.imports.foreign_trial import UNKNOWN, UNSTATED_USAGE
 from lhaw_record.runners.models.chat_completions import TEXT_TYPES, UNSEEN_TYPES
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal
 from lhaw_record.runners.models.gateway.wires.chat_requests import read as read_chat
@@ -107,11 +107,7 @@ class ForeignTurn(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[CallResult | None, ...]
     finish_reason: str | None = None
     latency_ms: float | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_input_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    cost_usd: float | None = None
+    usage: Usage = UNSTATED_USAGE
     tools_json: str | None = None
     is_text_action: bool = True
     is_dropped: bool = False
@@ -162,13 +158,17 @@ def said_in(wires: Iterable[Any], remarks: Counter[str] | None = None) -> list[S
     return found
 
 
-def turns_of(wires: Iterable[Any], remarks: Counter[str] | None = None) -> list[ForeignTurn]:
-    """Return the turns of a conversation.
+def turns_of(
+    wires: Iterable[Any],
+    remarks: Counter[str] | None = None,
+    usage_of: Callable[[Said], dict[str, Any]] | None = None,
+) -> list[ForeignTurn]:
+    """Return the turns of a conversation. ``usage_of`` reads the usage in a source's reply.
 
     Raises:
         ValueError: A message has another form, or there is no reply.
     """
-    turns = turns_said(said_in(wires, remarks), remarks)
+    turns = turns_said(said_in(wires, remarks), remarks, usage_of)
     if not turns:
         raise ValueError("the conversation has no reply")
     return turns
@@ -460,13 +460,7 @@ def _responded(turn: ForeignTurn, call_id: str) -> ModelResponded:
             RepliedToolCall(call_id=call.call_id, name=call.name, arguments_json=call.arguments_json)
             for call in turn.reply.tool_calls
         ),
-        usage=Usage(
-            input_tokens=turn.input_tokens,
-            output_tokens=turn.output_tokens,
-            cached_input_tokens=turn.cached_input_tokens,
-            cache_write_tokens=turn.cache_write_tokens,
-            cost_usd=turn.cost_usd,
-        ),
+        usage=turn.usage,
         reasoning=turn.reasoning,
     )
 

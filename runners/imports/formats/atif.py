@@ -6,16 +6,16 @@ records what an agent did, not what its model was sent, so the request of a turn
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import isclose
 from pathlib import PurePosixPath
 from typing import Any
 
 from lhaw_record.recorder.events import Reasoning, Usage
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
-from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, known_cost, parsed_trajectory
+from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, parsed_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
-    UNSTATED_USAGE,
     ImportFailed,
     KnownRecords,
     Options,
@@ -167,7 +167,6 @@ def trajectory_of(documents: Sequence[AtifDocument], find: FindSubAgent) -> tupl
     model = first.agent.model_name or next((step.model_name for step in first.steps if step.model_name), None)
     turns = [turn for document in documents for turn in _turns(document, find, remarks, None)]
     replies = [step for step in last.steps if step.source == "agent" and not step.is_copied_context]
-    is_alone = not any(turn.sub_agent for turn in turns)  # whose usage a total may have or not
     found = BareTrajectory(
         prompt=next((text_of(step.message) for step in first.steps if step.source == "user"), ""),
         agent=first.agent.name,
@@ -177,24 +176,32 @@ def trajectory_of(documents: Sequence[AtifDocument], find: FindSubAgent) -> tupl
         turns=turns,
         final_answer=text_of(replies[-1].message) if replies else None,
         started_at=next((step.timestamp for step in first.steps if step.timestamp), None),
-        stated=_totals([each.final_metrics for each in documents]) if is_alone else UNSTATED_USAGE,
+        stated=_totals([each.final_metrics for each in documents], turns),
     )
     return found, counted(remarks)
 
 
-def _totals(given: Sequence[FinalMetrics | None]) -> Usage:
-    """Return the totals of a run, which are known if each of its documents states them."""
+def _totals(metrics: Sequence[FinalMetrics | None], turns: Sequence[ForeignTurn]) -> Usage:
+    """Return the totals of a run: its last document's, which has those before it and the sub-agents.
+
+    If what they add up to says so, the totals are each document's own, or without the sub-agents'.
+    """
+    given = [_usage(each, "total_") for each in reversed(metrics)]
 
     def total(name: str) -> Any:
-        parts = [getattr(each, f"total_{name}", None) for each in given]
-        return None if None in parts else sum(filter(None, parts))
+        stated = [getattr(each, name) for each in given]
+        parts = [(getattr(turn.usage, name) or 0, turn.sub_agent is not None) for turn in turns]
+        readings = [each for each in (stated[0], None if None in stated else sum(stated)) if each is not None]
+        readings += [each + sum(part for part, is_other in parts if is_other) for each in readings]
+        return next((each for each in readings if isclose(each, sum(part for part, _ in parts))), stated[0])
 
-    return stated_usage(
-        total("cost_usd"),
-        input_tokens=total("prompt_tokens"),
-        output_tokens=total("completion_tokens"),
-        cached_input_tokens=total("cached_tokens"),
-    )
+    return Usage(**{name: total(name) for name in Usage.__struct_fields__})
+
+
+def _usage(metrics: object, prefix: str = "") -> Usage:
+    names = ("cost_usd", "prompt_tokens", "completion_tokens", "cached_tokens")
+    paid, sent, received, cached = (getattr(metrics, prefix + name, None) for name in names)
+    return stated_usage(paid, input_tokens=sent, output_tokens=received, cached_input_tokens=cached)
 
 
 def text_of(content: Content | None) -> str:
@@ -266,15 +273,11 @@ def _turn(
     )
     texts = [_texts(own) for own in owned]
     outcomes = tuple(CallResult(text="\n".join(each)) if each else None for each in texts)
-    metrics = step.metrics
     turn = ForeignTurn(
         conversation=request,
         reply=reply,
         outcomes=outcomes,
-        input_tokens=metrics.prompt_tokens if metrics else None,
-        output_tokens=metrics.completion_tokens if metrics else None,
-        cached_input_tokens=metrics.cached_tokens if metrics else None,
-        cost_usd=known_cost(metrics.cost_usd, metrics.prompt_tokens) if metrics else None,
+        usage=_usage(step.metrics),
         tools_json=tools_json,
         is_model_call=step.llm_call_count != 0,
         model=step.model_name,

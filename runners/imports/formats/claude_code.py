@@ -7,7 +7,6 @@ side chains, or in files of their own. A resumed or forked session begins with t
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -26,7 +25,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     counted,
     left_out,
 )
-from lhaw_record.runners.imports.formats.openai_messages import usage_fields
+from lhaw_record.runners.imports.formats.openai_messages import usage_of
 from lhaw_record.runners.imports.source_files import session_lines
 from lhaw_record.runners.imports.trajectory import (
     INTERRUPTED,
@@ -173,7 +172,6 @@ def _trajectory(session: _Session, remarks: Counter[str]) -> BareTrajectory:
     answer = turns[-1].reply.content
     for name, lines in session.sub_agents.items():
         turns += _turns(lines, session, remarks, name)
-    began = min(session.times, default=None)
     return BareTrajectory(
         prompt=next(filter(None, prompts), ""),
         agent=FORMAT,
@@ -182,7 +180,7 @@ def _trajectory(session: _Session, remarks: Counter[str]) -> BareTrajectory:
         turns=turns,
         run_name=str(session.first.get("sessionId") or "") or None,
         final_answer=answer or None,
-        started_at=began if began and _is_time(began) else None,
+        started_at=min(session.times, default=None),
         condition="full_ask_user",
     )
 
@@ -249,7 +247,7 @@ def _prompt(line: Mapping[str, Any]) -> str:
 
 def _usage(said: Said) -> dict[str, Any]:
     wire = said.wire
-    return {**usage_fields(said.message, wire), "model": wire.get("model"), "finish_reason": wire.get("stop_reason")}
+    return {"usage": usage_of(said.message, wire), "model": wire.get("model"), "finish_reason": wire.get("stop_reason")}
 
 
 def _outcome(name: str, arguments: str, outcome: CallResult | None, told: Any) -> CallResult | None:
@@ -289,11 +287,3 @@ def _exchanges(arguments: str, outcome: CallResult | None, told: Any) -> Iterato
             medium="built_in",
             picked=(answer,) if answer in labels else picked,
         )
-
-
-def _is_time(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True

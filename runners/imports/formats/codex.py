@@ -19,7 +19,6 @@ from lhaw_record.recorder.events.interaction import ResponseState
 from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, read_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
-    UNSTATED_USAGE,
     ImportFailed,
     KnownRecords,
     Options,
@@ -27,6 +26,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     SourceFile,
     counted,
     stated_usage,
+    total_usage,
 )
 from lhaw_record.runners.imports.source_files import session_lines
 from lhaw_record.runners.imports.trajectory import (
@@ -163,8 +163,7 @@ def _stated(totals: list[Mapping[str, Any]]) -> Usage:
         for each, following in zip_longest(totals, totals[1:])
         if following is None or (following.get("total_tokens") or 0) < (each.get("total_tokens") or 0)
     ]
-    found = {name: sum(each.get(name) or 0 for each in ends) for name in _TOKENS}
-    return stated_usage(**found) if ends else UNSTATED_USAGE
+    return total_usage(stated_usage(**{name: each.get(name) or 0 for name in _TOKENS}) for each in ends)
 
 
 def _outcome(name: str, arguments: str, outcome: CallResult | None) -> CallResult | None:

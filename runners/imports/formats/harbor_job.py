@@ -35,6 +35,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     left_out,
     reason_of,
     stated_usage,
+    total_usage,
 )
 from lhaw_record.runners.imports.formats.atif import Documents
 from lhaw_record.runners.imports.source_files import decode_json
@@ -334,16 +335,14 @@ def _usage(result: Mapping[str, Any]) -> Usage:
     given = [as_object(each, "agent_result") for each in [result.get("agent_result")] if each] or list(
         filter(None, steps)
     )
-
-    def total(name: str) -> Any:
-        parts = [each.get(name) for each in given]
-        return None if not parts or None in parts else sum(as_number(part, name) for part in parts)
-
-    return stated_usage(
-        total("cost_usd"),
-        input_tokens=total("n_input_tokens"),
-        output_tokens=total("n_output_tokens"),
-        cached_input_tokens=total("n_cache_tokens"),
+    return total_usage(
+        stated_usage(
+            each.get("cost_usd"),
+            input_tokens=each.get("n_input_tokens"),
+            output_tokens=each.get("n_output_tokens"),
+            cached_input_tokens=each.get("n_cache_tokens"),
+        )
+        for each in given
     )
 
 

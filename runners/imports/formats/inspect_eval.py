@@ -15,6 +15,7 @@ from lhaw_record.recorder.events.values import CONDITIONS, Checkpoint, Task, Var
 from lhaw_record.runners.base.conversation.actions import action_count_of
 from lhaw_record.runners.base.text.fields import as_count, as_number, as_object, as_text, optional_count, shown
 from lhaw_record.runners.environments.grading.grade import CheckpointResult
+from lhaw_record.runners.imports.bare_trajectory import differing_totals
 from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
     Failure,
@@ -36,6 +37,7 @@ from lhaw_record.runners.imports.formats.inspect_log import (
     Archive,
     duration_ms,
     has_trajectory,
+    stated_in,
     turns_of_sample,
     with_attachments,
 )
@@ -143,6 +145,8 @@ def _trial(location: str, sample: Mapping[str, Any], log: _Log) -> ForeignTrial:
         raise ValueError(f"score {shown(given.get(headline))} is not known to be from 0 to 1: its maximum is unknown")
     model = as_text(described.get("model"), "the model of the log")
     turns = turns_of_sample(sample, log.remarks)
+    stated = stated_in(sample, turns)
+    log.remarks.update(differing_totals(stated, turns))
     task = imported_task(
         str(metadata.get("benchmark") or described["task"]),
         _task_id(sample, metadata),
@@ -164,7 +168,7 @@ def _trial(location: str, sample: Mapping[str, Any], log: _Log) -> ForeignTrial:
         seed=optional_count(metadata.get("seed", (described.get("model_generate_config") or {}).get("seed")), "seed"),
         trajectory=trajectory_events(turns, model=model, condition=condition) if has_trajectory(sample) else None,
         injected=_injected(condition, metadata, turns) if condition.startswith("inject_") else None,
-        end=_end(sample, headline, task, scores, is_own=log.is_own),
+        end=msgspec.structs.replace(_end(sample, headline, task, scores, is_own=log.is_own), usage=stated),
         started_at=sample.get("started_at"),
     )
 

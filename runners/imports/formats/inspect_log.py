@@ -15,8 +15,15 @@ from typing import Any
 
 import msgspec
 
-from lhaw_record.runners.base.text.fields import as_list, as_number, as_object, optional_count, with_valid_text
-from lhaw_record.runners.imports.foreign_trial import ImportFailed, SourceFile, elapsed_ms
+from lhaw_record.recorder.events import Usage
+from lhaw_record.runners.base.text.fields import as_list, as_object, with_valid_text
+from lhaw_record.runners.imports.foreign_trial import (
+    ImportFailed,
+    SourceFile,
+    elapsed_ms,
+    stated_usage,
+    total_usage,
+)
 from lhaw_record.runners.imports.source_files import most_unpacked_bytes, too_large, unread
 from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, Pairing, Said, said_in, turns_said
 from lhaw_record.runners.models.chat_completions import text_of
@@ -231,13 +238,7 @@ def _choice(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _turn(event: Mapping[str, Any], request: Iterable[Said], owner: str) -> ForeignTurn:
     output, choice = event["output"], _choice(event)
-    usage = output.get("usage") or {}
     (reply,) = turns_said(said_in([choice["message"]]))
-    counts = {
-        name: optional_count(usage.get(f"input_tokens{suffix}"), f"input_tokens{suffix}")
-        for name, suffix in (("input", ""), ("read", "_cache_read"), ("written", "_cache_write"))
-    }
-    cost = usage.get("total_cost")
     return msgspec.structs.replace(
         reply,
         conversation=tuple(each.message for each in request),
@@ -246,12 +247,29 @@ def _turn(event: Mapping[str, Any], request: Iterable[Said], owner: str) -> Fore
         model=event.get("model"),
         finish_reason=str(choice["stop_reason"]) if choice.get("stop_reason") else None,
         latency_ms=_milliseconds(event.get("working_time") or output.get("time")),
-        input_tokens=None if counts["input"] is None else sum(filter(None, counts.values())),
-        output_tokens=optional_count(usage.get("output_tokens"), "output_tokens"),
-        cached_input_tokens=counts["read"],
-        cache_write_tokens=counts["written"],
-        cost_usd=None if cost is None else as_number(cost, "total_cost"),
+        usage=_usage(output.get("usage") or {}),
     )
+
+
+def _usage(given: Mapping[str, Any]) -> Usage:
+    new, read, written = (given.get(f"input_tokens{suffix}") for suffix in ("", "_cache_read", "_cache_write"))
+    return stated_usage(
+        given.get("total_cost"),
+        input_tokens=None if new is None else new + (read or 0) + (written or 0),
+        output_tokens=given.get("output_tokens"),
+        cached_input_tokens=read,
+        cache_write_tokens=written,
+    )
+
+
+def stated_in(sample: Mapping[str, Any], turns: Sequence[ForeignTurn]) -> Usage:
+    """Return the usage that a sample states, if no call of a grader or a helper is in it.
+
+    It lacks replies that inspect_ai took from its own cache, which repeat the usage of an earlier sample.
+    """
+    replies = sum(each.get("event") == "model" and _has_reply(each) for each in sample.get("events") or ())
+    used = (sample.get("model_usage") or {}).values() if replies == len(turns) else ()
+    return total_usage(_usage(as_object(each, "a usage")) for each in used)
 
 
 def _inputs(event: Mapping[str, Any], sample: Mapping[str, Any]) -> list[Mapping[str, Any]]:

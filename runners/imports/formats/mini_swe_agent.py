@@ -15,8 +15,8 @@ from typing import Any
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.runners.base.conversation.messages import Message
-from lhaw_record.runners.base.text.fields import as_list, as_number, as_object
-from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, known_cost, read_trajectory
+from lhaw_record.runners.base.text.fields import as_list, as_object
+from lhaw_record.runners.imports.bare_trajectory import BareTrajectory, read_trajectory
 from lhaw_record.runners.imports.foreign_trial import (
     UNKNOWN,
     ImportFailed,
@@ -26,7 +26,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     SourceFile,
     stated_usage,
 )
-from lhaw_record.runners.imports.formats.openai_messages import first_prompt, usage_fields
+from lhaw_record.runners.imports.formats.openai_messages import first_prompt, usage_of
 from lhaw_record.runners.imports.source_files import decode_json
 from lhaw_record.runners.imports.trajectory import Said, said_in, turns_of, turns_said
 
@@ -105,12 +105,9 @@ def _reply(response: Any) -> Message:
 
 
 def _usage(said: Said) -> dict[str, Any]:
-    """Return the usage of a reply. A cost of 0 becomes null, because it means that the price is unknown."""
-    cost = (said.wire.get("extra") or {}).get("cost")
     response = _response(said.wire)
     return {
-        **usage_fields(said.message, response),
-        "cost_usd": None if cost is None else known_cost(as_number(cost, "cost"), 1),
+        "usage": usage_of(said.message, response, (said.wire.get("extra") or {}).get("cost")),
         "finish_reason": next((each.get("finish_reason") for each in response.get("choices") or ()), None),
     }
 

@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
+
+from lhaw_record.recorder.events import Usage
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.recorder.events.trial import EndedBy
 from lhaw_record.runners.base.conversation.messages import Message
@@ -26,7 +29,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     stated_usage,
 )
 from lhaw_record.runners.imports.source_files import decode_json, decode_json_or_lines
-from lhaw_record.runners.imports.trajectory import ForeignTurn, turns_of, with_prose_questions
+from lhaw_record.runners.imports.trajectory import ForeignTurn, Said, turns_of, with_prose_questions
 from lhaw_record.runners.models.costs import reported_usage, usage_in
 
 FORMAT = "openai-messages"
@@ -51,11 +54,14 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     return in_one(found)
 
 
-def usage_fields(reply: Message, response: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tokens of a reply, by the provider's response, as fields of a turn."""
-    read = reported_usage(reply, usage_in(response))
-    names = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens")
-    return {name: getattr(read, name) for name in names}
+def usage_of(reply: Message, response: Mapping[str, Any], cost: Any = None) -> Usage:
+    """Return the usage of a reply by the provider's response, and its cost if the source has it."""
+    usage = reported_usage(reply, usage_in(response))
+    return msgspec.structs.replace(usage, cost_usd=stated_usage(cost).cost_usd)
+
+
+def _usage(said: Said) -> dict[str, Any]:
+    return {"usage": usage_of(said.message, said.wire, said.wire.get("cost"))}
 
 
 def first_prompt(turns: Sequence[ForeignTurn]) -> str:
@@ -64,7 +70,7 @@ def first_prompt(turns: Sequence[ForeignTurn]) -> str:
 
 
 def _trajectory(conversation: Mapping[str, Any], remarks: Counter[str]) -> BareTrajectory:
-    turns = turns_of(_with_calls(conversation["messages"]), remarks)
+    turns = turns_of(_with_calls(conversation["messages"]), remarks, _usage)
     return BareTrajectory(
         prompt=first_prompt(turns),
         agent=UNKNOWN,
@@ -162,13 +168,14 @@ def _call_form(message: Mapping[str, Any]) -> Mapping[str, Any]:
         for each in message.get("tool_calls") or ()
         if (text := canonical_json(each.get("arguments") or {}).decode())
     ]
-    kept = {"content": message.get("content") or "", **{name: message.get(name) for name in ("role", "thinking")}}
+    names = ("role", "thinking", "usage", "cost")
+    kept = {"content": message.get("content") or "", **{name: message.get(name) for name in names}}
     return {**kept, "tool_calls": calls} if calls else {**kept, "tool_call_id": message.get("id")}
 
 
 def _talk(run: Mapping[str, Any], messages: Sequence[Any], remarks: Counter[str], **fields: Any) -> BareTrajectory:
     """Return the conversation of a run, whose user answers what the agent asks in prose."""
-    turns = with_prose_questions(turns_of(messages, remarks))
+    turns = with_prose_questions(turns_of(messages, remarks, _usage))
     return BareTrajectory(
         **{"agent": UNKNOWN, "model": UNKNOWN, "condition": "full_ask_user", "final_answer": turns[-1].reply.content}
         | fields,

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from lhaw_record.recorder.events import Usage
 from lhaw_record.recorder.events.canonical_json import canonical_json
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 from lhaw_record.runners.base.text.fields import as_object
@@ -31,7 +32,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     stated_usage,
 )
 from lhaw_record.runners.imports.formats import is_event
-from lhaw_record.runners.imports.formats.openai_messages import first_prompt, usage_fields
+from lhaw_record.runners.imports.formats.openai_messages import first_prompt, usage_of
 from lhaw_record.runners.imports.source_files import decode_json, decode_json_or_lines
 from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, result_messages
 from lhaw_record.runners.models.chat_completions import text_of
@@ -144,7 +145,7 @@ def _trajectory(history: Sequence[Any], run: Mapping[str, Any], remarks: Counter
         ended_by="submitted" if answers and acts[-1].call else None,
         duration_ms=(times[-1] - times[0]).total_seconds() * 1000 if times else None,
         started_at=times[0].isoformat() if times else None,
-        stated=stated_usage(metrics.get("accumulated_cost"), **(_tokens(total) if total.get("prompt_tokens") else {})),
+        stated=_usage(total if total.get("prompt_tokens") else {}, metrics.get("accumulated_cost")),
     )
 
 
@@ -182,13 +183,14 @@ def _metrics(events: Sequence[Mapping[str, Any]], run: Mapping[str, Any]) -> Map
     return next(filter(None, told), {})
 
 
-def _tokens(usage: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "input_tokens": usage.get("prompt_tokens"),
-        "output_tokens": usage.get("completion_tokens"),
-        "cached_input_tokens": usage.get("cache_read_tokens"),
-        "cache_write_tokens": usage.get("cache_write_tokens"),
-    }
+def _usage(given: Mapping[str, Any], cost: Any = None) -> Usage:
+    return stated_usage(
+        cost,
+        input_tokens=given.get("prompt_tokens"),
+        output_tokens=given.get("completion_tokens"),
+        cached_input_tokens=given.get("cache_read_tokens"),
+        cache_write_tokens=given.get("cache_write_tokens"),
+    )
 
 
 def _turn(
@@ -208,7 +210,7 @@ def _turn(
         reply=reply,
         outcomes=tuple(_outcome(each, results.get(each.key)) for each in acts),
         finish_reason=choice.get("finish_reason"),
-        **(_tokens(usage) if usage else usage_fields(reply, response)),
+        usage=_usage(usage) if usage else usage_of(reply, response),
     )
 
 

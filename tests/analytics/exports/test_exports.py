@@ -36,7 +36,7 @@ ROWS = [
     two_segment_row(variant_id="finance_pay_V_S3", dataset="SWE-Bench Pro", ambiguity_class="divergent"),
     dataset_row("another of the same task", original_prompt="List crimes since 2001 as  CSV."),
 ]
-OURS = ("agent", "benchmark", "task_id", "oracle_scope", "trial_index", "seed")
+OURS = ("agent", "benchmark", "task_id", "oracle_scope", "trial_index", "seed", "instruments")
 
 
 @pytest.fixture(scope="module")
@@ -170,16 +170,24 @@ def test_logs_of_inspect_can_be_imported(trial_store, tmp_path):
 
 @pytest.mark.thorough
 def test_a_log_of_inspect_sums_its_samples(tmp_path):
-    """Its header has the tokens of all samples, and ends when the last of them ended."""
+    """Its header has the tokens of all samples, and ends when the last of them ended.
+
+    Samples, documents and spans name the versions of the instruments that recorded them.
+    """
     made = Store(trials=2)
     made.task("t", (1.0,))
     for index in range(2):
-        made.trial("t", "full", index, actions=["read", "submit"])
+        made.trial("t", "full", index, actions=["read", "submit"], instruments=f"endings {index}, judge 1")
     anyio.run(write_events, tmp_path / "s", made.envelopes)
+    assert main(["export", "otlp", str(tmp_path / "s"), "-o", str(tmp_path / "spans")]) == 0
+    documents = b"".join(atif_documents(tmp_path / "s").files.values())
+    for whole in (documents.decode(), (tmp_path / "spans").read_text()):
+        assert all(whole.count(f"endings {index}, judge 1") == 1 for index in range(2))
     ((_, content),) = inspect_logs(tmp_path / "s").files.items()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         stats = json.loads(archive.read("header.json"))["stats"]
         samples = [json.loads(archive.read(name)) for name in archive.namelist() if name.startswith("samples/")]
+    assert {each["metadata"]["instruments"] for each in samples} == {"endings 0, judge 1", "endings 1, judge 1"}
     (model,) = stats["model_usage"]
     for field in ("input_tokens", "output_tokens", "total_tokens"):
         assert stats["model_usage"][model][field] == sum(each["model_usage"][model][field] for each in samples) > 0

@@ -17,7 +17,7 @@ from lhaw_record.runners.base.conversation.deltas import rebuild_requests
 from lhaw_record.runners.base.conversation.messages import Message
 from lhaw_record.runners.imports import ImportFailed
 from lhaw_record.runners.imports.foreign_trial import KnownRecords
-from lhaw_record.runners.imports.formats.openai_messages import usage_fields
+from lhaw_record.runners.imports.formats.openai_messages import usage_of
 from lhaw_record.runners.models.costs import reported_usage
 from tests.runners.imports.files import REAL, broken_claims, imported, parsed, query, write
 from tests.runners.imports.formats.test_atif import events
@@ -499,8 +499,8 @@ def test_a_reply_has_the_same_usage_live_and_imported(usage, counts):
     """One table says under which name each provider reports its tokens: imports lacked DeepSeek's and Gemini's."""
     message = Message(role="assistant", content="x")
     names = ("input_tokens", "cached_input_tokens", "cache_write_tokens")
-    live, imported = reported_usage(message, usage), usage_fields(message, {"usage": usage})
-    assert tuple(getattr(live, name) for name in names) == tuple(imported[name] for name in names) == counts
+    live, imported = reported_usage(message, usage), usage_of(message, {"usage": usage})
+    assert (live, tuple(getattr(live, name) for name in names)) == (imported, counts)
 
 
 def unparsed(cost=0.03):

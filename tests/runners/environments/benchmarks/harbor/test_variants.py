@@ -7,9 +7,11 @@ import pytest
 
 from lhaw_record.command_line import main
 from lhaw_record.generators.sources.published import HarborSource
+from lhaw_record.runners.base.conversation.messages import Message, ToolDefinition
 from lhaw_record.runners.environments.benchmarks.harbor import open_harbor
 from lhaw_record.runners.experiment.tables import GraderSpec
-from lhaw_record.runners.models.replay import ReferenceParameter
+from lhaw_record.runners.models.protocol import ModelRequest
+from lhaw_record.runners.models.replay import MaskedReplayModel, ReferenceParameter
 from tests.runners.environments.benchmarks.harbor.folders import write_task
 from tests.runners.environments.sandboxes.docker_fixtures import engine, needs_engine  # noqa: F401  a fixture
 from tests.support.docker import BASE_IMAGE
@@ -68,6 +70,29 @@ def test_variants_stand_beside_the_task(tmp_path):
             guesses=("bye",),
         ),
     )
+
+
+@pytest.mark.parametrize("late", [1, 2])
+async def test_a_late_message_makes_a_replay_run_the_solution_that_it_mends(tmp_path, late):
+    """Told when the script is written, or has run, it writes the script again and runs it after that, once."""
+    write_task(tmp_path / "hello", **{"variants.toml": VARIANT})
+    reference = open_harbor({"folder": "."}, tmp_path, GraderSpec()).reference("hello")
+    model = MaskedReplayModel("m", 0, reference, ("the word hello",))
+    tools = (ToolDefinition(name="submit", description="", input_schema={}),)
+    messages = [Message(role="user", content="Write a word.")]
+    made = []
+    while not made or made[-1].name != "submit":
+        if len(made) == late:
+            messages.append(Message(role="user", content="It is the word hello."))
+        reply = (await model.respond(ModelRequest(messages=tuple(messages), tools=tools))).message
+        made += reply.tool_calls
+        messages += [reply, *(Message(role="tool", content="", tool_call_id=call.call_id) for call in reply.tool_calls)]
+    wrote, ran = [
+        [number for number, call in enumerate(made) if words in call.arguments_json]
+        for words in ("echo hello", "chmod +x")
+    ]
+    assert len(wrote) == 1
+    assert [number > wrote[0] for number in ran] == [False] * (late == 2) + [True]
 
 
 @pytest.mark.parametrize(("variants", "words"), BROKEN)
