@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from lhaw_record.recorder.errors import RecorderError
+
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -37,6 +39,14 @@ def home() -> Path:
         return Path("/")
 
 
+def expanded(path: str | Path) -> Path:
+    """Return a path with a home directory in the place of ``~``."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise RecorderError(f"{path}: nobody knows that home directory; set HOME, or write the whole path") from error
+
+
 def user_name() -> str:
     """Return who calls, for what is recorded about it."""
     import getpass
@@ -56,7 +66,7 @@ def user_folder(kind: str) -> Path:
 def installation_folder(variable: str, name: str) -> Path:
     """Return the folder of what the program installs: the variable's, ``.envs`` of a checkout, or the user's."""
     if chosen := os.environ.get(variable):
-        return Path(chosen).expanduser().resolve()
+        return expanded(chosen).resolve()
     checkout = _PACKAGE.parent
     return (checkout / ".envs" if (checkout / "pyproject.toml").is_file() else user_folder("data")) / name
 
