@@ -153,7 +153,7 @@ comma := ,
 define install
 	if [ ! -x "$(BIN)/python" ] && ! "$(PYTHON)" -m venv "$(VENV)"; then
 	  rm -rf "$(VENV)" # half an environment would be taken for a whole one next time
-	  echo 'No environment could be made, see above. On Debian and Ubuntu: apt-get install python3-venv; then the same again.' >&2
+	  echo 'No environment could be made, see above. On Debian and Ubuntu: apt-get install python3-venv; elsewhere name another Python (PYTHON=python3.12); then the same again.' >&2
 	  exit 1
 	fi
 	trap 'echo "Not set up, see above. $(CURDIR) needs 1.5 GB, and $${TMPDIR:-/tmp} 0.5 GB; then the same again." >&2' ERR
