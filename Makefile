@@ -156,7 +156,7 @@ define install
 	  echo 'No environment could be made, see above. On Debian and Ubuntu: apt-get install python3-venv; elsewhere name another Python (PYTHON=python3.12); then the same again.' >&2
 	  exit 1
 	fi
-	trap 'echo "Not set up, see above. $(CURDIR) needs 1.5 GB, and $${TMPDIR:-/tmp} 0.5 GB; then the same again." >&2' ERR
+	trap 'echo "Not set up, see above. $(CURDIR) needs 1.6 GB, and $${TMPDIR:-/tmp} 0.5 GB; then the same again." >&2' ERR
 	if command -v uv > /dev/null; then
 	  uv pip install --quiet --python "$(BIN)/python" --constraint constraints.txt --editable '$(1)'
 	else
@@ -165,11 +165,11 @@ define install
 endef
 
 $(VENV)/.ready: pyproject.toml constraints.txt
-	@echo 'setting up in $(VENV) (about a minute, 1.1 GB) ...' >&2
+	@echo 'setting up in $(VENV) (about a minute, 1.2 GB) ...' >&2
 	$(call install,.)
 	touch "$@"
 
 $(VENV)/.dev-ready: pyproject.toml constraints.txt
-	@echo 'setting up for tests in $(VENV) (about two minutes, 1.5 GB) ...' >&2
+	@echo 'setting up for tests in $(VENV) (about two minutes, 1.6 GB) ...' >&2
 	$(call install,.[dev$(comma)encoder])
 	touch "$@" "$(VENV)/.ready"

@@ -24,11 +24,11 @@ def pages() -> dict[str, Path]:
     return {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
 
 
-def data_texts() -> dict[str, Path]:
+def bundled_texts() -> dict[str, Path]:
     """Return the bundled texts by the names that pages give them, such as ``data/user/responses.toml``."""
-    folder = _bundled("data")
-    paths = (path for path in sorted(folder.rglob("*")) if path.suffix in (".md", ".toml"))
-    return {f"data/{path.relative_to(folder).as_posix()}": path for path in paths}
+    paths = [path for name in ("data", "experiments") for path in sorted(_bundled(name).rglob("*"))]
+    top = _bundled("data").parent
+    return {path.relative_to(top).as_posix(): path for path in paths if path.suffix in (".md", ".toml")}
 
 
 def home() -> Path:
