@@ -16,9 +16,12 @@ def named_by(variable: str) -> Iterator[None]:
     """Say of an installation that fails which variable names another folder for it."""
     try:
         yield
-    except (OSError, ExperimentError) as error:
-        why = f"cannot install into {refusal(error)}" if isinstance(error, OSError) else error
-        raise ExperimentError(f"{why} ({variable} names the folder)") from error
+    except OSError as error:
+        raise ExperimentError(f"cannot install into {refusal(error)} ({variable} names the folder)") from error
+    except ExperimentError as error:
+        if error.__cause__ is None:  # a program is missing, wherever the folder is
+            raise
+        raise ExperimentError(f"{error} ({variable} names the folder)") from error
 
 
 def install_python(root: Path, requirements: Sequence[str], *, is_new: bool, version: str = "") -> None:
