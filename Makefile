@@ -59,7 +59,7 @@ test-newest: $(VENV)/.dev-ready  ## install the newest versions that pyproject.t
 	.envs/newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable '.[dev]'
 	.envs/newest/bin/python -m pytest --numprocesses auto --dist loadfile tests/runners/models
 
-test-release:  ## build the release, install it with pip, pipx and uv for every Python of PYTHONS that is here, with the oldest and newest dependencies, and use it; for a nightly job (15 minutes)
+test-release:  ## build the release, install it with pip, pipx and uv for every Python of PYTHONS that is here, with the oldest and newest dependencies, and use it; for a nightly job (half an hour)
 	@here=$$(mktemp -d) && trap 'rm -rf "$$here"' EXIT
 	PYTHON="$(PYTHON)" .ci/release every "$$here" $(PYTHONS)
 
