@@ -59,7 +59,7 @@ test-newest: $(VENV)/.dev-ready  ## install the newest versions that pyproject.t
 	.envs/newest/bin/python -m pip install --disable-pip-version-check --progress-bar off --upgrade --upgrade-strategy eager --editable '.[dev]'
 	.envs/newest/bin/python -m pytest --numprocesses auto --dist loadfile tests/runners/models
 
-test-release:  ## build the release, install it with pip, pipx and uv for every Python of PYTHONS that is here, with the oldest and newest dependencies, and use it; for a nightly job (15 minutes)
+test-release:  ## build the release, install it with pip, pipx and uv for every Python of PYTHONS that is here, with the oldest and newest dependencies, and use it; for a nightly job (half an hour)
 	@here=$$(mktemp -d) && trap 'rm -rf "$$here"' EXIT
 	PYTHON="$(PYTHON)" .ci/release every "$$here" $(PYTHONS)
 
@@ -153,10 +153,10 @@ comma := ,
 define install
 	if [ ! -x "$(BIN)/python" ] && ! "$(PYTHON)" -m venv "$(VENV)"; then
 	  rm -rf "$(VENV)" # half an environment would be taken for a whole one next time
-	  echo 'No environment could be made, see above. On Debian and Ubuntu: apt-get install python3-venv; then the same again.' >&2
+	  echo 'No environment could be made, see above. On Debian and Ubuntu: apt-get install python3-venv; elsewhere name another Python (PYTHON=python3.12); then the same again.' >&2
 	  exit 1
 	fi
-	trap 'echo "Not set up, see above. $(CURDIR) needs 1.5 GB, and $${TMPDIR:-/tmp} 0.5 GB; then the same again." >&2' ERR
+	trap 'echo "Not set up, see above. $(CURDIR) needs 1.6 GB, and $${TMPDIR:-/tmp} 0.5 GB; then the same again." >&2' ERR
 	if command -v uv > /dev/null; then
 	  uv pip install --quiet --python "$(BIN)/python" --constraint constraints.txt --editable '$(1)'
 	else
@@ -165,11 +165,11 @@ define install
 endef
 
 $(VENV)/.ready: pyproject.toml constraints.txt
-	@echo 'setting up in $(VENV) (about a minute, 1.1 GB) ...' >&2
+	@echo 'setting up in $(VENV) (about a minute, 1.2 GB) ...' >&2
 	$(call install,.)
 	touch "$@"
 
 $(VENV)/.dev-ready: pyproject.toml constraints.txt
-	@echo 'setting up for tests in $(VENV) (about two minutes, 1.5 GB) ...' >&2
+	@echo 'setting up for tests in $(VENV) (about two minutes, 1.6 GB) ...' >&2
 	$(call install,.[dev$(comma)encoder])
 	touch "$@" "$(VENV)/.ready"

@@ -35,7 +35,7 @@ from lhaw_record.recorder.cli import log_commands
 from lhaw_record.recorder.cli.command import PROGRAM, Command, CommandGroup, Parser, Section, add_sections, argument
 from lhaw_record.recorder.errors import NEXT_STEPS, DamagedStore, RecorderError, refusal
 from lhaw_record.recorder.processes import tune_process
-from lhaw_record.recorder.resources import data_texts, experiment_path, pages
+from lhaw_record.recorder.resources import bundled_texts, experiment_path, pages
 from lhaw_record.recorder.sharing.address import opened, store_address, store_name
 from lhaw_record.recorder.wording import did_you_mean
 from lhaw_record.runners.base.errors import ExperimentError, RunnerError
@@ -143,9 +143,9 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
             name="help",
             help="print the help of a command, or a page of the documentation",
             description="Print the help of a command, a page of the documentation, named as docs/PAGE.md in messages, "
-            "or a file, named as data/FILE. Without a topic: all commands and all pages.",
+            "or a file, named as data/FILE or experiments/FILE. Without a topic: all commands and all pages.",
             example="help docs/recovery.md",
-            arguments=(argument("topic", nargs="*", metavar="TOPIC", help="a command, a page, or data/FILE"),),
+            arguments=(argument("topic", nargs="*", metavar="TOPIC", help="a command, a page, or a file"),),
             function=_help,
         ),
         Command(
@@ -164,7 +164,7 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
 
 def _help(options: argparse.Namespace) -> int:
     """Print the help of a command or of the program, a page, or a file that pages name."""
-    known, texts = pages(), data_texts()
+    known, texts = pages(), bundled_texts()
     topic = " ".join(options.topic)
     commands = {name for names in _SECTIONS.values() for name in names}
     page = topic.removeprefix("docs/").removesuffix(".md")

@@ -15,7 +15,8 @@ from pathlib import Path
 
 NEXT_STEPS = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free space there or name another place"),
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "name a place that you may write to"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "ask for the rights to it, or name another place"),
+    errno.EROFS: "name a place that you may write to",
     **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "a file is in the way of a folder, so name another place"),
     errno.EISDIR: "name a file, not a folder",
     errno.ENOENT: "name a place that can be made",

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from lhaw_record.recorder.errors import RecorderError
+
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -22,11 +24,11 @@ def pages() -> dict[str, Path]:
     return {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
 
 
-def data_texts() -> dict[str, Path]:
+def bundled_texts() -> dict[str, Path]:
     """Return the bundled texts by the names that pages give them, such as ``data/user/responses.toml``."""
-    folder = _bundled("data")
-    paths = (path for path in sorted(folder.rglob("*")) if path.suffix in (".md", ".toml"))
-    return {f"data/{path.relative_to(folder).as_posix()}": path for path in paths}
+    paths = [path for name in ("data", "experiments") for path in sorted(_bundled(name).rglob("*"))]
+    top = _bundled("data").parent
+    return {path.relative_to(top).as_posix(): path for path in paths if path.suffix in (".md", ".toml")}
 
 
 def home() -> Path:
@@ -35,6 +37,14 @@ def home() -> Path:
         return Path.home()
     except RuntimeError:
         return Path("/")
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path with a home directory in the place of ``~``."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise RecorderError(f"{path}: nobody knows that home directory; set HOME, or write the whole path") from error
 
 
 def user_name() -> str:
@@ -56,7 +66,7 @@ def user_folder(kind: str) -> Path:
 def installation_folder(variable: str, name: str) -> Path:
     """Return the folder of what the program installs: the variable's, ``.envs`` of a checkout, or the user's."""
     if chosen := os.environ.get(variable):
-        return Path(chosen).expanduser().resolve()
+        return expanded(chosen).resolve()
     checkout = _PACKAGE.parent
     return (checkout / ".envs" if (checkout / "pyproject.toml").is_file() else user_folder("data")) / name
 

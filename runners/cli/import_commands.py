@@ -75,7 +75,7 @@ def import_command(source_format: str, options: argparse.Namespace) -> int:
         )
     print_rows(list(_rows(done)), COLUMNS, options.format)
     _conclude(done, options, experiment_id)
-    return 0
+    return 1 if done.refused else 0
 
 
 def _events_beside(options: argparse.Namespace, patterns: Sequence[str], given: Mapping[str, object]) -> Path | None:
@@ -125,6 +125,8 @@ def _conclude(done: "Import", options: argparse.Namespace, experiment_id: str) -
         verb = "would be added" if options.dry_run else "added"
         text = f"{place}: {done.trials} trials and {done.events} events {verb} as experiment {experiment_id}"
         text += f"; {done.already} trials were there already" if done.already else ""
+    if done.refused:
+        text += f". Refused above: {done.refused} of {len(done.files)} files; mend or remove them, and run it again"
     say(text)
 
 
@@ -200,7 +202,8 @@ COMMANDS = (
         help="import results and datasets from other programs",
         description="Import results and datasets of other programs into a store; docs/imports.md describes the "
         "formats. "
-        "A file is imported as a whole or not at all; importing it again adds nothing.",
+        "A file is imported as a whole or not at all (one of a folder that is refused is named, and the exit code is "
+        "1); importing it again adds nothing.",
         metavar="FORMAT",
         commands=tuple(
             Command(

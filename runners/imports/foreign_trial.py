@@ -187,6 +187,9 @@ class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Entry = TypeVar("Entry")
+Value = TypeVar("Value")
+REFUSED = "files"
+"""The kind of what is skipped of a file that is refused as a whole."""
 MISFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError)
 """What reading a value of another form than expected raises."""
 
@@ -217,6 +220,21 @@ def skipped_entries(kind: str, reasons: Mapping[str, int]) -> tuple[Skipped, ...
 def left_out(kind: str, reason: str, remarks: Sequence[str] = ()) -> ParsedFile:
     """Return a file whose one trial or trajectory is not imported."""
     return ParsedFile(skipped=skipped_entries(kind, {reason: 1}), remarks=tuple(remarks))
+
+
+def read_each(
+    given: Mapping[str, Entry], read: Callable[[Entry], Value], found: dict[str, ParsedFile]
+) -> dict[str, Value]:
+    """Return what is read of each file of a folder. A refused one is left out of it and ``found`` with the reason."""
+    values: dict[str, Value] = {}
+    for label, each in given.items():
+        try:
+            values[label] = read(each)
+        except ImportFailed as error:
+            found[label] = left_out(REFUSED, str(error))
+        except RecursionError:
+            found[label] = left_out(REFUSED, f"{label}: objects or lists are nested too deeply to be read")
+    return values
 
 
 def counted(remarks: Mapping[str, int]) -> list[str]:

@@ -34,6 +34,7 @@ from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from lhaw_record.recorder.writing.stream import Draft
 from lhaw_record.runners.imports.foreign_trial import (
+    REFUSED,
     Failure,
     Finish,
     ImportFailed,
@@ -142,7 +143,7 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of an import, or of a dry run.
 
     ``already`` is the number of trials that were in the store before. ``is_known`` is true if the whole import was.
-    ``labels`` distinguishes files with the same name, in the order of ``files``.
+    ``labels`` distinguishes files with the same name, in the order of ``files``, of which ``refused`` brought nothing.
     """
 
     files: tuple[ImportRecorded, ...]
@@ -151,6 +152,7 @@ class Import(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     trials: int
     already: int
+    refused: int = 0
     is_known: bool = False
 
 
@@ -170,7 +172,11 @@ def run_import(
     placed = msgspec.structs.replace(options, rewards=rewards_by_location(options.rewards or {}, sources))
     found = _parsed(form, sources, placed, known)
     check_used(placed.rewards or {}, sources, found)
-    run_id = f"import-{digest([form.name, [source.sha256 for source in sources], _identity_of(options)])[:24]}"
+    read = [
+        (source.folder, source.label, source.sha256, len(part.trials), len(part.registered))
+        for source, part in zip(sources, found, strict=True)
+    ]
+    run_id = f"import-{digest([form.name, read, _identity_of(options)])[:24]}"
     assembled = assemble(
         form.name,
         run_id,
@@ -200,6 +206,7 @@ def run_import(
         events=events,
         trials=len(missing),
         already=len(assembled.trials) - len(missing),
+        refused=sum(each.kind == REFUSED for file in files for each in file.skipped),
         is_known=is_known,
     )
 

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from lhaw_record.command_line import _program, build_parser, main
-from lhaw_record.recorder.resources import data_texts, pages
+from lhaw_record.recorder.resources import bundled_texts, pages
 from tests.cli.experiments import write_experiment
 from tests.cli.program import called
 
@@ -144,15 +144,15 @@ def test_every_page_that_a_message_names_exists():
     assert named <= pages().keys()
 
 
-def test_every_file_of_data_that_a_page_names_can_be_printed():
-    """Who has the wheel has no folder of that name."""
+def test_every_file_that_a_page_names_can_be_printed():
+    """Who has the wheel has no folder ``data`` or ``experiments``."""
     named = {
         name
         for path in pages().values()
-        for name in re.findall(r"`(data/(?!new_)[\w/]+\.(?:md|toml))`", path.read_text(encoding="utf-8"))
+        for name in re.findall(r"(?:`data|experiments)/(?!new_)[\w/-]+\.(?:md|toml)", path.read_text(encoding="utf-8"))
     }
-    assert len(named) > 5
-    assert named <= data_texts().keys()
+    assert len(named) > 10
+    assert {name.strip("`") for name in named} <= bundled_texts().keys()
 
 
 def test_a_word_that_means_something_else_says_what_there_is(capsys):

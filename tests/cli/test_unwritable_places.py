@@ -75,7 +75,8 @@ def test_a_file_where_a_folder_should_be(name, request, tmp_path, capsys, monkey
     place = tmp_path / "file"
     place.write_text("in the way")
     monkeypatch.setenv("LHAW_RECORD_AGENTS", str(place / "agents"))
-    refuses(capsys, words(name, place, request), place)
+    complaint = refuses(capsys, words(name, place, request), place)
+    assert "LHAW_RECORD_AGENTS" in complaint or name != "agents install"
     assert place.read_text() == "in the way"
 
 
@@ -126,7 +127,7 @@ def test_a_query_that_outgrows_the_place_for_temporary_files(tmp_path, monkeypat
     assert "failed to offload" in refuses(capsys, ["help"], tmp_path)
 
 
-def test_a_user_id_without_a_name_and_a_home(monkeypatch):
+def test_a_user_id_without_a_name_and_a_home(monkeypatch, capsys):
     """As `docker run --user` gives one: its home is /, which it cannot write to, and its name its number."""
 
     def nobody(number):
@@ -137,6 +138,8 @@ def test_a_user_id_without_a_name_and_a_home(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     assert user_folder("cache") == Path("/.cache/lhaw-record")
     assert user_name() == f"user {os.getuid()}"
+    monkeypatch.setenv("LHAW_RECORD_AGENTS", "~/agents")
+    assert "set HOME" in refuses(capsys, ["agents", "install", "smolagents"], "~/agents")
 
 
 @pytest.mark.sampled(2)

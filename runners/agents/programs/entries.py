@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from lhaw_record.recorder.resources import data_path
+from lhaw_record.recorder.resources import data_path, expanded
 from lhaw_record.runners.agents.programs.installation import (
     SHOWN_DIGITS,
     bin_folder,
@@ -41,7 +41,7 @@ def load_entry(named: str, base: Path) -> ProgramSpec:
 def entry_path(named: str, base: Path) -> Path:
     """Return the path of an entry's file."""
     if named.endswith(".toml"):
-        return base / Path(named).expanduser()
+        return base / expanded(named)
     known = entry_paths()
     if named not in known:
         beside = base / f"{named}.toml"
@@ -56,7 +56,7 @@ def resolved(program: str | ProgramSpec, base: Path) -> ProgramSpec:
     """Return a program with its current version and content."""
     path = entry_path(program, base) if isinstance(program, str) else None
     spec = program if isinstance(program, ProgramSpec) else read_program(entry_path(program, base))
-    mounts = tuple(str(Path(mount).expanduser()) for mount in spec.mounts)
+    mounts = tuple(str(expanded(mount)) for mount in spec.mounts)
     spec = msgspec.structs.replace(spec, **dict.fromkeys(FOUND), mounts=mounts)
     problem = next(program_problems(spec), None)
     if problem is None:

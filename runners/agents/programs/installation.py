@@ -15,7 +15,7 @@ import msgspec
 from lhaw_record.recorder.events.canonical_json import digest
 from lhaw_record.recorder.resources import installation_folder
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.base.host.packages import install_npm, install_python
+from lhaw_record.runners.base.host.packages import install_npm, install_python, named_by
 from lhaw_record.runners.experiment.program import InstallSpec, ProgramSpec
 
 AGENTS_VARIABLE = "LHAW_RECORD_AGENTS"
@@ -39,6 +39,7 @@ def install_missing(spec: ProgramSpec, entry: Path) -> None:
         install_entry(spec, entry, lambda _: None)
 
 
+@named_by(AGENTS_VARIABLE)
 def install_entry(spec: ProgramSpec, entry: Path, say: Callable[[str], None]) -> None:
     """Install an entry's packages, and copy its script beside them."""
     if spec.install_digest is None:

@@ -3,10 +3,25 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from lhaw_record.recorder.errors import refusal
 from lhaw_record.runners.base.errors import ExperimentError
+
+
+@contextmanager
+def named_by(variable: str) -> Iterator[None]:
+    """Say of an installation that fails which variable names another folder for it."""
+    try:
+        yield
+    except OSError as error:
+        raise ExperimentError(f"cannot install into {refusal(error)} ({variable} names the folder)") from error
+    except ExperimentError as error:
+        if error.__cause__ is None:  # a program is missing, wherever the folder is
+            raise
+        raise ExperimentError(f"{error} ({variable} names the folder)") from error
 
 
 def install_python(root: Path, requirements: Sequence[str], *, is_new: bool, version: str = "") -> None:
@@ -64,5 +79,5 @@ def _run(command: list[str]) -> None:
     except subprocess.CalledProcessError as error:
         raise ExperimentError(
             f"`{' '.join(command[:4])} …` ended with exit code {error.returncode}; its own message is above. "
-            "Mend that and run the same command again: packages that are already installed are kept"
+            "Mend that and run the same command again"
         ) from error

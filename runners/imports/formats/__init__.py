@@ -2,12 +2,21 @@
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from lhaw_record.runners.base.text.fields import listed
-from lhaw_record.runners.imports.foreign_trial import ImportFailed, KnownRecords, Options, ParsedFile, SourceFile
+from lhaw_record.runners.imports.foreign_trial import (
+    REFUSED,
+    ImportFailed,
+    KnownRecords,
+    Options,
+    ParsedFile,
+    SourceFile,
+    read_each,
+)
 from lhaw_record.runners.imports.source_files import decode_json_or_lines
 
 ENTRY_POINTS = "lhaw_record.formats"
@@ -19,8 +28,8 @@ Parse = Callable[[SourceFile, Options, KnownRecords], ParsedFile]
 class Format(msgspec.Struct, frozen=True, kw_only=True):
     """One format: its name on the command line, its parser's module, and the patterns of the files it reads.
 
-    ``function`` is the parser in its module. ``is_joint`` says that its files refer to each other, so the module reads
-    them together. ``installed`` is the parser of a format from an installed package, which has no module here.
+    ``function`` is the parser in its module. ``is_joint`` says that its files refer to each other, so the module's
+    ``parse_all`` reads them together. ``installed`` is the parser of an installed package's format, without a module.
     """
 
     name: str
@@ -31,18 +40,26 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     installed: Parse | None = None
 
     def parse(self, sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
-        """Return the content of each file, importing the format's module only now."""
+        """Return the content of each file, importing the format's module only now.
+
+        Raises:
+            ImportFailed: Every file is refused, or what they say together is.
+        """
+        given = {source.label: source for source in sources}
+        found: dict[str, ParsedFile] = {}
         if self.installed is not None:
-            return [self._parsed(self.installed, source, options, known) for source in sources]
-        module = importlib.import_module(f"lhaw_record.runners.imports.formats.{self.module}")
-        try:
-            if self.is_joint:
-                return list(module.parse_all(sources, options, known))
-            parse = getattr(module, self.function)
-            return [parse(source, options, known) for source in sources]
-        except RecursionError as error:
-            names = listed((source.label for source in sources), most=3)
-            raise ImportFailed(f"{names}: objects or lists are nested too deeply to be read") from error
+            parse: Any = partial(self._parsed, self.installed)
+        else:
+            module = importlib.import_module(f"lhaw_record.runners.imports.formats.{self.module}")
+            parse = getattr(module, "parse_all" if self.is_joint else self.function)
+        if self.is_joint:
+            found = parse(given, options, known)
+        else:
+            found |= read_each(given, lambda source: parse(source, options, known), found)
+        refused = [each.reason for part in found.values() for each in part.skipped if each.kind == REFUSED]
+        if len(refused) == len(sources):
+            raise ImportFailed(listed(refused, most=3))
+        return [found.get(label, ParsedFile()) for label in given]
 
     def _parsed(self, parse: Parse, source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
         try:

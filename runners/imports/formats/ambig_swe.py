@@ -37,13 +37,13 @@ Pairs = Mapping[str, Sequence[tuple[str, str]]]
 """Questions with their answers by instance."""
 
 
-def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
+def parse_all(sources: Mapping[str, SourceFile], options: Options, known: KnownRecords) -> dict[str, ParsedFile]:
     """Return a trial for each arm, instance and model, over the instances that every arm has."""
     del known
     if options.agent:
         raise ImportFailed("the models of Ambig-SWE are the agents; leave out --agent")
     files: dict[str, SourceFile] = {}
-    for source in sources:
+    for source in sources.values():
         if (arm := _ARMS.get(source.name.removesuffix(".csv"))) is None:
             if not source.name.endswith(_PAIRS):
                 raise ImportFailed(f"{source.label} is no file of Ambig-SWE; name the folder with data/*.csv")
@@ -54,24 +54,24 @@ def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecor
     arms = {arm: _arm(source) for arm, source in files.items()}
     models = _models(files, arms)
     common = set.intersection(*(set(rows) for rows in arms.values()))
-    pairs = {source.label: _pairs(source) for source in sources if source.name.endswith(_PAIRS)}
+    pairs = {label: _pairs(source) for label, source in sources.items() if source.name.endswith(_PAIRS)}
     asked = {_model(label, models): found for label, found in pairs.items()}
     prompts = {instance: row[_STATEMENT] for instance, row in arms["underspecified"].items()}
-    parsed = []
-    for source in sources:
+    parsed = {}
+    for label, source in sources.items():
         if source.name.endswith(_PAIRS):
-            parsed.append(_understood(source, _model(source.label, models), pairs[source.label], common))
+            parsed[label] = _understood(_model(label, models), pairs[label], common)
             continue
         arm = _ARMS[source.name.removesuffix(".csv")]
         rows = {instance: row for instance, row in arms[arm].items() if instance in common}
         trials = [
-            _trial(f"{source.label}, {instance}", instance, arm, model, row[model], prompts[instance], asked)
+            _trial(f"{label}, {instance}", instance, arm, model, row[model], prompts[instance], asked)
             for instance, row in rows.items()
             for model in models
         ]
         rest = len(arms[arm]) - len(rows)
         skipped = [Skipped(kind="instances", count=rest, reason="not in every arm")] if rest else []
-        parsed.append(ParsedFile(trials=tuple(trials), skipped=tuple(skipped), remarks=_remarks(arm, arms, common)))
+        parsed[label] = ParsedFile(trials=tuple(trials), skipped=tuple(skipped), remarks=_remarks(arm, arms, common))
     return parsed
 
 
@@ -126,7 +126,7 @@ def _model(label: str, models: Sequence[str]) -> str:
     return found[0]
 
 
-def _understood(source: SourceFile, model: str, pairs: Pairs, common: set[str]) -> ParsedFile:
+def _understood(model: str, pairs: Pairs, common: set[str]) -> ParsedFile:
     count = sum(len(pairs[instance]) for instance in pairs if instance in common)
     strangers = sum(instance not in common for instance in pairs)
     lacking = len(common - pairs.keys())

@@ -5,7 +5,7 @@ records what an agent did, not what its model was sent, so the request of a turn
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isclose
 from pathlib import PurePosixPath
 from typing import Any
@@ -23,6 +23,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     SourceFile,
     counted,
     left_out,
+    read_each,
     stated_usage,
 )
 from lhaw_record.runners.imports.formats.atif_document import (
@@ -44,8 +45,8 @@ _IN_CIRCLE = "documents refer to each other in a circle, so none of them begins 
 class Documents:
     """The documents of an import by file; resolves references between them."""
 
-    def __init__(self, sources: Sequence[SourceFile]) -> None:
-        self._by_label = {source.label: _document(source) for source in sources}
+    def __init__(self, by_label: Mapping[str, AtifDocument]) -> None:
+        self._by_label = by_label
 
     def runs(self) -> Iterator[str]:
         """Yield the label of each document that begins a run, because no other document refers to it."""
@@ -121,29 +122,33 @@ class Documents:
         return next((each for each in candidates if each in self._by_label), None)
 
 
-def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
+def parse_all(sources: Mapping[str, SourceFile], options: Options, known: KnownRecords) -> dict[str, ParsedFile]:
     """Return a trial for each run that the documents describe."""
-    documents = Documents(sources)
+    found: dict[str, ParsedFile] = {}
+    read = read_each(sources, document_of, found)
+    documents = Documents(read)
     begins, reached = set(documents.runs()), documents.reached()
-    return [
-        _parsed(source, documents, options, known)
-        if source.label in begins
-        else ParsedFile(remarks=("belongs to the run of another file",))
-        if source.label in reached
-        else left_out("trajectories", _IN_CIRCLE)
-        for source in sources
-    ]
+    for label in read:
+        found[label] = (
+            _parsed(label, documents, options, known)
+            if label in begins
+            else ParsedFile(remarks=("belongs to the run of another file",))
+            if label in reached
+            else left_out("trajectories", _IN_CIRCLE)
+        )
+    return found
 
 
-def _parsed(source: SourceFile, documents: Documents, options: Options, known: KnownRecords) -> ParsedFile:
+def _parsed(label: str, documents: Documents, options: Options, known: KnownRecords) -> ParsedFile:
     try:
-        found, remarks = documents.run(source.label)
+        found, remarks = documents.run(label)
     except ValueError as error:
         return left_out("trajectories", str(error))
-    return parsed_trajectory(source.label, found, options, known, format_name=FORMAT, remarks=remarks)
+    return parsed_trajectory(label, found, options, known, format_name=FORMAT, remarks=remarks)
 
 
-def _document(source: SourceFile) -> AtifDocument:
+def document_of(source: SourceFile) -> AtifDocument:
+    """Return the document of a file."""
     try:
         return read_document(decode_json(source))
     except ValueError as error:

@@ -24,6 +24,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     SourceFile,
     counted,
     left_out,
+    read_each,
 )
 from lhaw_record.runners.imports.formats.openai_messages import usage_of
 from lhaw_record.runners.imports.source_files import session_lines
@@ -99,21 +100,14 @@ class _Session:
                 self.results[str(block.get("tool_use_id"))] = line.get("toolUseResult")
 
 
-def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
+def parse_all(sources: Mapping[str, SourceFile], options: Options, known: KnownRecords) -> dict[str, ParsedFile]:
     """Return the content of each file. A sub-agent's file belongs to that of its session."""
     seen: set[str] = set()
-    read: dict[str, _Session | ParsedFile] = {}
+    found: dict[str, ParsedFile] = {}
     remarks: dict[str, Counter[str]] = defaultdict(Counter)
-    for source in sorted(sources, key=lambda each: ("/subagents/" in each.label, each.label)):
-        try:
-            read[source.label] = _session(source, seen, remarks[source.label])
-        except ImportFailed as error:
-            if len(sources) == 1:
-                raise
-            read[source.label] = left_out("sessions", str(error))
-    sessions = {label: each for label, each in read.items() if isinstance(each, _Session)}
+    in_order = dict(sorted(sources.items(), key=lambda each: ("/subagents/" in each[0], each[0])))
+    sessions = read_each(in_order, lambda source: _session(source, seen, remarks[source.label]), found)
     mains = {each.first.get("sessionId"): each for each in sessions.values() if each.has_replies}
-    found = {label: each for label, each in read.items() if isinstance(each, ParsedFile)}
     for label, session in sessions.items():
         if not session.has_replies:
             found[label] = _joined(label, session, mains.get(session.first.get("sessionId")), remarks[label])
@@ -121,7 +115,7 @@ def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecor
         if session.has_replies:
             part = read_trajectory(label, partial(_trajectory, session), options, known, format_name=FORMAT)
             found[label] = msgspec.structs.replace(part, remarks=(*counted(remarks[label]), *part.remarks))
-    return [found[source.label] for source in sources]
+    return found
 
 
 def _session(source: SourceFile, seen: set[str], remarks: Counter[str]) -> _Session:

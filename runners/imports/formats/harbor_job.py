@@ -6,7 +6,7 @@ Source: harbor 0.25.0, ``harbor.models.trial.result`` and ``error_policy``.
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -33,11 +33,12 @@ from lhaw_record.runners.imports.foreign_trial import (
     elapsed_ms,
     imported_task,
     left_out,
+    read_each,
     reason_of,
     stated_usage,
     total_usage,
 )
-from lhaw_record.runners.imports.formats.atif import Documents
+from lhaw_record.runners.imports.formats.atif import Documents, document_of
 from lhaw_record.runners.imports.source_files import decode_json
 from lhaw_record.runners.imports.trajectory import ForeignTurn, trajectory_events
 
@@ -109,24 +110,19 @@ class _Trial(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
 
 
-def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
+def parse_all(sources: Mapping[str, SourceFile], options: Options, known: KnownRecords) -> dict[str, ParsedFile]:
     """Return a trial for each trial result, with the trajectory next to it."""
-    results = {source.label: decode_json(source) for source in sources if source.name == "result.json"}
+    results = {label: source for label, source in sources.items() if source.name == "result.json"}
     found: dict[str, ParsedFile] = {}
     trials: list[_Trial] = []
-    for source in sources:
-        value = results.get(source.label)
-        if value is None:
-            continue
-        if not isinstance(value, dict) or not ({"task_name", "agent_info"} <= value.keys() or "stats" in value):
-            raise ImportFailed(f"{source.label} is no result of a Harbor job or trial: it has no task_name or stats")
+    for label, value in read_each(results, _result, found).items():
         if "task_name" not in value:
-            found[source.label] = ParsedFile(remarks=tuple(_means(value)))
+            found[label] = ParsedFile(remarks=tuple(_means(value)))
             continue
         try:
-            trials.append(_read(source, value, options))
+            trials.append(_read(sources[label], value, options))
         except MISFORMED as error:
-            found[source.label] = left_out("trials", reason_of(error))
+            found[label] = left_out("trials", reason_of(error))
     _check_agents(trials)
     trials = _with_task_ids(trials)
     names: dict[str, dict[str, None]] = defaultdict(dict)
@@ -136,9 +132,16 @@ def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecor
     for trial in sorted(trials, key=_order):
         cell = (trial.task_id, trial.agent, trial.model)
         checkpoints = tuple(names[trial.task_id]) or (REWARD,)
-        found[trial.source.label] = _parsed(trial, sources, checkpoints, count[cell], options, known)
+        found[trial.source.label] = _parsed(trial, sources.values(), checkpoints, count[cell], options, known)
         count[cell] += 1
-    return [found.get(source.label, ParsedFile()) for source in sources]
+    return found
+
+
+def _result(source: SourceFile) -> Mapping[str, Any]:
+    value = decode_json(source)
+    if not isinstance(value, dict) or not ({"task_name", "agent_info"} <= value.keys() or "stats" in value):
+        raise ImportFailed(f"{source.label} is no result of a Harbor job or trial: it has no task_name or stats")
+    return value
 
 
 def _with_task_ids(trials: Sequence[_Trial]) -> list[_Trial]:
@@ -221,7 +224,7 @@ def _check_agents(trials: Sequence[_Trial]) -> None:
 
 def _parsed(
     trial: _Trial,
-    sources: Sequence[SourceFile],
+    sources: Iterable[SourceFile],
     checkpoints: tuple[str, ...],
     index: int,
     options: Options,
@@ -281,15 +284,15 @@ def _parsed(
     return ParsedFile(trials=(found,), skipped=tuple(skipped), remarks=tuple(remarks))
 
 
-def _documents(trial: _Trial, sources: Sequence[SourceFile]) -> Iterator[tuple[Documents, str]]:
+def _documents(trial: _Trial, sources: Iterable[SourceFile]) -> Iterator[tuple[Documents, str]]:
     """Yield the documents in each of a trial's agent folders, in step order, and the first document."""
     base = PurePosixPath(trial.source.label).parent
     steps = [str(step.get("step_name")) for step in trial.result.get("step_results") or []]
     for folder in (base / "agent", *(base / "steps" / step / "agent" for step in steps)):
-        own = [source for source in sources if PurePosixPath(source.label).parent == folder]
+        own = {source.label: source for source in sources if PurePosixPath(source.label).parent == folder}
         first = str(folder / "trajectory.json")
-        if any(source.label == first for source in own):
-            yield Documents(own), first
+        if first in own:
+            yield Documents({label: document_of(source) for label, source in own.items()}), first
 
 
 def _errors(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:

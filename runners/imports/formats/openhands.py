@@ -29,6 +29,7 @@ from lhaw_record.runners.imports.foreign_trial import (
     Options,
     ParsedFile,
     SourceFile,
+    read_each,
     stated_usage,
 )
 from lhaw_record.runners.imports.formats import is_event
@@ -57,31 +58,34 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True):
     final_answer: str | None = None
 
 
-def parse_all(sources: Sequence[SourceFile], options: Options, known: KnownRecords) -> list[ParsedFile]:
+def parse_all(sources: Mapping[str, SourceFile], options: Options, known: KnownRecords) -> dict[str, ParsedFile]:
     """Parse each file. All events of a conversation's folder are returned under its state file or first event."""
-    by_label = {source.label: source for source in sources}
-    folders: dict[PurePosixPath, list[SourceFile]] = defaultdict(list)
-    for source in sources:
-        if _EVENT_FILE.fullmatch(source.name):
-            folders[PurePosixPath(source.label).parent].append(source)
+    places = {label: PurePosixPath(label) for label in sources}
+    parents = {label: place.parent for label, place in places.items() if _EVENT_FILE.fullmatch(place.name)}
+    homes = parents | {str(folder.parent / "base_state.json"): folder for folder in parents.values()}
+    together: dict[PurePosixPath, list[SourceFile]] = defaultdict(list)
+    for label, source in sources.items():
+        together[homes.get(label, places[label])].append(source)
     found: dict[str, ParsedFile] = {}
-    for folder, parts in folders.items():
-        history = [decode_json(each) for each in sorted(parts, key=lambda each: each.name)]
-        state = by_label.get(str(folder.parent / "base_state.json"))
-        run: dict[str, Any] = {}
-        if state is not None:
-            kept = as_object(decode_json(state), state.label)
-            history.append({"kind": "ConversationStateUpdateEvent", "key": "full_state", "value": kept})
-            run = {"metadata": kept.get("agent")}
-        location = (state or parts[0]).label
-        found |= {each.label: ParsedFile() for each in parts}
-        found[location] = read_trajectory(
-            location, partial(_trajectory, history, run), options, known, format_name=FORMAT
-        )
-    return [found[each.label] if each.label in found else _parsed(each, options, known) for each in sources]
+    given = {parts[0].label: parts for parts in together.values()}
+    return found | read_each(given, partial(_parsed, options, known), found)
 
 
-def _parsed(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
+def _parsed(options: Options, known: KnownRecords, parts: Sequence[SourceFile]) -> ParsedFile:
+    first = parts[0]
+    if len(parts) == 1 and not _EVENT_FILE.fullmatch(first.name):
+        return _runs(first, options, known)
+    values, run = [decode_json(each) for each in parts], dict[str, Any]()
+    if not _EVENT_FILE.fullmatch(first.name):
+        state = values.pop(0)
+        if not isinstance(state, dict):
+            raise ImportFailed(f"{first.label} is no object, so it is no state of a conversation")
+        values.append({"kind": "ConversationStateUpdateEvent", "key": "full_state", "value": state})
+        run = {"metadata": state.get("agent")}
+    return read_trajectory(first.label, partial(_trajectory, values, run), options, known, format_name=FORMAT)
+
+
+def _runs(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFile:
     """Return a trial for each run. Its location is the file, with the line if there are several."""
     given = decode_json_or_lines(source)
     is_one = not any(isinstance(each, dict) and not each.keys().isdisjoint(_LISTS) for each in given)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from lhaw_record.recorder.errors import RecordingFailed, StoreInUse
+from lhaw_record.recorder.errors import RecorderError, RecordingFailed, StoreInUse
 from lhaw_record.recorder.events import (
     CONTROL_EXPERIMENT,
     NOTES_EXPERIMENT,
@@ -60,7 +60,7 @@ async def submit(daemon: Daemon, _: str, submission: Submission) -> Detail:
         )
     try:
         experiment = await anyio.to_thread.run_sync(_checked, submission.config_toml, path)
-    except ExperimentError as error:
+    except (ExperimentError, RecorderError) as error:
         raise DaemonRefusal(str(error), kind="bad_experiment", status=422) from error
     config_json = experiment.config_json()
     event = ExperimentSubmitted(

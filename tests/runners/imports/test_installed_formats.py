@@ -44,7 +44,7 @@ def test_an_installed_format_is_imported(package, tmp_path, capsys):
         ("mine", "two-lines", True)
     ]
     write(tmp_path / "runs" / "b.two", "only one")
-    assert main(["import", "installed", "two-lines", str(tmp_path / "runs"), "--store", store]) == 1
+    assert main(["import", "installed", "two-lines", str(tmp_path / "runs" / "b.two"), "--store", store]) == 1
     assert "b.two: format two-lines (two_lines:parse) failed: ValueError" in capsys.readouterr().err
     for name, message in (("lost", "cannot be loaded"), ("none", "there are: lost, two-lines")):
         assert main(["import", "installed", name, str(tmp_path / "runs"), "--store", store]) == 1

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from lhaw_record.command_line import main
@@ -9,9 +10,21 @@ from lhaw_record.recorder.errors import StoreError
 from lhaw_record.recorder.events import ImportRecorded, RunFinished, TrialStarted
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes
-from lhaw_record.runners.imports import FORMATS, ImportFailed
-from tests.runners.imports.files import as_csv, dataset_row, early_trial, imported, parsed, query, scored_row, write
+from lhaw_record.runners.imports import FORMATS, ImportFailed, Options
+from lhaw_record.runners.imports.foreign_trial import KnownRecords
+from tests.runners.imports.files import (
+    as_csv,
+    dataset_row,
+    early_trial,
+    imported,
+    parsed,
+    query,
+    scored_row,
+    source,
+    write,
+)
 
+TALK = [{"role": "user", "content": "Do it."}, {"role": "assistant", "content": "Done."}]
 RESULTS = {"instance_a": True, "instance_b": False}
 CONTENTS = {
     "lhaw-dataset": [dataset_row()],
@@ -19,6 +32,18 @@ CONTENTS = {
     "tac-evals": {"t": {"checkpoints": [{"total": 1, "result": 1}]}},
     "swebench-pro-results": RESULTS,
     "mcp-atlas-scores": as_csv(scored_row()),
+    "harbor-job": {"task_name": "t", "agent_info": {"name": "a"}},
+    "atif": {
+        "schema_version": "ATIF-v1.4",
+        "session_id": "s",
+        "agent": {"name": "a", "version": "1"},
+        "steps": [{"step_id": 1, "source": "user", "message": "Do it."}],
+    },
+    "openhands": [{"id": 1, "source": "agent", "action": "message", "args": {"content": "Done."}}],
+    "openai-messages": TALK,
+    "mini-swe-agent": {"info": {}, "messages": TALK},
+    "swe-agent": {"history": TALK},
+    "tau-bench": [{"task_id": 1, "reward": 1, "traj": TALK}],
 }
 
 
@@ -144,12 +169,18 @@ def test_what_is_not_the_format_is_refused(format_name, content, tmp_path):
 
 @pytest.mark.parametrize("format_name", list(CONTENTS))
 def test_a_truncated_file_is_refused(format_name):
-    """A file that lost its end is no file of its format; in a CSV the last row lacks cells."""
-    content = CONTENTS[format_name]
-    text = content if isinstance(content, str) else json.dumps(content)
-    assert parsed(format_name, text)
-    with pytest.raises(ImportFailed):
-        parsed(format_name, text[: len(text) * 2 // 3])
+    """A file that lost its end is no file of its format; in a CSV the last row lacks cells. Others are read."""
+    name = FORMATS[format_name].patterns[0].replace("*", "x")
+    whole = source(CONTENTS[format_name], name)
+    half = source(whole.content[: len(whole.content) * 2 // 3], name)
+    half = msgspec.structs.replace(half, location=f"half/{name}")
+    found = FORMATS[format_name].parse([half, whole], Options(), KnownRecords())
+    assert [(each.kind, "half/" in each.reason) for each in found[0].skipped] == [("files", True)]
+    alone = parsed(format_name, CONTENTS[format_name], name=name)
+    assert found[1] == alone
+    assert alone.trials or alone.registered or alone.skipped
+    with pytest.raises(ImportFailed, match="half/"):
+        FORMATS[format_name].parse([half], Options(), KnownRecords())
 
 
 @pytest.mark.parametrize(
@@ -188,7 +219,10 @@ def test_the_report_is_data(results, tmp_path, capsys):
 
 
 def test_files_of_one_name_are_told_apart(tmp_path, capsys):
-    """The report and every message name a file by its path below the folder that was imported."""
+    """The report and every message name a file by its path below the folder that was imported.
+
+    One that is refused is named with the reason and by the exit code, and the others are imported.
+    """
     for name in ("a", "b"):
         write(tmp_path / "runs" / name / "eval_results.json", RESULTS)
     arguments = ["import", "swebench-pro-results", str(tmp_path / "runs"), "--store", str(tmp_path / "s")]
@@ -196,8 +230,12 @@ def test_files_of_one_name_are_told_apart(tmp_path, capsys):
     rows = json.loads(capsys.readouterr().out)
     assert {row["file"] for row in rows} == {"a/eval_results.json", "b/eval_results.json"}
     write(tmp_path / "runs" / "b" / "eval_results.json", {"instance_a": 1})
+    write(tmp_path / "runs" / "c" / "eval_results.json", RESULTS)
     assert main(arguments) == 1
-    assert "b/eval_results.json: instance_a is 1, expected true or false" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "b/eval_results.json: instance_a is 1, expected true or false" in told.out
+    assert ": 2 trials and " in told.err
+    assert "Refused above: 1 of 3 files" in told.err
 
 
 def test_two_files_of_one_name_that_contradict_each_other_are_refused(tmp_path):

@@ -14,10 +14,12 @@ from functools import partial
 from pathlib import Path
 
 from lhaw_record.recorder.cli.output import say
+from lhaw_record.recorder.errors import RecorderError
 from lhaw_record.runners.base.errors import ExperimentError
-from lhaw_record.runners.base.host.packages import install_npm, install_python
+from lhaw_record.runners.base.host.packages import install_npm, install_python, named_by
 from lhaw_record.runners.environments.benchmarks.mcp_atlas.specs import (
     COMPLETE_MARK,
+    SERVERS_VARIABLE,
     ServerSpec,
     catalog,
     distribution_version,
@@ -45,12 +47,13 @@ def install_servers(names: Sequence[str], directory: Path, say: Say) -> dict[str
     for spec in specs:
         if spec not in missing:
             say(f"{spec.name}: {spec.package} {spec.version} is installed")
-    directory.mkdir(parents=True, exist_ok=True)
     failed: dict[str, str] = {}
-    for environment in dict.fromkeys(spec.environment for spec in missing if spec.environment):
-        own = [spec for spec in missing if spec.environment == environment]
-        failed |= _separately(own, partial(_install_python, environment, directory, say))
-    failed |= _separately([spec for spec in missing if spec.kind == "npm"], partial(_install_npm, directory, say))
+    with named_by(SERVERS_VARIABLE):
+        directory.mkdir(parents=True, exist_ok=True)
+        for environment in dict.fromkeys(spec.environment for spec in missing if spec.environment):
+            own = [spec for spec in missing if spec.environment == environment]
+            failed |= _separately(own, partial(_install_python, environment, directory, say))
+        failed |= _separately([spec for spec in missing if spec.kind == "npm"], partial(_install_npm, directory, say))
     for spec in missing:
         found = installed_version(spec, directory)
         if found != spec.version and spec.name not in failed:
@@ -116,10 +119,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     offline = [name for name, spec in known.items() if not spec.needs_network]
     core = [name for name, spec in known.items() if spec.is_core]
     names = [*(offline if parsed.all else ()), *parsed.servers] or core
-    directory = (parsed.directory or servers_directory()).expanduser().resolve()
     try:
+        directory = parsed.directory.resolve() if parsed.directory else servers_directory()
         failed = install_servers(names, directory, say)
-    except ExperimentError as error:
+    except (ExperimentError, RecorderError) as error:
         say(f"error: {error}")
         return 1
     for name, why in failed.items():

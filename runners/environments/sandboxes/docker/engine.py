@@ -144,7 +144,8 @@ def _boot() -> str:
 
 
 def _pid_namespace() -> str:
-    return str(Path("/proc/self/ns/pid").readlink())
+    namespace = Path("/proc/self/ns/pid")
+    return str(namespace.readlink()) if namespace.is_symlink() else ""  # macOS
 
 
 def _started(process_id: int) -> str:

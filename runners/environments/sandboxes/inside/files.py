@@ -154,7 +154,7 @@ def _open_regular(path: bytes, flags: int) -> int:
         problem = errno.EISDIR
     elif not stat.S_ISREG(status.st_mode):
         problem = errno.EINVAL
-    elif status.st_dev == os.stat("/proc").st_dev:
+    elif os.access("/proc", os.F_OK) and status.st_dev == os.stat("/proc").st_dev:
         problem = errno.EACCES  # the driver would expose or change itself; commands can read their own /proc
     if problem:
         os.close(descriptor)
