@@ -161,15 +161,11 @@ say(json.dumps(given))
 """The turn of an agent that lists its question at a port of its own, as OpenCode does."""
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(
-    ("more", "path", "is_answered"),
-    [({}, "/question/que_1/reply", True), ({"custom": False}, "/question/que_1/reject", False)],
-)
-async def test_a_question_that_an_agent_lists_at_its_own_port_is_answered_there(tmp_path, more, path, is_answered):
-    """It is one question of the medium built_in; one that takes no words and has no true option is rejected."""
+@pytest.mark.thorough
+async def test_a_question_that_an_agent_lists_at_its_own_port_may_be_rejected_there(tmp_path):
+    """It takes no words and has no true option. Its kept trial has one that is answered."""
     what = {"question": "Which period do you mean: from when to when, in UTC?", "header": "Detail"}
-    asked = {**what, "options": [{"label": "Now", "description": ""}], **more}
+    asked = {**what, "options": [{"label": "Now", "description": ""}], "custom": False}
     listed = {"id": "que_1", "questions": [asked], "tool": {"messageID": "m", "callID": "unknown"}}
     source = f"work(1)\nimport json, sys, threading, time\nQUESTION = json.loads({json.dumps(listed)!r})\n{LISTS}"
     program = acp(source, answer="stdout")
@@ -177,9 +173,8 @@ async def test_a_question_that_an_agent_lists_at_its_own_port_is_answered_there(
     events = await trial_of(tmp_path, program, **ASKING)
     ((question,), (answered,)) = of(events, QuestionAsked), of(events, QuestionAnswered)
     assert (question.medium, question.question) == ("built_in", what["question"])
-    assert answered.response_state == ("answered" if is_answered else "dismissed")
-    told = [[answered.answer]] if is_answered else None
-    assert json.loads(events[-1].final_answer) == [[path, {"answers": told}]]
+    assert answered.response_state == "dismissed"
+    assert json.loads(events[-1].final_answer) == [["/question/que_1/reject", {"answers": None}]]
 
 
 @pytest.mark.parametrize("state", [None, "declined"])
@@ -281,6 +276,7 @@ async def test_bad_input_is_recorded_and_ends(tmp_path, monkeypatch, bad):
         assert asked[0].action_index is None
 
 
+@pytest.mark.thorough
 async def test_several_questions_of_a_form_are_several_questions(tmp_path):
     """Each gets its own answer, in its own field."""
     forms = (
