@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-CALLED = (".ci/bare-machine", ".ci/release", "tests/support/docker-engine", "bin/make")
-PARTS = ("demo", "install", "start", "mcp-servers", "setup", "try", "lint", "test-all", "bench-check")
+CALLED = (".ci/bare-machine", ".ci/release", "tests/support/docker-engine", "bin/make", ".venv/bin/lhaw-record")
+PARTS = ("demo", "install", "start", "mcp-servers", "codex-acp", "setup", "try", "lint", "test-all", "bench-check")
 STAND_IN = """#!/bin/sh
 echo "$(basename "$0") $*" >> "$CALLS"
 for word in "$@"; do [ "$word" != "$FAIL" ] || exit 3; done

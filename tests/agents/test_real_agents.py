@@ -1,10 +1,12 @@
 """Every ready-made entry with its real program: installed, run on two desk tasks, and held against the native agent.
 
-``make test-agents`` runs this; ``make test-agents AGENTS=codex,opencode`` only those; ``make test-all`` what is here.
+``make test-agents`` runs this, entries side by side; ``make test-agents AGENTS=codex,opencode`` only those; ``make
+test-all`` what is here.
 A scripted model stands behind all of them, so that every agent has the same mind and the numbers must agree. With
 ``CONDITIONS=ask_user`` only what asks is run. ``make test-agents`` writes what it saw of asking into the docs.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -21,6 +23,7 @@ from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.runners.agents.programs.entries import entry_paths, load_entry, resolved
 from lhaw_record.runners.agents.programs.installation import is_installed
 from tests.agents.conftest import ASKED_FOR, CONDITIONS
+from tests.conftest import IS_CI
 from tests.support.needs import needs
 
 pytestmark = pytest.mark.thorough
@@ -32,19 +35,20 @@ QUESTIONS = {
     "log-triage/window": "Which period do you mean: from when to when, in UTC?",
     "meeting-planner/room-equipment": "Which equipment must the room have?",
 }
-"""What the model asks in each variant. Where its agent's tool takes options, one of the second question's is true."""
-OFFERED = "meeting-planner/room-equipment"
+"""What the model asks in each variant."""
+WHOLE, OFFERED = QUESTIONS
+"""All conditions are those of the first; the second is only asked about. One of the options of its question is true."""
 PAGE = Path(__file__).parents[2] / "docs" / "external-agents.md"
 MEDIA = ("mcp", "built_in", "prose")
 EXPERIMENT = """
 name = "real"
 conditions = {conditions}
 trials = 1
-concurrency = 2
+concurrency = 1
 
 [benchmark]
 name = "desk"
-variants = {variants}
+variants = ["{variant}"]
 
 [[agents]]
 name = "native"
@@ -67,7 +71,7 @@ name = "over-mcp"
 model = "scripted/balanced"
 program = "{name}"
 asks_by = "mcp"
-conditions = ["full", "ask_user"]
+conditions = ["ask_user"]
 """
 """An arm of the same program under the same host that asks by our tool."""
 
@@ -78,7 +82,7 @@ name = "in-prose"
 model = "scripted/balanced"
 program = "{name}"
 asks_by = "prose"
-conditions = ["full", "ask_user"]
+conditions = ["ask_user"]
 """
 """An arm of the same program that asks by ending its turn."""
 
@@ -92,7 +96,12 @@ def _asked_for():
     if wanted is None:
         installed = [name for name in _started() if is_installed(load_entry(name, Path()))]
         return installed or [pytest.param("none", marks=needs("agents"))]
-    return _started() if wanted == "all" else wanted.split(",")
+    return [_with_its_installation(name) for name in (_started() if wanted == "all" else wanted.split(","))]
+
+
+def _with_its_installation(name):
+    """Let one worker test the entries that share an installation."""
+    return pytest.param(name, marks=pytest.mark.xdist_group(load_entry(name, Path()).name))
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,15 +130,6 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, program=None, kinds=(), media=(), asking_tools=(), answers=())
 
 
-class Trials(dict):
-    """Trials by agent and condition. A test that needs a condition which this run leaves out is skipped."""
-
-    def __missing__(self, key):
-        if key[1] in CONDITIONS:
-            raise KeyError(key)
-        pytest.skip(f"{key[1]} is not among the conditions of this run")
-
-
 @pytest.fixture(scope="module", params=_asked_for())
 def entry(request):
     """An installed entry."""
@@ -141,7 +141,7 @@ def entry(request):
     return name, spec
 
 
-@pytest.fixture(params=QUESTIONS)
+@pytest.fixture(params=[WHOLE] if IS_CI else QUESTIONS)
 def variant(request):
     """A variant of a desk task."""
     return request.param
@@ -151,25 +151,32 @@ def variant(request):
 def all_trials(entry, tmp_path_factory):
     """The trials of the entry and of the native agent, by task, agent and condition."""
     name, spec = entry
-    folder = tmp_path_factory.mktemp(name)
-    conditions = [each for each in CONDITIONS if each != "ask_user" or spec.asks_by != "none"]
-    file, store = folder / "experiment.toml", folder / "store"
-    listed = "[" + ", ".join(f'"{condition}"' for condition in conditions) + "]"
-    text = EXPERIMENT.format(conditions=listed, variants=json.dumps(list(QUESTIONS)), name=name)
-    text += OVER_MCP.format(name=name) * (spec.host == "acp") + IN_PROSE.format(name=name) * spec.goes_on
-    file.write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [LHAW_RECORD, "run", str(file), "--store", str(store)],
-        timeout=RUN_S,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    told = _read(store)
-    if os.environ.get(ASKED_FOR) and "ask_user" in conditions:
+    asks = [each for each in CONDITIONS if each == "ask_user" and spec.asks_by != "none"]
+    wanted = {WHOLE: [each for each in CONDITIONS if each != "ask_user"] + asks, OFFERED: [] if IS_CI else asks}
+    stores = {
+        variant: _begun(tmp_path_factory.mktemp(name), name, spec, variant, conditions)
+        for variant, conditions in wanted.items()
+        if conditions
+    }
+    told = {}
+    for store, run in stores.values():
+        said, _ = run.communicate(timeout=RUN_S)
+        assert run.returncode == 0, said[-6000:]
+        told |= _read(store)
+    if os.environ.get(ASKED_FOR) and asks:
         _write_row(name, spec, told)
     return told
+
+
+def _begun(folder, name, spec, variant, conditions):
+    """Start a run of the entry on a variant, and return its store and its process."""
+    text = EXPERIMENT.format(conditions=json.dumps(conditions), variant=variant, name=name)
+    if "ask_user" in conditions:
+        text += OVER_MCP.format(name=name) * (spec.host == "acp") + IN_PROSE.format(name=name) * spec.goes_on
+    (folder / "experiment.toml").write_text(text, encoding="utf-8")
+    command = [LHAW_RECORD, "run", str(folder / "experiment.toml"), "--store", str(folder / "store")]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return folder / "store", run
 
 
 def _write_row(name, spec, told):
@@ -181,23 +188,38 @@ def _write_row(name, spec, told):
         tasks = [(task, arms[medium]) for task, agent, _ in told if agent == "native" and medium in arms]
         seen = [(told[task, arm, "ask_user"], told[task, "native", "ask_user"]) for task, arm in sorted(set(tasks))]
         cells.append(f"{sum(one.asked() == other.asked() for one, other in seen)} of {len(seen)}" if seen else "")
-    before, head, rest = PAGE.read_text(encoding="utf-8").partition("| entry | tried |")
-    lines = (head + rest).split("\n")
-    end = lines.index("", 1)
-    rows = {line.split("|")[1].strip(): line for line in lines[2:end]} | {cells[0]: f"| {' | '.join(cells)} |"}
-    PAGE.write_text(before + "\n".join([*lines[:2], *(rows[key] for key in sorted(rows)), *lines[end:]]), "utf-8")
+    with PAGE.open("r+", encoding="utf-8") as page:
+        fcntl.flock(page, fcntl.LOCK_EX)  # entries are tested side by side
+        before, head, rest = page.read().partition("| entry | tried |")
+        lines = (head + rest).split("\n")
+        end = lines.index("", 1)
+        rows = {line.split("|")[1].strip(): line for line in lines[2:end]} | {cells[0]: f"| {' | '.join(cells)} |"}
+        page.seek(0)
+        page.write(before + "\n".join([*lines[:2], *(rows[key] for key in sorted(rows)), *lines[end:]]))
+        page.truncate()
 
 
 @pytest.fixture
-def trials(all_trials, variant):
-    """Those of one task, by agent and condition."""
+def trials(all_trials):
+    """Those of the task with all conditions, by agent and condition."""
+    return _of_task(all_trials, WHOLE)
+
+
+@pytest.fixture
+def asking(all_trials, variant):
+    """Those of a variant under ask_user, by agent."""
+    found = _of_task(all_trials, variant)
+    return {agent: told for (agent, condition), told in found.items() if condition == "ask_user"}
+
+
+def _of_task(told, variant):
     wanted = variant.partition("/")[0]
-    of_task = {(agent, condition): told for (task, agent, condition), told in all_trials.items() if task == wanted}
-    return Trials(of_task)
+    return {(agent, condition): each for (task, agent, condition), each in told.items() if task == wanted}
 
 
 def _read(store):
-    database = connect(read_snapshot(store))
+    views = {"trials", "questions", "stg_models_called", "stg_trials_flagged"}
+    database = connect(read_snapshot(store), only=views)
     found = database.sql(
         "select task_id, agent_name, condition, trial_id, stream_id, is_success, ended_by, action_count, program,"
         " injected_after_action, inject_after_action from trials"
@@ -242,6 +264,7 @@ def _asking_tools(database, stream_id):
     return tuple(sorted({match[0] for name in names if (match := ASKS.search(name))}))
 
 
+@pytest.mark.condition("full")
 def test_the_full_task_is_solved_in_as_many_actions(entry, trials):
     """The same model solves the task in this program as in our agent, and its actions are counted alike."""
     theirs, ours = trials[entry[0], "full"], trials["native", "full"]
@@ -251,11 +274,12 @@ def test_the_full_task_is_solved_in_as_many_actions(entry, trials):
 
 def test_the_version_is_on_record(entry, trials):
     """Whoever reads the store can tell which program, of which version, the agent was."""
-    assert trials["native", "full"].program is None
     assert entry[1].found_version
-    assert trials[entry[0], "full"].program == entry[1].title
+    assert {told.program for (agent, _), told in trials.items() if agent == "native"} == {None}
+    assert {told.program for (agent, _), told in trials.items() if agent != "native"} == {entry[1].title}
 
 
+@pytest.mark.condition("inject_50")
 def test_the_message_goes_in_after_the_same_action(entry, trials):
     """The injection reaches the model of a program that does not know, at the same action, with the same effect."""
     theirs, ours = trials[entry[0], "inject_50"], trials["native", "inject_50"]
@@ -264,11 +288,12 @@ def test_the_message_goes_in_after_the_same_action(entry, trials):
     assert theirs.comparable() == ours.comparable()
 
 
-def test_the_question_is_asked_and_answered(entry, trials, variant):
+@pytest.mark.condition("ask_user")
+def test_the_question_is_asked_and_answered(entry, asking, variant):
     """Where the program can ask, it asks the same question as the same action and uses the answer."""
     if entry[1].asks_by == "none":
         pytest.skip("its entry says that it cannot ask")
-    theirs, ours = trials[entry[0], "ask_user"], trials["native", "ask_user"]
+    theirs, ours = asking[entry[0]], asking["native"]
     assert [question for question, _ in theirs.questions] == [QUESTIONS[variant]]
     assert theirs.media == (entry[1].asks_by,)
     if entry[0] in OPTIONS_ALONE and variant != OFFERED:
@@ -278,50 +303,47 @@ def test_the_question_is_asked_and_answered(entry, trials, variant):
     assert theirs.comparable() == ours.comparable()
 
 
-def test_the_medium_changes_nothing_else(entry, trials, variant):
+@pytest.mark.condition("ask_user")
+def test_the_medium_changes_nothing_else(entry, asking, variant):
     """Under a host for both, the same model asks by our tool as by its own: equal questions, answers and success."""
     if entry[1].host != "acp":
         pytest.skip("its entry has one medium")
-    own, ours = trials[entry[0], "ask_user"], trials["over-mcp", "ask_user"]
+    own, ours = asking[entry[0]], asking["over-mcp"]
     assert ours.media == ("mcp",)
     if entry[0] in OPTIONS_ALONE and variant != OFFERED:
-        own = trials["native", "ask_user"]
+        own = asking["native"]
     assert own.comparable() == ours.comparable()
     assert variant == OFFERED or own.answers == ours.answers
-    assert trials["over-mcp", "full"].flags == ours.flags == ()
 
 
-def test_prose_changes_nothing_else(entry, trials):
+@pytest.mark.condition("ask_user")
+def test_prose_changes_nothing_else(entry, asking):
     """The same model asks by ending its turn as by a tool, and the session goes on with the answer."""
     if not entry[1].goes_on:
         pytest.skip("its entry says no way to go on with a session")
-    ours, prose = trials["native", "ask_user"], trials["in-prose", "ask_user"]
+    ours, prose = asking["native"], asking["in-prose"]
     assert prose.media == ("prose",)
     assert ours.comparable() == prose.comparable()
     assert ours.answers == prose.answers
-    assert trials["in-prose", "full"].flags == prose.flags == ()
 
 
-def test_no_arm_offers_a_way_to_ask_that_nobody_answers(entry, trials):
+def test_no_arm_offers_a_way_to_ask_that_nobody_answers(all_trials):
     """The program's own tools to ask are off, also where it may not ask."""
-    assert {condition: told.flags for (agent, condition), told in trials.items() if agent == entry[0]} == dict.fromkeys(
-        (condition for agent, condition in trials if agent == entry[0]), ()
-    )
+    assert {key: told.flags for key, told in all_trials.items()} == dict.fromkeys(all_trials, ())
 
 
-def test_the_tools_to_ask_are_those_of_the_arm(entry, trials):
+def test_the_tools_to_ask_are_those_of_the_arm(entry, all_trials):
     """The model of an arm that asks by a tool is offered that one, and no other arm's model is offered any."""
     name, spec = entry
     over_mcp = spec.ask_user_tool or "ask_user"
     own = {"mcp": over_mcp, "built_in": spec.built_in.tool}.get(spec.asks_by)
     ways = {name: own, "over-mcp": over_mcp, "in-prose": None}
-    for (agent, condition), told in trials.items():
+    for (task, agent, condition), told in all_trials.items():
         if agent in ways:
             asks = condition == "ask_user" and ways[agent] is not None
-            assert told.asking_tools == ((ways[agent],) if asks else ()), (agent, condition)
+            assert told.asking_tools == ((ways[agent],) if asks else ()), (task, agent, condition)
 
 
-def test_no_call_is_of_a_sub_agent(entry, trials):
+def test_no_call_is_of_a_sub_agent(all_trials):
     """A run of one thread is recorded as one: titles are side calls, nothing is taken for a retry or a sub-agent."""
-    for condition in {condition for _, condition in trials}:
-        assert set(trials[entry[0], condition].kinds) <= {"main", "side"}
+    assert all(set(told.kinds) <= {"main", "side"} for told in all_trials.values())
