@@ -41,7 +41,7 @@ test-all: $(VENV)/.dev-ready  ## run all tests: power cuts by the thousand, kill
 	@$(PYTEST)
 
 test-agents: $(VENV)/.dev-ready  ## install the real programs of data/agents, run them, and write what they asked into docs/external-agents.md (AGENTS=codex,opencode CONDITIONS=ask_user: only these)
-	@LHAW_RECORD_TEST_AGENTS="$(AGENTS)" LHAW_RECORD_TEST_CONDITIONS="$(CONDITIONS)" "$(BIN)/python" -m pytest --numprocesses auto --dist loadgroup tests/agents
+	@LHAW_RECORD_TEST_AGENTS="$(AGENTS)" LHAW_RECORD_TEST_CONDITIONS="$(CONDITIONS)" "$(BIN)/python" -m pytest --numprocesses 0 --capture no tests/agents
 
 test-ray: $(VENV)/.dev-ready  ## install Ray (0.24 GB) and run trials on clusters of several nodes here (7 minutes)
 	@$(call install,.[dev$(comma)ray])

@@ -6,14 +6,15 @@ A scripted model stands behind all of them, so that every agent has the same min
 ``CONDITIONS=ask_user`` only what asks is run. ``make test-agents`` writes what it saw of asking into the docs.
 """
 
-import fcntl
 import json
 import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 
 import msgspec
 import pytest
@@ -29,6 +30,8 @@ from tests.support.needs import needs
 pytestmark = pytest.mark.thorough
 LHAW_RECORD = str(Path(sys.executable).with_name("lhaw-record"))
 INSTALL_S, RUN_S = 1200, 1200
+SIDE_BY_SIDE = 3
+"""How many entries run at a time, each on two tasks: their programs wait as much as they work."""
 ASKS = re.compile(r"ask_?user\w*|consult$|request_user_input|^(ask_?)?question$", re.IGNORECASE)
 """Names of tools to ask a user, ours and those of programs."""
 QUESTIONS = {
@@ -96,12 +99,7 @@ def _asked_for():
     if wanted is None:
         installed = [name for name in _started() if is_installed(load_entry(name, Path()))]
         return installed or [pytest.param("none", marks=needs("agents"))]
-    return [_with_its_installation(name) for name in (_started() if wanted == "all" else wanted.split(","))]
-
-
-def _with_its_installation(name):
-    """Let one worker test the entries that share an installation."""
-    return pytest.param(name, marks=pytest.mark.xdist_group(load_entry(name, Path()).name))
+    return _started() if wanted == "all" else wanted.split(",")
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,15 +128,19 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, program=None, kinds=(), media=(), asking_tools=(), answers=())
 
 
+@pytest.fixture(scope="session")
+def tried(tmp_path_factory):
+    """What is becoming of every entry: its name to its spec and its trials."""
+    names, is_alone = [name for name in _asked_for() if isinstance(name, str)], Lock()
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        yield {name: pool.submit(_try, name, tmp_path_factory.mktemp(name), is_alone) for name in names}
+        pool.shutdown(cancel_futures=True)
+
+
 @pytest.fixture(scope="module", params=_asked_for())
-def entry(request):
+def entry(request, tried):
     """An installed entry."""
-    name = request.param
-    done = subprocess.run([LHAW_RECORD, "agents", "install", name], timeout=INSTALL_S, check=False)
-    assert done.returncode == 0
-    spec = resolved(name, Path())
-    sys.stdout.write(f"\n{spec.title}\n")
-    return name, spec
+    return request.param, tried[request.param].result()[0]
 
 
 @pytest.fixture(params=[WHOLE] if IS_CI else QUESTIONS)
@@ -148,24 +150,32 @@ def variant(request):
 
 
 @pytest.fixture(scope="module")
-def all_trials(entry, tmp_path_factory):
+def all_trials(entry, tried):
     """The trials of the entry and of the native agent, by task, agent and condition."""
-    name, spec = entry
+    return tried[entry[0]].result()[1]
+
+
+def _try(name, folder, is_alone):
+    """Install an entry and run it, and return its spec and its trials."""
+    with is_alone:  # two entries may share an installation
+        subprocess.run([LHAW_RECORD, "agents", "install", name], timeout=INSTALL_S, check=True)
+    spec = resolved(name, Path())
     asks = [each for each in CONDITIONS if each == "ask_user" and spec.asks_by != "none"]
     wanted = {WHOLE: [each for each in CONDITIONS if each != "ask_user"] + asks, OFFERED: [] if IS_CI else asks}
-    stores = {
-        variant: _begun(tmp_path_factory.mktemp(name), name, spec, variant, conditions)
+    begun = [
+        _begun(folder / variant.partition("/")[0], name, spec, variant, conditions)
         for variant, conditions in wanted.items()
         if conditions
-    }
+    ]
     told = {}
-    for store, run in stores.values():
+    for store, run in begun:
         said, _ = run.communicate(timeout=RUN_S)
         assert run.returncode == 0, said[-6000:]
         told |= _read(store)
     if os.environ.get(ASKED_FOR) and asks:
-        _write_row(name, spec, told)
-    return told
+        with is_alone:
+            _write_row(name, spec, told)
+    return spec, told
 
 
 def _begun(folder, name, spec, variant, conditions):
@@ -173,6 +183,7 @@ def _begun(folder, name, spec, variant, conditions):
     text = EXPERIMENT.format(conditions=json.dumps(conditions), variant=variant, name=name)
     if "ask_user" in conditions:
         text += OVER_MCP.format(name=name) * (spec.host == "acp") + IN_PROSE.format(name=name) * spec.goes_on
+    folder.mkdir()
     (folder / "experiment.toml").write_text(text, encoding="utf-8")
     command = [LHAW_RECORD, "run", str(folder / "experiment.toml"), "--store", str(folder / "store")]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -188,15 +199,11 @@ def _write_row(name, spec, told):
         tasks = [(task, arms[medium]) for task, agent, _ in told if agent == "native" and medium in arms]
         seen = [(told[task, arm, "ask_user"], told[task, "native", "ask_user"]) for task, arm in sorted(set(tasks))]
         cells.append(f"{sum(one.asked() == other.asked() for one, other in seen)} of {len(seen)}" if seen else "")
-    with PAGE.open("r+", encoding="utf-8") as page:
-        fcntl.flock(page, fcntl.LOCK_EX)  # entries are tested side by side
-        before, head, rest = page.read().partition("| entry | tried |")
-        lines = (head + rest).split("\n")
-        end = lines.index("", 1)
-        rows = {line.split("|")[1].strip(): line for line in lines[2:end]} | {cells[0]: f"| {' | '.join(cells)} |"}
-        page.seek(0)
-        page.write(before + "\n".join([*lines[:2], *(rows[key] for key in sorted(rows)), *lines[end:]]))
-        page.truncate()
+    before, head, rest = PAGE.read_text(encoding="utf-8").partition("| entry | tried |")
+    lines = (head + rest).split("\n")
+    end = lines.index("", 1)
+    rows = {line.split("|")[1].strip(): line for line in lines[2:end]} | {cells[0]: f"| {' | '.join(cells)} |"}
+    PAGE.write_text(before + "\n".join([*lines[:2], *(rows[key] for key in sorted(rows)), *lines[end:]]), "utf-8")
 
 
 @pytest.fixture
