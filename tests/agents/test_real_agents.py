@@ -1,6 +1,7 @@
 """Every ready-made entry with its real program: installed, run on two desk tasks, and held against the native agent.
 
-``make test-agents`` runs this; ``make test-agents AGENTS=codex,opencode`` only those; ``make test-all`` what is here.
+``make test-agents`` runs this, entries side by side; ``make test-agents AGENTS=codex,opencode`` only those; ``make
+test-all`` what is here.
 A scripted model stands behind all of them, so that every agent has the same mind and the numbers must agree. With
 ``CONDITIONS=ask_user`` only what asks is run. ``make test-agents`` writes what it saw of asking into the docs.
 """
@@ -10,8 +11,10 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 
 import msgspec
 import pytest
@@ -21,30 +24,34 @@ from lhaw_record.recorder.reading.reader import read_snapshot
 from lhaw_record.runners.agents.programs.entries import entry_paths, load_entry, resolved
 from lhaw_record.runners.agents.programs.installation import is_installed
 from tests.agents.conftest import ASKED_FOR, CONDITIONS
+from tests.conftest import IS_CI
 from tests.support.needs import needs
 
 pytestmark = pytest.mark.thorough
 LHAW_RECORD = str(Path(sys.executable).with_name("lhaw-record"))
 INSTALL_S, RUN_S = 1200, 1200
+SIDE_BY_SIDE = 3
+"""How many entries run at a time, each on two tasks: their programs wait as much as they work."""
 ASKS = re.compile(r"ask_?user\w*|consult$|request_user_input|^(ask_?)?question$", re.IGNORECASE)
 """Names of tools to ask a user, ours and those of programs."""
 QUESTIONS = {
     "log-triage/window": "Which period do you mean: from when to when, in UTC?",
     "meeting-planner/room-equipment": "Which equipment must the room have?",
 }
-"""What the model asks in each variant. Where its agent's tool takes options, one of the second question's is true."""
-OFFERED = "meeting-planner/room-equipment"
+"""What the model asks in each variant."""
+WHOLE, OFFERED = QUESTIONS
+"""All conditions are those of the first; the second is only asked about. One of the options of its question is true."""
 PAGE = Path(__file__).parents[2] / "docs" / "external-agents.md"
 MEDIA = ("mcp", "built_in", "prose")
 EXPERIMENT = """
 name = "real"
 conditions = {conditions}
 trials = 1
-concurrency = 2
+concurrency = 1
 
 [benchmark]
 name = "desk"
-variants = {variants}
+variants = ["{variant}"]
 
 [[agents]]
 name = "native"
@@ -67,7 +74,7 @@ name = "over-mcp"
 model = "scripted/balanced"
 program = "{name}"
 asks_by = "mcp"
-conditions = ["full", "ask_user"]
+conditions = ["ask_user"]
 """
 """An arm of the same program under the same host that asks by our tool."""
 
@@ -78,7 +85,7 @@ name = "in-prose"
 model = "scripted/balanced"
 program = "{name}"
 asks_by = "prose"
-conditions = ["full", "ask_user"]
+conditions = ["ask_user"]
 """
 """An arm of the same program that asks by ending its turn."""
 
@@ -121,55 +128,66 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, program=None, kinds=(), media=(), asking_tools=(), answers=())
 
 
-class Trials(dict):
-    """Trials by agent and condition. A test that needs a condition which this run leaves out is skipped."""
-
-    def __missing__(self, key):
-        if key[1] in CONDITIONS:
-            raise KeyError(key)
-        pytest.skip(f"{key[1]} is not among the conditions of this run")
+@pytest.fixture(scope="session")
+def tried(tmp_path_factory):
+    """What is becoming of every entry: its name to its spec and its trials."""
+    names, is_alone = [name for name in _asked_for() if isinstance(name, str)], Lock()
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        yield {name: pool.submit(_try, name, tmp_path_factory.mktemp(name), is_alone) for name in names}
+        pool.shutdown(cancel_futures=True)
 
 
 @pytest.fixture(scope="module", params=_asked_for())
-def entry(request):
+def entry(request, tried):
     """An installed entry."""
-    name = request.param
-    done = subprocess.run([LHAW_RECORD, "agents", "install", name], timeout=INSTALL_S, check=False)
-    assert done.returncode == 0
-    spec = resolved(name, Path())
-    sys.stdout.write(f"\n{spec.title}\n")
-    return name, spec
+    return request.param, tried[request.param].result()[0]
 
 
-@pytest.fixture(params=QUESTIONS)
+@pytest.fixture(params=[WHOLE] if IS_CI else QUESTIONS)
 def variant(request):
     """A variant of a desk task."""
     return request.param
 
 
 @pytest.fixture(scope="module")
-def all_trials(entry, tmp_path_factory):
+def all_trials(entry, tried):
     """The trials of the entry and of the native agent, by task, agent and condition."""
-    name, spec = entry
-    folder = tmp_path_factory.mktemp(name)
-    conditions = [each for each in CONDITIONS if each != "ask_user" or spec.asks_by != "none"]
-    file, store = folder / "experiment.toml", folder / "store"
-    listed = "[" + ", ".join(f'"{condition}"' for condition in conditions) + "]"
-    text = EXPERIMENT.format(conditions=listed, variants=json.dumps(list(QUESTIONS)), name=name)
-    text += OVER_MCP.format(name=name) * (spec.host == "acp") + IN_PROSE.format(name=name) * spec.goes_on
-    file.write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [LHAW_RECORD, "run", str(file), "--store", str(store)],
-        timeout=RUN_S,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    told = _read(store)
-    if os.environ.get(ASKED_FOR) and "ask_user" in conditions:
-        _write_row(name, spec, told)
-    return told
+    return tried[entry[0]].result()[1]
+
+
+def _try(name, folder, is_alone):
+    """Install an entry and run it, and return its spec and its trials."""
+    with is_alone:  # two entries may share an installation
+        subprocess.run([LHAW_RECORD, "agents", "install", name], timeout=INSTALL_S, check=True)
+    spec = resolved(name, Path())
+    asks = [each for each in CONDITIONS if each == "ask_user" and spec.asks_by != "none"]
+    wanted = {WHOLE: [each for each in CONDITIONS if each != "ask_user"] + asks, OFFERED: [] if IS_CI else asks}
+    begun = [
+        _begun(folder / variant.partition("/")[0], name, spec, variant, conditions)
+        for variant, conditions in wanted.items()
+        if conditions
+    ]
+    told = {}
+    for store, run in begun:
+        said, _ = run.communicate(timeout=RUN_S)
+        assert run.returncode == 0, said[-6000:]
+        told |= _read(store)
+    if os.environ.get(ASKED_FOR) and asks:
+        with is_alone:
+            _write_row(name, spec, told)
+    return spec, told
+
+
+def _begun(folder, name, spec, variant, conditions):
+    """Start a run of the entry on a variant, and return its store and its process."""
+    text = EXPERIMENT.format(conditions=json.dumps(conditions), variant=variant, name=name)
+    if "ask_user" in conditions:
+        text += OVER_MCP.format(name=name) * (spec.host == "acp") + IN_PROSE.format(name=name) * spec.goes_on
+    folder.mkdir()
+    (folder / "experiment.toml").write_text(text, encoding="utf-8")
+    command = [LHAW_RECORD, "run", str(folder / "experiment.toml"), "--store", str(folder / "store")]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return folder / "store", run
 
 
 def _write_row(name, spec, told):
@@ -189,15 +207,26 @@ def _write_row(name, spec, told):
 
 
 @pytest.fixture
-def trials(all_trials, variant):
-    """Those of one task, by agent and condition."""
+def trials(all_trials):
+    """Those of the task with all conditions, by agent and condition."""
+    return _of_task(all_trials, WHOLE)
+
+
+@pytest.fixture
+def asking(all_trials, variant):
+    """Those of a variant under ask_user, by agent."""
+    found = _of_task(all_trials, variant)
+    return {agent: told for (agent, condition), told in found.items() if condition == "ask_user"}
+
+
+def _of_task(told, variant):
     wanted = variant.partition("/")[0]
-    of_task = {(agent, condition): told for (task, agent, condition), told in all_trials.items() if task == wanted}
-    return Trials(of_task)
+    return {(agent, condition): each for (task, agent, condition), each in told.items() if task == wanted}
 
 
 def _read(store):
-    database = connect(read_snapshot(store))
+    views = {"trials", "questions", "stg_models_called", "stg_trials_flagged"}
+    database = connect(read_snapshot(store), only=views)
     found = database.sql(
         "select task_id, agent_name, condition, trial_id, stream_id, is_success, ended_by, action_count, program,"
         " injected_after_action, inject_after_action from trials"
@@ -242,6 +271,7 @@ def _asking_tools(database, stream_id):
     return tuple(sorted({match[0] for name in names if (match := ASKS.search(name))}))
 
 
+@pytest.mark.condition("full")
 def test_the_full_task_is_solved_in_as_many_actions(entry, trials):
     """The same model solves the task in this program as in our agent, and its actions are counted alike."""
     theirs, ours = trials[entry[0], "full"], trials["native", "full"]
@@ -251,11 +281,12 @@ def test_the_full_task_is_solved_in_as_many_actions(entry, trials):
 
 def test_the_version_is_on_record(entry, trials):
     """Whoever reads the store can tell which program, of which version, the agent was."""
-    assert trials["native", "full"].program is None
     assert entry[1].found_version
-    assert trials[entry[0], "full"].program == entry[1].title
+    assert {told.program for (agent, _), told in trials.items() if agent == "native"} == {None}
+    assert {told.program for (agent, _), told in trials.items() if agent != "native"} == {entry[1].title}
 
 
+@pytest.mark.condition("inject_50")
 def test_the_message_goes_in_after_the_same_action(entry, trials):
     """The injection reaches the model of a program that does not know, at the same action, with the same effect."""
     theirs, ours = trials[entry[0], "inject_50"], trials["native", "inject_50"]
@@ -264,11 +295,12 @@ def test_the_message_goes_in_after_the_same_action(entry, trials):
     assert theirs.comparable() == ours.comparable()
 
 
-def test_the_question_is_asked_and_answered(entry, trials, variant):
+@pytest.mark.condition("ask_user")
+def test_the_question_is_asked_and_answered(entry, asking, variant):
     """Where the program can ask, it asks the same question as the same action and uses the answer."""
     if entry[1].asks_by == "none":
         pytest.skip("its entry says that it cannot ask")
-    theirs, ours = trials[entry[0], "ask_user"], trials["native", "ask_user"]
+    theirs, ours = asking[entry[0]], asking["native"]
     assert [question for question, _ in theirs.questions] == [QUESTIONS[variant]]
     assert theirs.media == (entry[1].asks_by,)
     if entry[0] in OPTIONS_ALONE and variant != OFFERED:
@@ -278,50 +310,47 @@ def test_the_question_is_asked_and_answered(entry, trials, variant):
     assert theirs.comparable() == ours.comparable()
 
 
-def test_the_medium_changes_nothing_else(entry, trials, variant):
+@pytest.mark.condition("ask_user")
+def test_the_medium_changes_nothing_else(entry, asking, variant):
     """Under a host for both, the same model asks by our tool as by its own: equal questions, answers and success."""
     if entry[1].host != "acp":
         pytest.skip("its entry has one medium")
-    own, ours = trials[entry[0], "ask_user"], trials["over-mcp", "ask_user"]
+    own, ours = asking[entry[0]], asking["over-mcp"]
     assert ours.media == ("mcp",)
     if entry[0] in OPTIONS_ALONE and variant != OFFERED:
-        own = trials["native", "ask_user"]
+        own = asking["native"]
     assert own.comparable() == ours.comparable()
     assert variant == OFFERED or own.answers == ours.answers
-    assert trials["over-mcp", "full"].flags == ours.flags == ()
 
 
-def test_prose_changes_nothing_else(entry, trials):
+@pytest.mark.condition("ask_user")
+def test_prose_changes_nothing_else(entry, asking):
     """The same model asks by ending its turn as by a tool, and the session goes on with the answer."""
     if not entry[1].goes_on:
         pytest.skip("its entry says no way to go on with a session")
-    ours, prose = trials["native", "ask_user"], trials["in-prose", "ask_user"]
+    ours, prose = asking["native"], asking["in-prose"]
     assert prose.media == ("prose",)
     assert ours.comparable() == prose.comparable()
     assert ours.answers == prose.answers
-    assert trials["in-prose", "full"].flags == prose.flags == ()
 
 
-def test_no_arm_offers_a_way_to_ask_that_nobody_answers(entry, trials):
+def test_no_arm_offers_a_way_to_ask_that_nobody_answers(all_trials):
     """The program's own tools to ask are off, also where it may not ask."""
-    assert {condition: told.flags for (agent, condition), told in trials.items() if agent == entry[0]} == dict.fromkeys(
-        (condition for agent, condition in trials if agent == entry[0]), ()
-    )
+    assert {key: told.flags for key, told in all_trials.items()} == dict.fromkeys(all_trials, ())
 
 
-def test_the_tools_to_ask_are_those_of_the_arm(entry, trials):
+def test_the_tools_to_ask_are_those_of_the_arm(entry, all_trials):
     """The model of an arm that asks by a tool is offered that one, and no other arm's model is offered any."""
     name, spec = entry
     over_mcp = spec.ask_user_tool or "ask_user"
     own = {"mcp": over_mcp, "built_in": spec.built_in.tool}.get(spec.asks_by)
     ways = {name: own, "over-mcp": over_mcp, "in-prose": None}
-    for (agent, condition), told in trials.items():
+    for (task, agent, condition), told in all_trials.items():
         if agent in ways:
             asks = condition == "ask_user" and ways[agent] is not None
-            assert told.asking_tools == ((ways[agent],) if asks else ()), (agent, condition)
+            assert told.asking_tools == ((ways[agent],) if asks else ()), (task, agent, condition)
 
 
-def test_no_call_is_of_a_sub_agent(entry, trials):
+def test_no_call_is_of_a_sub_agent(all_trials):
     """A run of one thread is recorded as one: titles are side calls, nothing is taken for a retry or a sub-agent."""
-    for condition in {condition for _, condition in trials}:
-        assert set(trials[entry[0], condition].kinds) <= {"main", "side"}
+    assert all(set(told.kinds) <= {"main", "side"} for told in all_trials.values())

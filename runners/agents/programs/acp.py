@@ -21,7 +21,7 @@ from lhaw_record.runners.agents.programs.acp_host import METHOD_NOT_FOUND
 from lhaw_record.runners.base.errors import BoundaryError
 from lhaw_record.runners.base.recording import Recording
 from lhaw_record.runners.models.gateway.calls import PendingCall
-from lhaw_record.runners.users.ask_user.calls import PendingCalls
+from lhaw_record.runners.users.ask_user.calls import PendingCalls, enclosing_action
 from lhaw_record.runners.users.ask_user.forms import ApprovalPolicy, confirmed, fields_of, fill_in, listed_fields
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser
 from lhaw_record.runners.users.ask_user.serving import key_digest
@@ -156,13 +156,13 @@ class AcpClient:
         is_own = call.name.endswith(self._tool) if call is not None else bool(call_id)
         medium: Medium = "built_in" if is_own and self._tool else "elicitation"
         fields = fields_of(params, call if medium == "built_in" else None)
-        index = call.action_index if call else None
+        index = call.action_index if call else enclosing_action(self._pending(), ())
         return await fill_in(asking, fields, call.call_id if call else call_id, index, medium)
 
     async def _listed(self, asking: RecordedUser, questions: Any, call_id: Any) -> list[list[Any]] | None:
         """Let the user answer questions that are in no form. Without any answer, there are none."""
         call, fields = self._call_of(call_id), listed_fields(questions)
-        index = call.action_index if call else None
+        index = call.action_index if call else enclosing_action(self._pending(), ())
         content = (await fill_in(asking, fields, call.call_id if call else call_id, index, "built_in")).get("content")
         given = [(content or {}).get(field.key, []) for field in fields]
         return [each if isinstance(each, list) else [each] for each in given] if content else None

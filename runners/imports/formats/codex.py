@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import groupby, zip_longest
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -38,7 +38,6 @@ from lhaw_record.runners.imports.trajectory import (
     turns_said,
     with_prose_questions,
 )
-from lhaw_record.runners.models.gateway.wires.responses_requests import is_said
 
 FORMAT = "codex"
 ASK_TOOL = "request_user_input"
@@ -144,12 +143,10 @@ def _trajectory(lines: list[dict[str, Any]], remarks: Counter[str]) -> BareTraje
 
 
 def _turns(history: list[dict[str, Any]], items: list[dict[str, Any]], remarks: Counter[str]) -> Iterator[ForeignTurn]:
-    """Yield the turns of a part, without those that its history repeats. A reply may think more than once."""
+    """Yield the turns of a part, without those that its history repeats."""
     known = said_in(history)
     repeated = sum(each.message.role == "assistant" for each in known)
-    runs = groupby(items, is_said)
-    ordered = [item for _, run in runs for item in sorted(run, key=lambda each: each["type"] != "reasoning")]
-    for turn in turns_said([*known, *said_in(ordered, remarks)], remarks)[repeated:]:
+    for turn in turns_said([*known, *said_in(items, remarks)], remarks)[repeated:]:
         pairs = zip(turn.reply.tool_calls, turn.outcomes, strict=True)
         outcomes = tuple(_outcome(call.name, call.arguments_json, outcome) for call, outcome in pairs)
         remarks.update(["uses of tools that the user did not allow" for each in outcomes if each and each.is_denied])

@@ -186,15 +186,18 @@ class Questions(McpCalls[AskUserCall, str]):
         return (question.strip(), context.strip()) == (asked.question.strip(), asked.context.strip())
 
     def enclosing(self, pending: Sequence[PendingCall], taken: Collection[str]) -> int | None:
-        """Return the action during which a sub-agent or a program asked, if it is unambiguous."""
-        free = [call for call in pending if call.call_id not in taken]
-        for candidates in ([call for call in free if call.name.endswith(self._names)], free):
-            if len(candidates) == 1:
-                return candidates[0].action_index
-        return None
+        return enclosing_action([call for call in pending if call.call_id not in taken], self._names)
 
     async def carry_out(self, asked: AskUserCall, call_id: str | None, action_index: int | None) -> str:
         return await self._handler(asked.question, asked.context, call_id, action_index)
+
+
+def enclosing_action(pending: Sequence[PendingCall], names: tuple[str, ...]) -> int | None:
+    """Return the action during which a sub-agent or a program asked, if it is unambiguous."""
+    for candidates in ([call for call in pending if call.name.endswith(names)], pending):
+        if len(candidates) == 1:
+            return candidates[0].action_index
+    return None
 
 
 class OfferedTools:

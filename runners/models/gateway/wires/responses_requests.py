@@ -132,7 +132,7 @@ def items_of(body: Mapping[str, Any]) -> list[Body]:
     return [{"type": "message", "role": "user", "content": value}] if isinstance(value, str) else listed(body, "input")
 
 
-def is_said(item: Mapping[str, Any]) -> bool:
+def _is_said(item: Mapping[str, Any]) -> bool:
     """Return whether an item is from the model."""
     kind = _kind(item)
     if kind == "message":
@@ -147,10 +147,10 @@ def full_name(wire: Mapping[str, Any]) -> str:
 
 
 def assistant_message(items: list[Body]) -> Message:
-    """Return the assistant message formed by consecutive items from the model."""
+    """Return the assistant message formed by consecutive items from the model, each text on lines of its own."""
     texts = [text_of(item.get("content"), "") for item in items if _kind(item) == "message"]
     calls = tuple(call for item in items if (call := _call(item)) is not None)
-    return Message(role="assistant", content="".join(texts), tool_calls=calls)
+    return Message(role="assistant", content="\n".join(filter(None, texts)), tool_calls=calls)
 
 
 def _kind(item: Mapping[str, Any]) -> str:
@@ -180,13 +180,11 @@ def _instructions(body: Mapping[str, Any]) -> list[RequestTurn]:
 
 
 def _turns(items: list[Body]) -> list[RequestTurn]:
-    """Convert items to turns. Consecutive items from the model form one turn, until reasoning starts another reply."""
+    """Convert items to turns. Consecutive items from the model form one turn: it may think again within a reply."""
     turns: list[RequestTurn] = []
     said: list[Body] = []
     for at, item in enumerate(items):
-        if is_said(item):
-            if _kind(item) == "reasoning" and any(_kind(each) != "reasoning" for each in said):
-                _close(said, turns, at)
+        if _is_said(item):
             said.append(item)
             continue
         _close(said, turns, at)

@@ -24,7 +24,7 @@ from lhaw_record.runners.models.gateway.calls import PendingCall
 from lhaw_record.runners.users.ask_user.forms import fields_of, filled, listed_fields
 from lhaw_record.runners.users.ask_user.recorded_user import RecordedUser, Reply, Response
 from lhaw_record.runners.users.simulated_user.answers import ExactSimulator
-from tests.runners.agents.programs.rigs import described, ended, of, recorded, trial_of
+from tests.runners.agents.programs.rigs import described, ended, of, recorded, scripted, trial_of
 from tests.runners.users.simulated_user.people import NAME, MemoryStream, knowing
 from tests.support.needs import needs
 
@@ -161,15 +161,11 @@ say(json.dumps(given))
 """The turn of an agent that lists its question at a port of its own, as OpenCode does."""
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(
-    ("more", "path", "is_answered"),
-    [({}, "/question/que_1/reply", True), ({"custom": False}, "/question/que_1/reject", False)],
-)
-async def test_a_question_that_an_agent_lists_at_its_own_port_is_answered_there(tmp_path, more, path, is_answered):
-    """It is one question of the medium built_in; one that takes no words and has no true option is rejected."""
+@pytest.mark.thorough
+async def test_a_question_that_an_agent_lists_at_its_own_port_may_be_rejected_there(tmp_path):
+    """It takes no words and has no true option. Its kept trial has one that is answered."""
     what = {"question": "Which period do you mean: from when to when, in UTC?", "header": "Detail"}
-    asked = {**what, "options": [{"label": "Now", "description": ""}], **more}
+    asked = {**what, "options": [{"label": "Now", "description": ""}], "custom": False}
     listed = {"id": "que_1", "questions": [asked], "tool": {"messageID": "m", "callID": "unknown"}}
     source = f"work(1)\nimport json, sys, threading, time\nQUESTION = json.loads({json.dumps(listed)!r})\n{LISTS}"
     program = acp(source, answer="stdout")
@@ -177,9 +173,8 @@ async def test_a_question_that_an_agent_lists_at_its_own_port_is_answered_there(
     events = await trial_of(tmp_path, program, **ASKING)
     ((question,), (answered,)) = of(events, QuestionAsked), of(events, QuestionAnswered)
     assert (question.medium, question.question) == ("built_in", what["question"])
-    assert answered.response_state == ("answered" if is_answered else "dismissed")
-    told = [[answered.answer]] if is_answered else None
-    assert json.loads(events[-1].final_answer) == [[path, {"answers": told}]]
+    assert answered.response_state == "dismissed"
+    assert json.loads(events[-1].final_answer) == [["/question/que_1/reject", {"answers": None}]]
 
 
 @pytest.mark.parametrize("state", [None, "declined"])
@@ -260,27 +255,83 @@ BAD = {
 }
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-async def test_bad_input_is_recorded_and_ends(tmp_path, monkeypatch, bad):
+_OVER_MCP = """
+import threading
+TOOLS.append(function("ask_user", "question"))
+def asks(question="Which period do you mean: from when to when, in UTC?", number=1, **meta):
+    params = {"name": "ask_user", "arguments": {"question": question}, "_meta": meta}
+    message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+    headers = {"content-type": "application/json", "authorization": "Bearer " + TOKEN, "accept": "application/json"}
+    request = urllib.request.Request(BASE_URL + "/mcp", json.dumps(message).encode(), headers)
+    return urllib.request.urlopen(request, timeout=600).read()
+def finish(history):
+    while (message := ask(*history)).get("tool_calls"):
+        history += results(message)
+"""
+BAD_OVER_MCP = {
+    "asks in a loop": Bad(
+        "history = []\nfor number in range(99):\n    history += results(ask(*history))\n    asks(number=number)",
+        ended_by="action_limit",
+        questions=(3,),  # one after each reply, one of which is two actions
+        more={"limits": {"max_actions": 4}},
+    ),
+    "asks and exits at once": Bad(
+        "work(1)\nthreading.Thread(target=asks, daemon=True).start()\nos._exit(3)", ended_by="gave_up", questions=(0, 1)
+    ),
+    "twice in parallel": Bad(
+        "work(1)\nboth = [threading.Thread(target=asks, kwargs={'number': n}) for n in (1, 2)]\n"
+        "for each in both:\n    each.start()\nfor each in both:\n    each.join()",
+        questions=(2,),
+    ),
+    "30 options": Bad("work(1)\nasks('Which period do you mean? ' + ', '.join(f'day {n}' for n in range(30)))"),
+    "after its last action": Bad("finish([])\nasks()"),
+    "during the injection turn": Bad(
+        "history = work(10)\ntry:\n    asks()\nexcept urllib.error.HTTPError:\n    finish(history)",
+        questions=(0,),
+        more={"conditions": ("full", "inject_50")},
+    ),
+    "in a sub-agent": Bad(
+        "message, PROMPT, prompt = ask(), 'Find it.', PROMPT\nask()\nasks(**{'lhaw-record/callId': 'of-sub-agent'})\n"
+        "PROMPT = prompt\nask(*results(message))"
+    ),
+    "it is killed with the question open": Bad(
+        "work(1)\nthreading.Thread(target=asks, daemon=True).start()\ntime.sleep(2)\nos.kill(os.getpid(), 9)",
+        ended_by="timeout",
+    ),
+}
+"""Our tool takes no options, so that none has a description."""
+
+
+def _cases():
+    for host, cases in (("acp", BAD), ("process", BAD_OVER_MCP)):
+        for name, bad in cases.items():
+            yield pytest.param(host, name, bad, id=f"{host}: {name}")
+
+
+@pytest.mark.sampled(17)
+@pytest.mark.parametrize(("host", "name", "bad"), list(_cases()))
+async def test_bad_input_is_recorded_and_ends(tmp_path, monkeypatch, host, name, bad):
     """Each question has one response, unless its trial is missing data; what nobody answers is not recorded."""
-    is_missing = bad.ended_by == "host_died"
+    is_missing = "open" in name
     if is_missing:
         monkeypatch.setattr(ExactSimulator, "answer", lambda *_: anyio.sleep_forever())
-    source = "" if "think" in bad.source else "work(1)\n"
-    program = acp(source + bad.source)
+    if is_missing or "loop" in name:  # nobody ends in the time to end
+        monkeypatch.setattr("lhaw_record.runners.agents.programs.agent._GRACE_S", 0.1)
+    source = bad.source if "think" in bad.source else "work(1)\n" + bad.source
+    program = acp(source) if host == "acp" else scripted(tmp_path, _OVER_MCP + bad.source, asks_by="mcp")
     _, trials = await recorded(tmp_path, described(program, **{**ASKING, **(bad.more or {})}))
     events = trials[-1]
     last, asked, answered = events[-1], of(events, QuestionAsked), of(events, QuestionAnswered)
     assert getattr(last, "error_kind" if is_missing else "ended_by") == bad.ended_by, last
     assert len(asked) in bad.questions
     assert [each.question_id for each in answered] == ([] if is_missing else [each.question_id for each in asked])
-    if bad is BAD["in an option's description only"]:
+    if name == "in an option's description only":
         assert (answered[0].picked, len(answered[0].revealed)) == (("B",), 1)
-    if bad is BAD["in a sub-agent"]:
-        assert asked[0].action_index is None
+    if name == "in a sub-agent":
+        assert asked[0].action_index == 1  # as all that it does
 
 
+@pytest.mark.thorough
 async def test_several_questions_of_a_form_are_several_questions(tmp_path):
     """Each gets its own answer, in its own field."""
     forms = (

@@ -15,6 +15,10 @@ from lhaw_record.recorder.events import (
 )
 from lhaw_record.runners.imports.foreign_trial import ImportFailed
 from tests.runners.imports.files import imported, parsed, query, write
+from tests.runners.models.gateway.rigs import canned
+from tests.runners.models.gateway.shapes import call_item, output_item, responses
+from tests.runners.models.gateway.shapes import item as item_of
+from tests.support.canned_model import text_reply, tool_reply
 
 OPTIONS = [{"label": "CSV", "description": "a table"}, {"label": "JSON"}]
 WHICH = {"question": "Which format?", "header": "Format", "multiSelect": False, "options": OPTIONS}
@@ -300,19 +304,39 @@ def test_claude_codes_tools_of_the_provider_are_actions():
     assert "lines of type queue-operation are not kept" in found.remarks
 
 
-def test_a_reply_of_codex_may_think_several_times():
-    """Reasoning between the texts and calls of a reply begins no other; an output, and what the user says, do."""
-    thought = item(type="reasoning", summary=[{"type": "summary_text", "text": "Hm."}])
-    call = item(type="function_call", name="exec_command", arguments="{}", call_id="c2")
-    lines = [
-        *rollout()[:5],
-        *(thought, said("assistant", "I search."), thought, item(type="web_search_call", action={}), thought, call),
-        *(item(type="function_call_output", call_id="c2", output="ok"), thought, said("assistant", "Done.")),
-        *(said("user", "Thanks."), said("assistant", "Good."), thought),
+async def test_a_codex_session_is_the_same_live_and_from_its_rollout():
+    """Law: equal replies and actions. Reasoning between the texts and calls of a reply begins no other."""
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    read, look = ("c2", "read", '{"path":"a"}'), ("c3", "work", "{}")
+    turns = [
+        ([item_of("user", "Export it.")], tool_reply(read, look, text="I search.\nTwice.")),
+        (
+            [
+                *(thought, item_of("assistant", "I search."), thought, item_of("assistant", "Twice.")),
+                *(thought, call_item(*read), thought, call_item(*look), output_item("c2"), output_item("c3")),
+            ],
+            text_reply("Done."),
+        ),
+        ([thought, item_of("assistant", "Done."), item_of("user", "Thanks.")], text_reply("Good.")),
     ]
-    replies = events(parsed("codex", jsonl(lines), name="r.jsonl"), ModelResponded)
-    assert [(each.text, len(each.tool_calls)) for each in replies] == [("I search.", 2), ("Done.", 0), ("Good.", 0)]
-    assert replies[0].reasoning.text == "Hm.\nHm.\nHm."
+    rig, _ = canned(*(reply for _, reply in turns), prompt="Export it.")
+    items = []
+    async with rig.client() as client:
+        for new, _ in turns:
+            items += new
+            await client.post("v1/responses", json=responses(*items, tools=("read", "work")))
+    await rig.session.close("submitted")
+    items += [item_of("assistant", "Good."), thought]
+    lines = [*rollout()[:1], *(item(**each) for each in items)]
+    found = parsed("codex", jsonl(lines), name="r.jsonl")
+    for kind, told in (
+        (ModelResponded, lambda each: (each.text, each.tool_calls)),
+        (ActionStarted, lambda each: (each.kind, each.name, each.arguments_json, each.call_id)),
+        (ModelCalled, lambda each: each.message_count),
+    ):
+        assert [told(each) for each in rig.of(kind)] == [told(each) for each in events(found, kind)]
+    assert events(found, ModelResponded)[0].reasoning.text == "Hm.\nHm.\nHm.\nHm."
+    assert [each.message_count for each in rig.of(ModelCalled)] == [1, 4, 6]
 
 
 def test_codexs_totals_and_compaction_count_once():
