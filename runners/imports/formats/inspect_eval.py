@@ -111,7 +111,7 @@ def _planned(header: Mapping[str, Any], described: Mapping[str, Any]) -> int:
     """Return the number of samples that a run without an end was to write, or 0 if it ended or does not say."""
     samples = (described.get("dataset") or {}).get("samples")
     is_open = header.get("status", "started") == "started"
-    return as_count(samples or 0, "dataset.samples") * _epochs(described) * is_open
+    return as_count(samples or 0, "dataset.samples") * _epochs(described) if is_open else 0
 
 
 def _epochs(described: Mapping[str, Any]) -> int:
