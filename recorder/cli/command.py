@@ -21,7 +21,7 @@ PROGRAM = "lhaw-record"
 
 
 _BY_OPTION = "here a store is named by --store"
-_ONE_PATH = "several files are imported together if they lie in one folder and that is named"
+_ONE_PATH = "to import several files together, put them into one folder and name that"
 
 
 class Parser(argparse.ArgumentParser):
