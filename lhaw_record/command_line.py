@@ -176,8 +176,8 @@ def _help(options: argparse.Namespace) -> int:
     elif path := known.get(page) or texts.get(topic):
         print(path.read_text(encoding="utf-8"), end="")
     else:
-        names = [*commands, *known, *texts]
-        raise ExperimentError(f"no command, page or file is named {topic!r}{did_you_mean(page, names)}")
+        hint = did_you_mean(page, [*commands, *known, *texts]) or "; 'lhaw-record help' lists them"
+        raise ExperimentError(f"no command, page or file is named {topic!r}{hint}")
     return 0
 
 

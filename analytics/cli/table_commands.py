@@ -30,15 +30,12 @@ def tables_command(options: argparse.Namespace) -> int:
     if options.names and options.all:
         raise BadParameter("--all names every table; leave out the NAMEs or the option")
     shorthands = {"reading": options.reading, "draws": options.draws, "permutations": options.permutations}
+    given = [f"{name}={value}" for name, value in shorthands.items() if value is not None]
     is_short = options.format == "table" and not (options.output or options.names or options.all or options.compare)
     exit_code = print_tables(
         options.store,
         MAIN_TABLES if is_short else options.names,
-        settings=[
-            *(["reading=paper"] if options.compare else []),
-            *options.set,
-            *(f"{name}={value}" for name, value in shorthands.items() if value is not None),
-        ],
+        settings=[*(["reading=paper"] if options.compare else []), *options.set, *given],
         form=options.format,
         out=sys.stdout,
         folder=options.output,
@@ -73,11 +70,9 @@ def sql_command(options: argparse.Namespace) -> int:
     from lhaw_record.analytics.cli.table_output import run_queries
     from lhaw_record.analytics.errors import BadParameter
 
-    if options.command is None and sys.stdin.isatty():
-        raise BadParameter(
-            "give a query with -c, or statements on standard input; for a prompt: 'lhaw-record export duckdb'"
-        )
-    text = sys.stdin.read() if options.command is None else options.command
+    text = ("" if sys.stdin.isatty() else sys.stdin.read()) if options.command is None else options.command
+    if not text.strip():
+        raise BadParameter("give a query by -c or standard input; for a prompt of DuckDB: 'lhaw-record export duckdb'")
     run_queries(options.store, text, options.format, sys.stdout)
     return 0
 
@@ -112,13 +107,12 @@ def sensitivity_command(options: argparse.Namespace) -> int:
     from lhaw_record.recorder.reading.reader import read_snapshot
 
     names = known_tables([] if options.tables == ["all"] else options.tables or MAIN_TABLES)
-    chosen = parse_settings(options.set)
     begun_s = time.monotonic()
 
     def show(number: int, count: int, reading: ParameterOverride) -> None:
         say(f"{time.monotonic() - begun_s:5.1f} s  {number} of {count}: {reading}")
 
-    changes, tried = sensitivity(read_snapshot(options.store), names, chosen, show)
+    changes, tried = sensitivity(read_snapshot(options.store), names, parse_settings(options.set), show)
     columns = [field.name for field in msgspec.structs.fields(TableChange) if field.name != "parameter"]
     if changes or options.format != "table":
         print_rows([msgspec.structs.asdict(change) for change in changes], columns, options.format)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lhaw_record.analytics.tables.tables import Table, comparable, tables
-from lhaw_record.analytics.views.build_order import all_views, read_for, that_depend_on
-from lhaw_record.analytics.views.parameters import PARAMETERS, READINGS, Setting
+from lhaw_record.analytics.views.build_order import all_views, read_for, recompute, that_depend_on
+from lhaw_record.analytics.views.parameters import PARAMETERS, Setting, set_parameters, values_of
 from lhaw_record.analytics.views.store import connect
 from lhaw_record.recorder.reading.reader import Snapshot
 
@@ -105,39 +105,28 @@ def sensitivity(
 ) -> tuple[list[TableChange], list[ParameterOverride]]:
     """Compute the tables under every alternative reading. Return all changes, and the readings that were tried.
 
-    For each reading, only the tables that depend on its parameter are recomputed.
+    For each reading, only the views that depend on a parameter with another value are recomputed.
     """
-    before, tried = _opened(snapshot, names, chosen, lambda connection: readings(connection, chosen))
     plain = {view.name for view in all_views()}
     changes: list[TableChange] = []
-    for number, reading in enumerate(tried, 1):
-        on_reading(number, len(tried), reading)
-        moved = _depending(reading)
-        sides = [one for one in before if one.name in moved or one.name not in plain]
-        if not sides:
-            continue
-        parameters = {**chosen, reading.parameter: reading.value}
-        after, _ = _opened(snapshot, [one.name for one in sides], parameters, lambda _: [])
-        for one, other in zip(sides, after, strict=True):
-            changes += _changes(reading, one, other)
+    stale: set[str] = set()
+    with connect(snapshot, parameters=chosen, only=read_for(names) | ASKED) as connection:
+        before = [comparable(each) for each in tables(connection, names)]
+        tried, values = readings(connection, chosen), values_of(chosen)
+        for number, reading in enumerate(tried, 1):
+            on_reading(number, len(tried), reading)
+            parameters = {**chosen, reading.parameter: reading.value}
+            others = {name for name, value in values_of(parameters).items() if value != values[name]}
+            moved = set().union(*map(that_depend_on, others))
+            sides = [one for one in before if one.name in moved or one.name not in plain]
+            if sides:
+                set_parameters(connection, parameters)
+                recompute(connection, stale | moved)
+                stale = moved
+                after = tables(connection, [one.name for one in sides])
+                for one, other in zip(sides, after, strict=True):
+                    changes += _changes(reading, one, comparable(other))
     return changes, tried
-
-
-def _depending(reading: ParameterOverride) -> set[str]:
-    """Return the views that a parameter changes. ``reading`` changes the views of every parameter that it sets."""
-    names = READINGS[str(reading.value)] if reading.parameter == "reading" else (reading.parameter,)
-    return {view for name in names for view in that_depend_on(name)}
-
-
-def _opened(
-    snapshot: Snapshot,
-    names: Sequence[str],
-    parameters: Mapping[str, Setting],
-    ask: Callable[["duckdb.DuckDBPyConnection"], list[ParameterOverride]],
-) -> tuple[list[Table], list[ParameterOverride]]:
-    """Open the store with some parameters. Return its tables, and the result of ``ask`` on the same connection."""
-    with connect(snapshot, parameters=parameters, only=read_for(names) | set(ASKED)) as connection:
-        return [comparable(each) for each in tables(connection, names)], ask(connection)
 
 
 def _changes(reading: ParameterOverride, one: Table, other: Table) -> Iterator[TableChange]:

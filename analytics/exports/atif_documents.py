@@ -66,17 +66,16 @@ def atif_documents(store: Path, experiment: str | None = None) -> ExportFolder:
         files={f"{stream_id}.trajectory.json": _json(each) for stream_id, each in documents.items()},
         count=len(documents),
         what="trajectories",
-        left_out=(
-            *missing,
-            *((f"{silent} trials of which nobody knows what the agent did",) if silent else ()),
-        ),
+        left_out=(*missing, *([f"{silent} trials of which nobody knows what the agent did"] if silent else [])),
         has_events=True,
     )
 
 
-def atif_document(connection: duckdb.DuckDBPyConnection) -> dict[str, Any] | None:
-    """Return the document of the only trial of a connection, None if it has no valid attempt or no recorded action."""
-    return next(iter(_documents(connection, rows_of(connection, _TRIALS, [None, None])).values()), None)
+def shown_documents(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any] | None]:
+    """Return the document of each trial of a page, None if it has no valid attempt or no recorded action."""
+    found = _documents(connection, rows_of(connection, _TRIALS, [None, None]))
+    shown = connection.execute("select stream_id from shown_trials order by place").fetchall()
+    return [found.get(stream_id) for (stream_id,) in shown]
 
 
 def harbor_jobs(store: Path, experiment: str | None = None) -> ExportFolder:

@@ -403,7 +403,7 @@ def _remarks(
         yield (
             f"bold: the best of {column}, where {rule}"
             if has_best
-            else f"bold would be the best of {column} if {rule}; none is"
+            else f"bold would mark the best of {column} if {rule}; none is bold"
         )
         met = sorted(unequal & {str(row.get("benchmark")) for row in rows})
         if met:

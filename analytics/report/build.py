@@ -3,21 +3,32 @@
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 import msgspec
 from markupsafe import Markup
 
-from lhaw_record.analytics.exports.atif_documents import ATIF_VIEWS, atif_document
+from lhaw_record.analytics.exports.atif_documents import ATIF_VIEWS, shown_documents
+from lhaw_record.analytics.figures import FIGURES, NothingToDraw, paint, spec_of, to_bytes
+from lhaw_record.analytics.figures.drawing import INK, LINE, PAPER, QUIET, SERIES
 from lhaw_record.analytics.findings.findings import Finding, by_question, findings
 from lhaw_record.analytics.report.cautions import cautions
 from lhaw_record.analytics.report.facts import facts, missing
 from lhaw_record.analytics.report.timelines import CHUNK_TRIALS, VIEWS, prompts, request_texts, timelines
-from lhaw_record.analytics.report.trials import choose_length, choose_trials, columnar, packed, trial_list
+from lhaw_record.analytics.report.trials import (
+    BUDGET_CHARACTERS,
+    choose_length,
+    choose_trials,
+    columnar,
+    packed,
+    trial_list,
+)
 from lhaw_record.analytics.tables.catalogue import GROUPS
 from lhaw_record.analytics.tables.labels import (
     BENCHMARKS,
@@ -40,15 +51,6 @@ from lhaw_record.recorder.reading.reader import Snapshot, read_envelopes, read_s
 from lhaw_record.recorder.reading.typed_rows import events_of_types
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.wording import CONDITION_LABELS
-
-if TYPE_CHECKING:
-    import duckdb
-import re
-from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
-
-from lhaw_record.analytics.figures import FIGURES, NothingToDraw, paint, spec_of, to_bytes
-from lhaw_record.analytics.figures.drawing import INK, LINE, PAPER, QUIET, SERIES
 
 if TYPE_CHECKING:
     import duckdb
@@ -88,20 +90,18 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str, store: Store | N
     said = findings(computed, "pass_at_1", str(settings["timing_measure"]), float(str(settings["confidence"])))
     count, listed = choose_trials(connection)
     cut = choose_length(connection)
+    documents = shown_documents(connection) if cut.characters <= BUDGET_CHARACTERS else []
+    left_out = "" if listed == count else f" Of {count:,} trials {listed:,} are listed: the first of every cell."
+    encoded = [_encoded(each) for each in computed.values()]
     data = {
-        "data-tables": packed(
-            {
-                "measures": _measures(computed, settings["k"]),
-                "tables": [_encoded(each) for each in computed.values()],
-            }
-        ),
+        "data-tables": packed({"measures": _measures(computed, settings["k"]), "tables": encoded}),
         "data-trials": packed({"count": listed, "chunk": CHUNK_TRIALS, "columns": trial_list(connection)}),
         "data-prompts": packed(prompts(connection, _PROMPT_CHARACTERS)),
         "data-requests": packed(request_texts(connection, cut.length)),
-        **{
-            f"data-chunk-{place}": packed(chunk) for place, chunk in enumerate(timelines(connection, cut.length, store))
-        },
     }
+    for place, chunk in enumerate(timelines(connection, cut.length, store)):
+        data[f"data-chunk-{place}"] = packed(chunk)
+        data[f"data-atif-{place}"] = packed(documents[place * CHUNK_TRIALS :][:CHUNK_TRIALS])
     html = _rendered(
         "report",
         f"Report of {name}",
@@ -121,7 +121,7 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str, store: Store | N
         main_tables=MAIN_TABLES,
         figures=graphics(connection),
         missing=missing(connection),
-        texts=f"{cut}{_left_out(count, listed)}",
+        texts=f"{cut}{left_out}",
         data=data,
     )
     return Page(html=html, trial_count=listed, broken_claims=tuple(each.claim for each in broken))
@@ -141,7 +141,7 @@ def attempt_data(root: Path, stream_id: str) -> dict[str, Any]:
             "parts": chunk[0],
             "prompts": prompts(connection, _PROMPT_CHARACTERS),
             "texts": request_texts(connection, _PROMPT_CHARACTERS),
-            "atif": atif_document(connection),
+            "atif": shown_documents(connection)[0],
         }
 
 
@@ -183,10 +183,6 @@ def _contents(connection: "duckdb.DuckDBPyConnection") -> str:
     days = [] if first is None else [first] if first == last else [f"{first} to {last}"]
     more = [f"{len(agents) - _MOST_AGENTS} more"] if len(agents) > _MOST_AGENTS else []
     return f"{', '.join([*agents[:_MOST_AGENTS], *more])}: {', '.join([*parts, *days])}."
-
-
-def _left_out(count: int, listed: int) -> str:
-    return "" if listed == count else f" Of {count:,} trials {listed:,} are listed: the first of every cell."
 
 
 def _groups(computed: Mapping[str, Table]) -> list[tuple[str, list[Table], list[Table]]]:

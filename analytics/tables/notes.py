@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 _LEFT_OUT = "tasks_left_out"
 _EVERYWHERE = {
-    "missing_trials": "missing trials of {benchmark}: {n}; they failed at a boundary or never started: missing "
-    "data, not failures",
+    "missing_trials": "missing trials of {benchmark}: {n}, not counted as failures: {some} began and have "
+    "no result; any others never began, were set aside or are left out",
     "discarded": "set aside by hand (discard): {n} trials of {benchmark}, which cost {cost}, in no other sum; if "
     "their cell has other trials, they are missing",
     "discarded_replaced": "set aside by hand (discard), with another attempt in their place: {n} trials of "
@@ -51,7 +51,7 @@ _EVERYWHERE = {
     "each NAME#DIGEST is an arm of its own. The view arms says what differs; the parameter settings chooses",
 }
 _DIFFER = (
-    "agents of {benchmark} met different {units}{how}: {n} are not common to all with the condition, {common} are, "
+    "agents of {benchmark} met different {units}{how}: {n} are not common to all with the condition, {some} are, "
     "so a difference between agents is partly one between {units} (compare pairs them)"
 )
 _FULL = {"tasks_not_common": _DIFFER.replace("{units}", "tasks").replace("{how}", " under the full prompt")}
@@ -315,8 +315,9 @@ def notes_for(
         if kind in templates and kind not in _NOT_LEFT_OUT.get(table, ()):
             cost = found.cost_usd[kind, benchmark]
             spent = "an unknown sum" if cost is None else f"{cost:.4g} USD"
-            common = counted.get((kind.replace("not_common", "common"), benchmark), 0)
-            notes.append(templates[kind].format(n=n, benchmark=benchmark, cost=spent, common=common))
+            part = "failed_trials" if kind == "missing_trials" else kind.replace("not_common", "common")
+            some = counted.get((part, benchmark), 0)
+            notes.append(templates[kind].format(n=n, benchmark=benchmark, cost=spent, some=some))
         if kind == "classifiers" and n > 1 and table == "by_class":
             notes.append(
                 f"mixed classifiers: {n} sources gave the classes of {benchmark}, and a class depends on its classifier"

@@ -196,6 +196,13 @@ def create_views(
             _create(connection, "view", view, parts)
 
 
+def recompute(connection: "duckdb.DuckDBPyConnection", names: set[str]) -> None:
+    """Compute those of these views that are tables again, after a change of the parameters that they depend on."""
+    stored = names & {name for (name,) in connection.execute("select table_name from duckdb_tables()").fetchall()}
+    jobs = {name: _by_name()[name].inputs & stored for name in stored}
+    at_once(connection, jobs, lambda own, name: _create(own, "or replace table", _by_name()[name], ()))
+
+
 def _create(connection: "duckdb.DuckDBPyConnection", kind: str, view: ViewFile, parts: Sequence[str]) -> None:
     """Create a view or a table from a query. A staging view reads each part of the events with its own query.
 

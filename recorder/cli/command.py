@@ -21,7 +21,7 @@ PROGRAM = "lhaw-record"
 
 
 _BY_OPTION = "here a store is named by --store"
-_ONE_PATH = "several files are imported together if they lie in one folder and that is named"
+_ONE_PATH = "to import several files together, put them into one folder and name that"
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,12 +39,14 @@ class Parser(argparse.ArgumentParser):
             choices = [each.strip("' ") for each in found[2].split(",")]
             hint = self.hints.get(found[1]) or did_you_mean(found[1], choices)
             message = message.replace(f" (choose from {found[2]})", hint) if hint else message
+        elif "required:" in message or ("unrecognized" in message and ";" not in message):
+            message = f"{message}; " + (self.epilog or f"'{self.prog} --help' lists them").partition(". ")[0]
         super().error(message)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse arguments, and fail on an unknown option that is close to a known option of this command."""
+        """Parse arguments; an unknown one is an error, with the closest option of this command or its example."""
         found, extras = super().parse_known_args(args, namespace)
         known = [name for action in self._actions for name in action.option_strings]
         places = [action.dest for action in self._actions if not action.option_strings]
@@ -55,6 +57,8 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"unrecognized arguments: {each}; {_ONE_PATH if 'path' in places else _BY_OPTION}")
             if each.startswith("--") and (hint := did_you_mean(each.partition("=")[0], known)):
                 self.error(f"unrecognized arguments: {each}{hint}")
+        if extras:
+            self.error(f"unrecognized arguments: {' '.join(extras)}")
         return found, extras
 
 
@@ -161,6 +165,8 @@ def add_commands(parser: argparse.ArgumentParser, commands: Iterable[Command | C
 
 def argument(*names: str, completer: Callable[..., Iterable[str]] | None = None, **keywords: Any) -> Argument:
     """Declare an argument with keyword arguments for ``argparse.ArgumentParser.add_argument``."""
+    if keywords.get("nargs") == "*":
+        keywords.setdefault("default", [])  # else argparse calls it required
     return Argument(names, keywords, completer)
 
 

@@ -229,6 +229,7 @@ class _Parts:
                     TrialSession,
                     recording=self.recording,
                     upstream=upstream,
+                    trial_id=self._trial.trial_id,
                     injection=self._injection(),
                     rules=program.threads,
                     limits=SessionLimits(

@@ -211,7 +211,7 @@ COMMANDS = (
                 help="run one trial of an entry and print all that was seen of it",
                 description=(
                     "Install an entry if it has changed, run one trial of it, and print every model call that the "
-                    "gateway saw and why it was taken for what, the actions that were counted, whether it asked, the "
+                    "gateway saw (with its kind, and why), the actions that were counted, whether it asked, the "
                     "program's output (of more than 64 KB a stream, both ends), and the grade. Nothing is kept."
                 ),
                 example="agents test my-agent.toml",

@@ -13,14 +13,15 @@
 --       that of its questions, or unknown
 -- equation: none
 -- source: docs/metrics.md 3, by_strategy and by_persona
--- notes: agents can be compared if they have the same model and parameters (except
---     the seed), medium, limits and grader, and for personas the same strategy, for
---     strategies the same persona. Names do not matter. An agent with a persona has
---     no base agent if no agent has that model, these parameters, that strategy and
---     no persona (no_base_agent), or if several have (several_base_agents). Unknown
---     parameters equal no others, and an unknown strategy or persona equals none
---     that occurs. Model, parameters and medium are read from one attempt, because its
---     digest covers them. Attempts of before a medium was recorded asked by mcp.
+-- notes: agents can be compared if they have the same model and parameters (except the
+--     seed), medium, limits and grader, and for personas the same strategy, for
+--     strategies the same persona. Names do not matter. An agent with a persona has no
+--     base agent if no agent has that model, these parameters, that strategy and no
+--     persona (no_base_agent), or if several have (several_base_agents). Unknown
+--     parameters equal no others, and an unknown strategy or persona equals none that
+--     occurs. Model, parameters and medium are read from one attempt, because its
+--     digest covers them. Attempts that were recorded before there was a medium asked
+--     by mcp.
 with attempts as (
     select
         attempts.benchmark,

@@ -8,6 +8,7 @@
 --   n_planned
 --   n_trials bigint: measured trials, n
 --   n_missing
+--   n_failed bigint: of the missing trials, those that began
 --   n_running bigint: trials running now
 --   n_not_injected
 --   n_success bigint: successes among them, c
@@ -78,6 +79,7 @@ subcells as (
         bool_or(trials.role = 'classifier') as is_baseline_reused,
         greatest(coalesce(max(trials.trials_per_cell), 0), count(*)) as n_planned,
         count(*) filter (where trials.trial_state = 'valid') as n_valid,
+        count(*) filter (where trials.trial_state = 'missing') as n_failed,
         count(*) filter (where trials.trial_state = 'running') as n_running,
         count(*) filter (where trials.is_measured) as n_trials,
         count(*) filter (
@@ -121,6 +123,7 @@ summed as (
         sum(n_planned)::bigint as n_planned,
         sum(n_trials)::bigint as n_trials,
         sum(n_planned - n_valid - n_running)::bigint as n_missing,
+        sum(n_failed)::bigint as n_failed,
         sum(n_running)::bigint as n_running,
         sum(n_not_injected)::bigint as n_not_injected,
         sum(n_success)::bigint as n_success,
@@ -188,6 +191,7 @@ valued as (
         drawn.n_planned,
         drawn.n_trials,
         drawn.n_missing,
+        drawn.n_failed,
         drawn.n_running,
         drawn.n_not_injected,
         drawn.n_success,

@@ -6,7 +6,7 @@
 --   measure varchar: pass_at_1, pass_at_k or checkpoint_progress
 --   least double: the value of the cell if all its missing trials failed
 --   most double: the value of the cell if all its missing trials succeeded
--- equation: those of int_cells, with n + n_missing trials
+-- equation: as in int_cells, with n + n_missing trials
 -- source: docs/metrics.md 5, missing trials
 -- notes: a cell of too few planned trials for pass@k has neither.
 with leveled as (

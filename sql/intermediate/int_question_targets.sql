@@ -12,8 +12,8 @@
 -- equation: none
 -- source: docs/metrics.md 3, question quality
 -- notes: every segment that a question asks for or its answer gives, by the chosen
---     judge, in the attempts that count. An exchange of which that is unknown has one
---     row without a segment.
+--     judge, in the attempts that count. If that is unknown, the exchange has one row
+--     without a segment.
 with targets as (
     select
         judged.stream_id,

@@ -3,7 +3,7 @@
 --     missing trials spoke against it, and for it; its denominator; whether the cell
 --     misses any trial; and the unit's cluster
 -- outputs: struct(worst, best), each the struct of unit_estimate
--- equation: the mean of the one and of the other numerator, with their intervals
+-- equation: the means of both numerators, each with its interval
 -- source: docs/metrics.md 5, missing trials; C. F. Manski, Partial identification of
 --     probability distributions (2003)
 -- notes: a cell that misses none has no units here, so it costs nothing. A unit whose

@@ -38,6 +38,7 @@ cells as (
         unnest(
             [
                 { 'kind': 'missing_trials', 'n': sum(n_missing) },
+                { 'kind': 'failed_trials', 'n': sum(n_failed) },
                 { 'kind': 'running_trials', 'n': sum(n_running) },
                 { 'kind': 'not_injected_trials', 'n': sum(n_not_injected) },
                 {

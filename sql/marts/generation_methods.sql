@@ -24,8 +24,8 @@
 --     attempt, or when a judge refused it after it was made; one that another
 --     experiment made and keeps is made. The cost of a rewriter has its failed calls,
 --     by the rule of int_calls_ended; the gate's judge is not in it.
---     What reviewers wrote is left out. What a person wrote, each task by a method of
---     its own, is one method.
+--     What reviewers wrote is left out. Whatever people wrote is one method, although
+--     the stream names a method of its own for each task.
 with extractions as (
     select
         task_digest,

@@ -8,6 +8,7 @@
 --   n_planned
 --   n_trials bigint: measured trials, n
 --   n_missing
+--   n_failed bigint: of the missing trials, those that began
 --   n_running bigint: trials running now
 --   n_not_injected
 --   n_success bigint: successes among them, c

@@ -15,10 +15,11 @@
 --     served action is pre-injection
 -- notes: without pre-injection actions the ratio is null (no_actions). Without a `full`
 --     trial with known actions, ratio and count are null (no_oracle_trace). With
---     unknown actions the counts are null (unknown_actions). Tokens are input + output;
---     a call that served several actions of one batch counts once, and all actions have
---     calls, including ask_user and text. Tokens and cost are null if one of these
---     calls, its reply, its tokens or its price is unknown, and 0 without such actions.
+--     unknown actions the counts are null (unknown_actions). Tokens are input + output.
+--     A call that served several actions of one batch counts once. The calls of
+--     ask_user and of turns of text count, too. Tokens and cost are null if one of
+--     these calls, its reply, its tokens or its price is unknown, and 0 without such
+--     actions.
 with listed as (
     select
         trial_id,

@@ -17,13 +17,13 @@
 -- source: docs/metrics.md 4, commitment [Ask Early section 3, equation 1]; parameters
 --     `per`, `timing_measure`, `voi_cases`, `pooled`
 -- notes: a value is used where it stands in the arguments of an action of a full trial,
---     in any case of letters. One of less than 3 characters (value_too_short), or that
---     no action has (value_never_used), has none. Units are (variant, agent),
+--     in any case of letters. A value of less than 3 characters (value_too_short), or
+--     that no action has (value_never_used), is never used. Units are (variant, agent),
 --     averaged over agents within a task, then over tasks. voi and voi_bound are over
 --     the units of voi that have a commitment, so that they can be compared; voi has
 --     values only at injection times. The bound holds for every unit, so it is averaged
---     over units, not computed from averages. It is uninformative where voi at 0 is not
---     above 0.
+--     over units, not computed from averages. The bound is uninformative where voi at 0
+--     is not above 0.
 with committed as (
     select
         int_pools.pool as benchmark,

@@ -14,10 +14,11 @@
 -- source: docs/metrics.md 3 and 6 [LHAW table 3; also pass^k and injections]
 -- notes: units are tasks for full, and variants otherwise. Gains and measures of asking
 --     are in the rows of the condition that gains or may ask. pass@k, pass^k and
---     progress are fractions. A recovered share may be below 0 or above 1; it is null
---     where full does not exceed underspecified (no_oracle_gap), and its set has no
---     bounds where it may not (unbounded). If intention_to_treat, a trial that ended
---     before its injection counts under the condition that was planned.
+--     progress are fractions. A recovered share may be below 0 or above 1. It is null
+--     where full does not exceed underspecified (no_oracle_gap), and its interval has
+--     no bounds where full may not exceed it (unbounded). If intention_to_treat, a
+--     trial that ended before its injection counts under the condition that was
+--     planned.
 with told_gains as (
     select
         * replace (

@@ -23,17 +23,18 @@
 --     parameters `confidence`, `flipped`, `per`, `permutations`, `pooled`, `seed`,
 --     `timing_measure`, `voi_cases`
 -- notes: units are (variant, agent) of every benchmark with classes; clusters are
---     tasks. The question is whether information still helps, so the test that
---     decides is one-sided, Holm over the timings that the store has. With fewer than
---     6 clusters it has no p-value (too_few_clusters). A significant p after one that
---     is not is not the point, because what the gap means nobody knows; its row says
---     that it is significant. If the first is not significant, the point is null
---     (not_significant). It is one of few percentages (one_of_few), so its
---     uncertainty is shown by their p-values; its units have a gain at any timing.
---     The papers flip every unit by itself (`flipped = units`), as if variants and
---     agents of one task were independent, and take the latest significant p whatever
---     comes before it; there is no floor then, and a p_holm of 1 - confidence is
---     significant. As in voi, agents count within tasks, then tasks (`pooled`).
+--     tasks. The question is whether information still helps, so the test that decides
+--     is one-sided, Holm over the timings that the store has. With fewer than 6
+--     clusters it has no p-value (too_few_clusters). A timing that is significant after
+--     one that is not is never the point, because it is unclear what the gap means; its
+--     row says that it is significant. If the first is not significant, the point is
+--     null (not_significant). It is one of few percentages (one_of_few), so its
+--     uncertainty is shown by their p-values; its units have a gain at any timing. The
+--     papers flip every unit separately (`flipped = units`), as if variants and agents
+--     of one task were independent, and take the latest significant timing, even if an
+--     earlier one is not significant. There is no floor then, and a p_holm equal to 1 -
+--     confidence is significant. As in voi, the mean is over agents within a task, then
+--     over tasks (`pooled`).
 with attributed as (
     select
         dimensions.dimension,

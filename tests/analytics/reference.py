@@ -135,6 +135,7 @@ def pass_rows(trials, planned, k):
         rows[key] = {
             "n_trials": n,
             "n_missing": max(planned, len(cell)) - valid - running,
+            "n_failed": len(cell) - valid - running,
             "pass_at_k": pass_at_k(n, c, k),
             "pass_hat_k": pass_hat_k(n, c, k),
             "checkpoint_progress": sum(progress) / len(progress) if progress else None,

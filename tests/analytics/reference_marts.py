@@ -535,6 +535,7 @@ def _cell_kinds(kept, planned, k):
         states = Counter(trial.state for trial in cell)
         measured = sum(reference.is_measured(trial) for trial in cell)
         kinds["missing_trials"] += max(planned, len(cell)) - states["valid"] - states["running"]
+        kinds["failed_trials"] += states["missing"]
         kinds["running_trials"] += states["running"]
         kinds["not_injected_trials"] += states["valid"] - measured
         kinds["cells_with_too_few_trials"] += measured < k

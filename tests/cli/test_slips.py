@@ -13,8 +13,10 @@ SLIPS = {
     "store as an argument": (["run", "e.toml", "s"], "here a store is named by --store"),
     "several files": (
         ["import", "inspect-eval", "a.eval", "b.eval", "--store", "s"],
-        "several files are imported together if they lie in one folder and that is named",
+        "to import several files together, put them into one folder and name that",
     ),
+    "a query as a word": (["sql", "s", "from trials"], "unrecognized arguments: from trials; example: lhaw-record sql"),
+    "nothing named": (["tables"], "the following arguments are required: store; example: lhaw-record tables"),
     "no such page": (["help", "slps"], "no command, page or file is named 'slps'"),
     "no store": (["tables", "nowhere", "overall"], "'lhaw-record run' makes one"),
     "no file": (["run", "e.toml"], "e.toml: no such file; name an experiment file"),

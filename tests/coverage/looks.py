@@ -68,7 +68,7 @@ def section(studies: int) -> tuple[str, str]:
     """Return the heading of the table and the text above it."""
     return "Looks", (
         f"The share of {studies:,} studies that claim a gain from asking: with {LOOKS} planned looks, with one at the "
-        "end, and with naive ones at 0.05. By `python -m tests.coverage.looks`; of 3 trials a cell."
+        "end, and with naive ones at 0.05. From `python -m tests.coverage.looks`, with 3 trials in each cell."
     )
 
 

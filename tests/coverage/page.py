@@ -18,17 +18,18 @@ Pearson) is not wholly within its limit is simulated again with four times as ma
 It *misses* if its share is then beyond the limit, and is *open* if only part of its interval is. There are {designs}
 designs: {missed} and {is_open}. Kinds that are not promised show where a method ends.
 
-No engine code draws the studies. Each task has its own success rate (beta, mean p, intraclass correlation ICC); 1 or
-3 agents and 1, 7, or 1 to 7 variants of each task draw trials from it, or all variants of an agent copy one value, as
-under `full`. Levels are symmetric in p. Bootstraps had {draws} draws and tests {flips} permutations, fewer than the
-tables take. Floors, prior weights and room were chosen with these designs, most of which have the same effect in
-every task; only 0.95 was studied, and intervals may be longer than necessary. Tests draw in other ways (logit-normal
-rates) and check the engine against scipy and plain numpy.
+No engine code draws the studies. Each task has its own success rate, from a beta distribution with mean p and
+intraclass correlation ICC. There are 1 or 3 agents and 1, 7, or 1 to 7 variants of each task. Their trials are drawn
+from the task's rate, or all variants of an agent have the same value, as under `full`. Levels are symmetric in p.
+Bootstraps had {draws} draws and tests {flips} permutations, fewer than the tables take. Floors, prior weights and room
+were chosen with these designs, most of which have the same effect in every task. Only the level 0.95 was studied, and
+intervals may be longer than necessary. The test suite draws in other ways (logit-normal rates) and checks the engine
+against scipy and plain numpy.
 
-Below is each kind's worst design: its coverage, or for kinds of nothing (and of one effect) its share of p-values
-below 0.05; then the worst among designs with the fewest tasks (`--format csv` has all). Studies without an interval,
-or with a doubtful one (`one_task_has_N_pct`, `rare_effect`), do not count, except if one task has half of the
-variants; a design with fewer than 5 % left is not judged.
+The table has the worst design of each kind: its coverage or, for kinds without an effect (and for "one effect in two
+dimensions"), its share of p-values below 0.05. The last column has the worst of the designs with the fewest tasks
+(`--format csv` has all). Studies without an interval, or with a doubtful one (`one_task_has_N_pct`, `rare_effect`), do
+not count, except if one task has half of the variants. A design with fewer than 5 % of its studies left is not judged.
 """
 
 

@@ -1,6 +1,7 @@
 // One attempt on a page of its own: asked of a daemon, again and again while it runs, or in the page that show --web writes.
 
 const LIVE_AGAIN_MS = 2000;
+const WRITING_AGAIN_MS = 300;
 
 class Attempt {
   constructor(box) {
@@ -17,8 +18,17 @@ class Attempt {
     if (text && text !== this.shown) this.draw(JSON.parse(text));
     document.getElementById("live").textContent = this.isRunning ? "Running: what is recorded appears here." : "Ended.";
     if (this.isRunning) setTimeout(() => this.follow(), LIVE_AGAIN_MS);
+    if (from && !this.isWriting) this.write(from.replace(/data$/, "writing"));
     this.shown = text || this.shown;
     document.documentElement.dataset.ready = "true";
+  }
+
+  // Below the transcript: what streams in of replies that are not yet recorded.
+  async write(address) {
+    this.isWriting = this.isRunning;
+    const texts = this.isRunning ? await fetch(address).then((reply) => reply.json()).catch(() => []) : [];
+    document.getElementById("writing").textContent = texts.join("\n\n");
+    if (this.isRunning) setTimeout(() => this.write(address), WRITING_AGAIN_MS);
   }
 
   // What is open stays open.

@@ -43,14 +43,15 @@ class Timeline {
       return;
     }
     this.list.reveal(first);
-    const [prompts, texts, ...chunks] = await Promise.all([unpack("data-prompts"), unpack("data-requests"), ...wanted.map((trial) => unpack(`data-chunk-${Math.floor(trial / this.trials.chunk)}`))]);
+    const inChunks = (kind) => Promise.all(wanted.map((trial) => unpack(`data-${kind}-${Math.floor(trial / this.trials.chunk)}`)));
+    const [prompts, texts, chunks, documents] = await Promise.all([unpack("data-prompts"), unpack("data-requests"), inChunks("chunk"), inChunks("atif")]);
     if (wanted !== this.shown) return; // other trials were chosen meanwhile
     const beside = wanted.map((trial) => this.list.at("variant", trial));
     const columns = wanted.map((trial, number) => {
       const parts = chunks[number][trial % this.trials.chunk];
       const at = (name) => this.list.at(name, trial);
       const noteAddress = IS_SERVED ? `/experiments/${encodeURIComponent(at("experiment_id"))}/attempts/${encodeURIComponent(parts.attempts.at(-1)[2])}#note-it` : null;
-      return new Trial({ at, columns: this.trials.columns, parts, prompts, texts, beside, number, noteAddress });
+      return new Trial({ at, columns: this.trials.columns, parts, prompts, texts, atif: documents[number]?.[trial % this.trials.chunk], beside, number, noteAddress });
     });
     const articles = columns.map((each) => each.draw());
     this.box.replaceChildren(...[this.siblings(first, others), wanted.length > 1 ? alignedColumns(articles) : articles[0]].filter(Boolean));

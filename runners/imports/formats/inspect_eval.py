@@ -45,6 +45,7 @@ from lhaw_record.runners.imports.trajectory import ForeignTurn, trajectory_event
 from lhaw_record.runners.models.chat_completions import text_of
 
 _WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+_OPEN = "the run has not written them; if it was killed, 'inspect log recover FILE' saves those that it finished"
 _LIMITS: dict[str, EndedBy] = {
     "message": "turn_limit",
     "turn": "turn_limit",
@@ -100,11 +101,23 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
 
     parsed = converted("samples", samples, convert)
     skipped = {f"{part} has values that are not from 0 to 1, so its maximum is unknown": n for part, n in odd.items()}
+    unwritten = +Counter({_OPEN: _planned(header, described) - len(names)})
     return msgspec.structs.replace(
         parsed,
-        skipped=(*parsed.skipped, *skipped_entries("scores", skipped)),
+        skipped=(*parsed.skipped, *skipped_entries("samples", unwritten), *skipped_entries("scores", skipped)),
         remarks=(_remark(header, described), *counted(remarks)),
     )
+
+
+def _planned(header: Mapping[str, Any], described: Mapping[str, Any]) -> int:
+    """Return the number of samples that a run without an end was to write, or 0 if it ended or does not say."""
+    samples = (described.get("dataset") or {}).get("samples")
+    is_open = header.get("status", "started") == "started"
+    return as_count(samples or 0, "dataset.samples") * _epochs(described) if is_open else 0
+
+
+def _epochs(described: Mapping[str, Any]) -> int:
+    return as_count((described.get("config") or {}).get("epochs") or 1, "epochs")
 
 
 def _remark(header: Mapping[str, Any], described: Mapping[str, Any]) -> str:
@@ -149,7 +162,7 @@ def _trial(location: str, sample: Mapping[str, Any], log: _Log) -> ForeignTrial:
     log.remarks.update(differing_totals(stated, turns))
     task = imported_task(
         str(metadata.get("benchmark") or described["task"]),
-        _task_id(sample, metadata),
+        str(metadata.get("task_id") or sample["id"]),
         prompt if variant is None else "",
         (_checkpoint(name, sample) for name in (scores if log.is_own else sorted(_names(header, scores)))),
         version=str(described.get("task_version") or UNKNOWN),
@@ -173,10 +186,6 @@ def _trial(location: str, sample: Mapping[str, Any], log: _Log) -> ForeignTrial:
     )
 
 
-def _task_id(sample: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
-    return str(metadata.get("task_id") or sample["id"])
-
-
 def _trial_index(sample: Mapping[str, Any], metadata: Mapping[str, Any], log: _Log) -> int | None:
     """Return the trial index, or None if the log does not determine it.
 
@@ -185,8 +194,8 @@ def _trial_index(sample: Mapping[str, Any], metadata: Mapping[str, Any], log: _L
     """
     epoch = as_count(sample.get("epoch", 1), "epoch") - 1
     if metadata.get("trial_index") is not None:
-        epochs = as_count((log.described.get("config") or {}).get("epochs") or 1, "epochs")
-        return log.options.trial_index + as_count(metadata["trial_index"], "metadata.trial_index") * epochs + epoch
+        repetition = as_count(metadata["trial_index"], "metadata.trial_index")
+        return log.options.trial_index + repetition * _epochs(log.described) + epoch
     return None if metadata.get("task_id") else log.options.trial_index + epoch
 
 
@@ -209,7 +218,7 @@ def _variant(sample: Mapping[str, Any], metadata: Mapping[str, Any], prompt: str
     variant_id = str(metadata.get("variant_id") or sample["id"])
     benchmark = str(metadata.get("benchmark") or log.described["task"])
     return log.known.variants.get(variant_id) or imported_variant(
-        benchmark, _task_id(sample, metadata), variant_id, prompt
+        benchmark, str(metadata.get("task_id") or sample["id"]), variant_id, prompt
     )
 
 
@@ -272,12 +281,7 @@ def _end(
     if error:
         message = str(error.get("message") if isinstance(error, dict) else error)
         kind = re.match(r"\w+", message)
-        return Failure(
-            boundary=None,
-            error_kind=kind[0] if kind else "error",
-            message=message,
-            duration_ms=took_ms,
-        )
+        return Failure(boundary=None, error_kind=kind[0] if kind else "error", message=message, duration_ms=took_ms)
     results = tuple(
         CheckpointResult(
             checkpoint_id=each.checkpoint_id,
@@ -297,14 +301,9 @@ def _end(
         == 1,
         results=results,
         ended_by=_LIMITS.get(str(limit.get("type")), "turn_limit") if limit else None,
-        final_answer=_answer(sample),
+        final_answer=None if (answer := (sample.get("output") or {}).get("completion")) is None else str(answer),
         duration_ms=took_ms,
     )
-
-
-def _answer(sample: Mapping[str, Any]) -> str | None:
-    answer = (sample.get("output") or {}).get("completion")
-    return None if answer is None else str(answer)
 
 
 def _injected(condition: str, metadata: Mapping[str, Any], turns: Sequence[ForeignTurn]) -> ForeignInjection:

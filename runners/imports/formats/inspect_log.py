@@ -48,7 +48,7 @@ class Archive:
                 self._entries = {entry.filename: entry for entry in archive.infolist()}
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
             raise ImportFailed(
-                f"{source.label} is not a whole .eval log ({error}); 'inspect log' can repair a truncated log"
+                f"{source.label} is not a whole .eval log ({error}); 'zip -FF FILE --out NEW.eval' keeps whole samples"
             ) from error
 
     @property
@@ -62,7 +62,9 @@ class Archive:
         try:
             return with_valid_text(json.loads(_checked(self._bytes(entry), entry.CRC)))
         except (ValueError, OSError, struct.error, zlib.error, RecursionError) as error:
-            raise ImportFailed(f"{self._source.label}: {name} cannot be read: {unread(error)}") from error
+            raise ImportFailed(
+                f"{self._source.label}: {name} cannot be read: {unread(error)}, or remove it: zip -d FILE {name}"
+            ) from error
 
     def _bytes(self, entry: zipfile.ZipInfo) -> bytes:
         header_end = entry.header_offset + _LOCAL_HEADER.size

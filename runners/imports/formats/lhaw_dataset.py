@@ -141,7 +141,7 @@ def _row(row: Any) -> tuple[Task, Variant, list[str]]:
     )
     notes = [f"column {name}: not part of the format" for name in row if name not in _COLUMNS]
     if set(dimensions) != {segment.dimension for segment in segments}:
-        notes.append("information_dimension: not the dimensions of removed_segments, which are kept")
+        notes.append("information_dimension differs from the dimensions of removed_segments, which count")
     return task, variant, notes
 
 

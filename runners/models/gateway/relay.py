@@ -8,12 +8,21 @@ replace the id.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 from lhaw_record.recorder.events.values import Usage
 from lhaw_record.runners.models.gateway.wires.common import event as written_event
 from lhaw_record.runners.models.gateway.wires.protocol import WireFormat, WireRequest
 from lhaw_record.runners.models.streams.joining import ReplyStream, StreamedEvent, StreamStep, is_generating
+
+OPEN: "WeakValueDictionary[tuple[str, str], StreamRelay]" = WeakValueDictionary()
+"""The replies that are streamed now, by the ids of the trial and the call."""
+_SHOWN_CHARACTERS = 4_000
+_WORDS = frozenset(
+    {"text", "content", "delta", "thinking", "reasoning_content", "reasoning", "partial_json", "arguments"}
+)
+"""The fields that have generated text, on every wire."""
 
 
 class Outlet(Protocol):
@@ -50,6 +59,8 @@ class StreamRelay:
         self.first_token_ns: int | None = None
         """When the first generated chunk arrived, or None so far."""
         self._last_token_ns: int | None = None
+        self.written = ""
+        """The end of what the model has written so far, for a page."""
         self.has_begun = False
         """Whether part of the reply was streamed to the agent; :meth:`rest` returns the remainder."""
         self.partial_usage: Callable[[], Usage | None] = lambda: None
@@ -78,6 +89,7 @@ class StreamRelay:
     def add(self, event: StreamedEvent, step: StreamStep) -> None:
         """Forward an event, or hold it back."""
         if step.has_token:
+            self.written = (self.written + _words(event.data))[-_SHOWN_CHARACTERS:]
             self._last_token_ns = self._clock_ns()
             if self.first_token_ns is None:
                 self.first_token_ns = self._last_token_ns
@@ -117,3 +129,12 @@ class StreamRelay:
             return event.raw
         is_changed |= self._wire.replies.present_event(event.data, self._request, self._reply_id)
         return written_event(event.data, event.name or None) if is_changed else event.raw
+
+
+def _words(value: Any) -> str:
+    """Return the text that an event of any wire adds to a reply."""
+    if isinstance(value, dict):
+        return "".join(
+            each if name in _WORDS and isinstance(each, str) else _words(each) for name, each in value.items()
+        )
+    return "".join(map(_words, value)) if isinstance(value, list) else ""

@@ -42,7 +42,7 @@ from lhaw_record.runners.models.gateway.decision import decide, events_of, offer
 from lhaw_record.runners.models.gateway.errors import GatewayRefusal, refusal_of
 from lhaw_record.runners.models.gateway.flags import flags_of
 from lhaw_record.runners.models.gateway.insertion import InjectionState
-from lhaw_record.runners.models.gateway.relay import Outlet, StreamRelay
+from lhaw_record.runners.models.gateway.relay import OPEN, Outlet, StreamRelay
 from lhaw_record.runners.models.gateway.trial_state import RequestDecision, TrialState
 from lhaw_record.runners.models.gateway.upstream import OutgoingRequest, RoutingTable, Upstream, UpstreamAnswer
 from lhaw_record.runners.models.gateway.wires.protocol import WireFormat, WireRequest
@@ -56,6 +56,7 @@ class TrialSession:
 
     Args:
         upstream: The model behind the gateway.
+        trial_id: Under which pages find what the model is writing.
         prompt: The task as given to the agent, used to recognise a restarted conversation.
         ask_user_tool: The name of the tool that asks the user, if the condition has one.
         injection: The message to inject, if the condition has one.
@@ -73,6 +74,7 @@ class TrialSession:
         *,
         recording: Recording,
         upstream: Upstream,
+        trial_id: str = "",
         prompt: str | None = None,
         ask_user_tool: str | None = None,
         injection: PlannedInjection | None = None,
@@ -112,7 +114,7 @@ class TrialSession:
         self.wires: set[str] = set()
         """The names of the wires whose requests got replies."""
         self._prompt, self._ask_user_tool = prompt or "", ask_user_tool or ""
-        self._recording = recording
+        self._recording, self._trial_id = recording, trial_id
         self._state = TrialState(prompt, InjectionState(planned=injection) if injection else None, rules)
         self._limits = limits or SessionLimits()
         self._on_over = on_over
@@ -393,7 +395,9 @@ class TrialSession:
         if outgoing.request.is_streamed:  # possibly only by us: a broken stream's usage is also known
             outlet = stream if to_send.is_streamed else None
             is_free = partial(self._state.announce, decision) if outlet is not None else lambda _: True
-            relay = StreamRelay(outlet, decision.request, reply_id, is_free, self._clock_ns)
+            relay = OPEN[self._trial_id, decision.call_id] = StreamRelay(
+                outlet, decision.request, reply_id, is_free, self._clock_ns
+            )
         call = PendingReply(
             call_id=decision.call_id,
             reply_id=reply_id,

@@ -1,6 +1,7 @@
 """The web pages. They are rendered from the messages of the API, and their script reloads them after changes."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any, get_args
 import anyio
 import anyio.to_thread
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -19,6 +20,8 @@ from lhaw_record.recorder.html_templates import VIEWER, render
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.wording import CONDITION_LABELS
+from lhaw_record.recorder.writing.redaction import Redactor, secrets_of
+from lhaw_record.runners.models.gateway.relay import OPEN
 from lhaw_record.runners.runs.daemon.daemon import Daemon
 from lhaw_record.runners.runs.daemon.endpoints import RequestHandler, refusal_of
 from lhaw_record.runners.runs.daemon.messages import (
@@ -123,11 +126,19 @@ def page_routes(daemon: Daemon, reports: "Reports", read_attempt: ReadAttempt, *
         Route("/questions", shown(partial(_questions_page, daemon))),
         Route("/questions/{question_id}", shown(partial(_questions_page, daemon))),
         Route("/experiments/{name}/attempts/{stream_id}/data", shown(attempt_data)),
+        Route("/experiments/{name}/attempts/{stream_id}/writing", shown(_writing)),
         Route("/submit", shown(submit)),
         Route("/report", shown(report)),
         Route("/sign-in", shown(sign_in)),
         Mount("/static", app=StaticFiles(directory=data_path("page", "static"))),
     ]
+
+
+async def _writing(request: Request) -> Response:
+    """Answer with what the models of an attempt have written of the replies that are streamed now."""
+    trial_id = request.path_params["stream_id"].partition("-")[0]
+    written = [each.written for (of, _), each in list(OPEN.items()) if of == trial_id]
+    return JSONResponse([Redactor(secrets_of(os.environ)).clean_text(each) for each in written])
 
 
 async def _questions_page(daemon: Daemon, request: Request) -> Response:

@@ -178,8 +178,8 @@ def _not_hidden(benchmark: Benchmark, plan: Plan) -> Iterator[str]:
     names = [name for name, is_known in known.items() if is_known]
     if names:
         yield (
-            f"{MASKED_REPLAY} knows what is missing in {listed(names, _MAX_NAMES)}: no call of the solution "
-            "has it to the letter. In variants.toml of a Harbor task, 'written' says how the solution spells it."
+            f"{MASKED_REPLAY} hides nothing in {listed(names, _MAX_NAMES)}, because no call of the solution has the "
+            "missing value as it is spelled. In variants.toml of a Harbor task, 'written' gives its spelling there."
         )
 
 

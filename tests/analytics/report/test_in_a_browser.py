@@ -736,7 +736,7 @@ def test_a_finding_leads_to_the_moment_that_decides_it(view, tmp_path):
 
 
 def test_a_trial_is_shown_as_its_requests_and_saved(view, busy_address):
-    """A tab has every request with its reply; the file has all of the trial; chosen columns stand in the list."""
+    """A tab has every request with its reply; the files have all of the trial; chosen columns stand in the list."""
     view.open(busy_address)
     _open_first(view, "ask_user")
     view.value(
@@ -748,8 +748,12 @@ def test_a_trial_is_shown_as_its_requests_and_saved(view, busy_address):
         "var saved_text, make = URL.createObjectURL;"
         "URL.createObjectURL = (file) => { saved_text = file.text(); return make.call(URL, file); }"
     )
-    view.value("[...document.querySelectorAll('h4 button')].find((each) => each.textContent === 'JSON').click()")
+    press = "[...document.querySelectorAll('h4 button')].find((each) => each.textContent === '{}').click()"
+    view.value(press.format("ATIF"))
+    document = json.loads(view.value("saved_text"))
+    view.value(press.format("JSON"))
     saved = json.loads(view.value("saved_text"))
+    assert document["extra"]["lhaw_record"]["trial_id"] == saved["trial"]["trial_id"]
     assert (saved["trial"]["condition"], saved["questions"][0][1], len(saved["calls"])) == ("ask_user", "which?", 2)
     view.value("document.querySelector('.choice input[value=tokens]').click()")
     view.wait("document.querySelector('.trial .second').textContent.endsWith('tokens')")

@@ -100,7 +100,7 @@ def _same_trials(connection, trials):
 
 
 def _same_units(connection, rows):
-    query = """select agent, unit_kind, unit_id, condition, n_trials, n_missing, pass_at_k, pass_hat_k,
+    query = """select agent, unit_kind, unit_id, condition, n_trials, n_missing, n_failed, pass_at_k, pass_hat_k,
         checkpoint_progress, n_questions, n_asking_trials from pass_at_k"""
     found = {row[:4]: row[4:] for row in connection.execute(query).fetchall()}
     assert found.keys() == rows.keys()

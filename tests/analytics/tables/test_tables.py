@@ -196,7 +196,7 @@ def test_notes_say_what_is_left_out():
         opened.close()
     assert "without a verdict" not in notes
     for text in (
-        "missing trials of desk: 1;",
+        "missing trials of desk: 1, not counted as failures: 1 began",
         "trials of desk running now: 1",
         "task or variant has changed since: 1 trials",
         "they gave the variants their class: 1 trials",

@@ -142,16 +142,21 @@ def test_imported_samples_are_valid_trials(tmp_path):
     assert broken_claims(tmp_path / "s") == []
 
 
-def test_a_log_that_was_broken_off():
-    """Without its end a log is refused with the way to mend it; without a header its journal will do."""
+def test_a_log_that_was_broken_off(tmp_path):
+    """Without its end a log is refused with the way to mend it; a killed run's has what it wrote, and says what not."""
     content = eval_log({"samples/a.json": inspect_sample(), "header.json": inspect_header()})
-    with pytest.raises(ImportFailed, match="inspect log"):
+    with pytest.raises(ImportFailed, match="zip -FF"):
         parsed("inspect-eval", content[:-30], name="log.eval")
     damaged = content[:60] + b"\0\0\0\0" + content[64:]
     with pytest.raises(ImportFailed, match="cannot be read"):
         parsed("inspect-eval", damaged, name="log.eval")
-    journal = eval_log({"samples/a.json": inspect_sample(), "_journal/start.json": {"eval": inspect_header()["eval"]}})
-    assert len(parsed("inspect-eval", journal, name="log.eval").trials) == 1
+    described = {**inspect_header()["eval"], "dataset": {"samples": 2}, "config": {"epochs": 2}}
+    start = {"_journal/start.json": {"eval": described}}
+    part = parsed("inspect-eval", eval_log({**start, "samples/a.json": inspect_sample()}), name="log.eval")
+    assert len(part.trials) == 1
+    assert [(each.kind, each.count) for each in part.skipped] == [("samples", 3)]
+    with pytest.raises(ImportFailed, match=r"4 samples: the run has not written them.*inspect log recover"):
+        imported("inspect-eval", write(tmp_path / "log.eval", eval_log(start)), tmp_path / "s")
     with pytest.raises(ImportFailed, match="not a log of inspect_ai"):
         parsed("inspect-eval", eval_log({"a.json": {}}), name="log.eval")
 

@@ -17,6 +17,7 @@ from lhaw_record.runners.models.endpoints.door import Door
 from lhaw_record.runners.models.gateway.app import Gateway
 from lhaw_record.runners.models.gateway.delivery import Patience
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
+from lhaw_record.runners.models.gateway.relay import OPEN
 from lhaw_record.runners.models.litellm_model import LitellmModel
 from tests.runners.models.gateway.rigs import KEY, Rig
 from tests.runners.models.gateway.serving import serving
@@ -90,7 +91,7 @@ class Tap:
 
 @pytest.mark.parametrize("wire", STREAMS)
 async def test_what_decides_nothing_flows_and_the_end_of_a_call_waits_for_the_record(wire):
-    """Text, thinking and arguments arrive while the provider still writes; the call's end only once it is durable."""
+    """Text, thinking and arguments arrive, and pages see them, while the provider writes; a call's end once durable."""
     first, call, last = STREAMS[wire](["Let ", "me."])
     may_end, may_record = asyncio.Event(), asyncio.Event()
     provider = StreamingProvider([*first, *call, may_end, *last])
@@ -114,6 +115,7 @@ async def test_what_decides_nothing_flows_and_the_end_of_a_call_waits_for_the_re
             may_end.set()
             await asyncio.wait_for(is_asked.wait(), 120)
             assert (len(events_in(tap.text)), rig.of(ModelResponded)) == (expected, [])
+            assert "Let me." in OPEN["", rig.of(ModelCalled)[0].call_id].written
             may_record.set()
             text += "".join([piece async for piece in pieces])
     assert response.headers["content-type"].startswith("text/event-stream")

@@ -11,6 +11,7 @@ import uvicorn
 
 from lhaw_record.recorder.storage.creation import create_store
 from lhaw_record.runners.agents.programs.leases import open_leases
+from lhaw_record.runners.models.gateway.relay import OPEN, StreamRelay
 from lhaw_record.runners.runs.daemon.app import COOKIE, application
 from lhaw_record.runners.runs.daemon.live import TrialCounts
 from lhaw_record.runners.runs.daemon.pages import Reports, page_routes
@@ -140,6 +141,13 @@ def test_a_file_is_submitted_on_the_page(view, served, tmp_path):  # noqa: F811
     view.value("document.querySelector('#live a').click()")
     view.wait("location.pathname.includes('/attempts/')")
     view.wait(f"{TEXT.format('#live')}.includes('Running')")
+    trial_id = view.value("location.pathname.split('/').pop()").partition("-")[0]
+    OPEN[trial_id, "a call"] = relay = StreamRelay(None, None, "", lambda _: True)
+    relay.written = "I will"
+    view.wait(f"{TEXT.format('#writing')} === 'I will'")
+    relay.written += " look."
+    view.wait(f"{TEXT.format('#writing')} === 'I will look.'")
+    del OPEN[trial_id, "a call"]
     may_go_on.touch()
     view.wait(f"{TEXT.format('#live')}.includes('Ended.')")
     assert "submitted" in view.value(TEXT.format("#timeline .facts"))

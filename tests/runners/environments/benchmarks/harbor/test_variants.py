@@ -141,7 +141,7 @@ def test_a_plan_says_from_which_variants_a_replay_hides_nothing(tmp_path, monkey
         variants.write_text(text)
         assert main(planned) == 0
         said = capsys.readouterr()
-        assert (said.out + said.err).count("knows what is missing in sort-guests/order: no call") == notes
+        assert (said.out + said.err).count("hides nothing in sort-guests/order, because no call") == notes
 
 
 @needs("namespaces")
