@@ -16,9 +16,9 @@ def figures_command(options: argparse.Namespace) -> int:
     """Draw figures into files and print their paths."""
     from lhaw_record.analytics.figures import FIGURES, draw, read, spec_of, to_bytes
     from lhaw_record.analytics.tables.filters import known_filter
-    from lhaw_record.analytics.views.build_order import read_for
     from lhaw_record.analytics.views.parameters import parse_settings
     from lhaw_record.analytics.views.store import open as open_store
+    from lhaw_record.analytics.views.store import read_for
 
     if options.names == ["list"]:
         sys.stdout.writelines(f"{name}\n" for name in FIGURES)

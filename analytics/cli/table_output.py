@@ -18,7 +18,7 @@ from lhaw_record.analytics.tables.filters import known_filter
 from lhaw_record.analytics.tables.kept import Analysis, kept_or_computed
 from lhaw_record.analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_terminal, to_text
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, Table, tables
-from lhaw_record.analytics.views.build_order import named_in, read_for
+from lhaw_record.analytics.views.build_order import named_in
 from lhaw_record.analytics.views.headers import failed_query, headers, print_views
 from lhaw_record.analytics.views.parameters import PARAMETERS, READINGS, Setting, parse_settings, values_of
 from lhaw_record.analytics.views.rows import distinct
@@ -104,7 +104,7 @@ def compute(
         from lhaw_record.analytics.views import store as stores  # DuckDB is loaded when it is needed
 
         Thread(target=import_module, args=("scipy.special",)).start()  # the import takes 0.2 s, and no view needs it
-        only = read_for([*missing, *stores.claims()])
+        only = stores.read_for([*missing, *stores.claims()])
         with stores.open(store, parameters=parameters, only=only) as connection:
             return tables(connection, missing), stores.checks(connection)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from lhaw_record.analytics.tables.tables import Table, comparable, tables
-from lhaw_record.analytics.views.build_order import all_views, read_for, recompute, that_depend_on
+from lhaw_record.analytics.views.build_order import all_views, that_depend_on
 from lhaw_record.analytics.views.parameters import PARAMETERS, Setting, set_parameters, values_of
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import connect, read_for, recompute
 from lhaw_record.recorder.reading.reader import Snapshot
 
 if TYPE_CHECKING:

@@ -20,10 +20,9 @@ from lhaw_record.analytics.tables.notes import background, caption_notes
 from lhaw_record.analytics.tables.render import markdown_text, tex_text
 from lhaw_record.analytics.tables.render import to_markdown as to_markdown_list
 from lhaw_record.analytics.tables.tables import Table, tables
-from lhaw_record.analytics.views.build_order import read_for
 from lhaw_record.analytics.views.parameters import Setting, values_of
 from lhaw_record.analytics.views.rows import BrokenClaim
-from lhaw_record.analytics.views.store import checks, claims
+from lhaw_record.analytics.views.store import checks, claims, read_for
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.cli.output import write_file
 from lhaw_record.recorder.wording import did_you_mean

@@ -40,9 +40,8 @@ from lhaw_record.analytics.tables.labels import (
 )
 from lhaw_record.analytics.tables.render import number_in_unit
 from lhaw_record.analytics.tables.tables import TABLES, Table, tables
-from lhaw_record.analytics.views.build_order import below_tables
 from lhaw_record.analytics.views.parameters import current, parse_settings
-from lhaw_record.analytics.views.store import checks, connect
+from lhaw_record.analytics.views.store import below_tables, checks, connect
 from lhaw_record.analytics.views.store import open as open_store
 from lhaw_record.recorder.events import TaskRegistered, TrialsNoted, VariantGenerated
 from lhaw_record.recorder.events.arrow_schema import to_table

@@ -88,26 +88,12 @@ def all_views() -> tuple[ViewFile, ...]:
 
 
 def query_of(name: str) -> str:
-    return _by_name()[name].query
-
-
-def read_for(names: Iterable[str]) -> set[str]:
-    """Return the views that tables, figures and claims read, with those that notes read.
-
-    Their queries are run; no view of their own is planned for them. Python may compute a table from any view.
-    """
-    known = _by_name()
-    return {READ_BY_NOTES}.union(*(known[name].inputs if name in known else below_tables() for name in names))
+    return views_by_name()[name].query
 
 
 @cache
-def _by_name() -> dict[str, ViewFile]:
+def views_by_name() -> dict[str, ViewFile]:
     return {view.name: view for view in all_views()}
-
-
-def below_tables() -> set[str]:
-    """Return the names of all views except tables and claims."""
-    return {view.name for view in all_views() if view.layer not in ("tables", "checks")}
 
 
 def needed_for(names: set[str]) -> set[str]:
@@ -185,25 +171,18 @@ def create_views(
                 stored.add(view.name)
     for view in staging:
         if view.name not in stored:
-            _create(connection, "view", view, places[view.name])
+            create_view(connection, "view", view, places[view.name])
     at_once(
         connection,
         {view.name: view.inputs & stored for view in chosen if view.name in stored},
-        lambda own, name: _create(own, "table", _by_name()[name], parts),
+        lambda own, name: create_view(own, "table", views_by_name()[name], parts),
     )
     for view in chosen:
         if view.layer != "staging" and view.name not in stored:
-            _create(connection, "view", view, parts)
+            create_view(connection, "view", view, parts)
 
 
-def recompute(connection: "duckdb.DuckDBPyConnection", names: set[str]) -> None:
-    """Compute those of these views that are tables again, after a change of the parameters that they depend on."""
-    stored = names & {name for (name,) in connection.execute("select table_name from duckdb_tables()").fetchall()}
-    jobs = {name: _by_name()[name].inputs & stored for name in stored}
-    at_once(connection, jobs, lambda own, name: _create(own, "or replace table", _by_name()[name], ()))
-
-
-def _create(connection: "duckdb.DuckDBPyConnection", kind: str, view: ViewFile, parts: Sequence[str]) -> None:
+def create_view(connection: "duckdb.DuckDBPyConnection", kind: str, view: ViewFile, parts: Sequence[str]) -> None:
     """Create a view or a table from a query. A staging view reads each part of the events with its own query.
 
     This way, DuckDB reads only the requested fields from Parquet. Reading the call ids of 10 million events takes 0.15

@@ -1,12 +1,12 @@
 """Open a store in DuckDB, with every parameter and function of the analysis, and check the claims about it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import duckdb
 
 from lhaw_record.analytics.views.at_once import at_once
-from lhaw_record.analytics.views.build_order import all_views, query_of
+from lhaw_record.analytics.views.build_order import READ_BY_NOTES, all_views, create_view, query_of, views_by_name
 from lhaw_record.analytics.views.database import database_of
 from lhaw_record.analytics.views.functions import register
 from lhaw_record.analytics.views.parameters import Setting, set_parameters
@@ -73,6 +73,28 @@ def _refuse_repeats(connection: duckdb.DuckDBPyConnection, store: Path) -> None:
             "'lhaw-record log verify' names the files, and 'lhaw-record log repair --accept-loss' moves the later ones "
             "out of the way"
         )
+
+
+def below_tables() -> set[str]:
+    """Return the names of all views except tables and claims."""
+    return {view.name for view in all_views() if view.layer not in ("tables", "checks")}
+
+
+def read_for(names: Iterable[str]) -> set[str]:
+    """Return the views that tables, figures and claims read, with those that notes read.
+
+    Their queries are run; no view of their own is planned for them. Python may compute a table from any view.
+    """
+    known = views_by_name()
+    return {READ_BY_NOTES}.union(*(known[name].inputs if name in known else below_tables() for name in names))
+
+
+def recompute(connection: duckdb.DuckDBPyConnection, names: set[str]) -> None:
+    """Compute those of these views that are tables again, after a change of the parameters that they depend on."""
+    stored = names & {name for (name,) in connection.execute("select table_name from duckdb_tables()").fetchall()}
+    known = views_by_name()
+    jobs = {name: known[name].inputs & stored for name in stored}
+    at_once(connection, jobs, lambda own, name: create_view(own, "or replace table", known[name], ()))
 
 
 def claims() -> tuple[str, ...]:

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from lhaw_record.analytics.tables.tables import TABLES, Table, comparable, tables
 from lhaw_record.analytics.views import store as stores
-from lhaw_record.analytics.views.build_order import named_in, read_for
+from lhaw_record.analytics.views.build_order import named_in
+from lhaw_record.analytics.views.store import read_for
 from lhaw_record.command_line import main
 from lhaw_record.recorder.inspection.verify import verify as verified
 from lhaw_record.recorder.reading.reader import read_snapshot

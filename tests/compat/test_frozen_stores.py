@@ -9,7 +9,7 @@ import pytest
 
 from lhaw_record.analytics.tables.tables import TABLES, tables
 from lhaw_record.analytics.views import store as stores
-from lhaw_record.analytics.views.build_order import below_tables
+from lhaw_record.analytics.views.store import below_tables
 from lhaw_record.recorder.events import EVENT_TYPES, type_name
 from lhaw_record.recorder.inspection.verify import verify
 from lhaw_record.recorder.reading.reader import read_envelopes

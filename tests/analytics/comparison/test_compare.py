@@ -16,8 +16,7 @@ from lhaw_record.analytics.findings import MEASURES as FINDING_MEASURES
 from lhaw_record.analytics.tables.filters import known_filter
 from lhaw_record.analytics.tables.notes import background, notes_for
 from lhaw_record.analytics.tables.tables import table
-from lhaw_record.analytics.views.build_order import read_for
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import connect, read_for
 from lhaw_record.command_line import main
 from tests.analytics.make_store import Store, called, write_events
 

@@ -14,9 +14,8 @@ from lhaw_record.analytics.comparison.published import (
 )
 from lhaw_record.analytics.errors import UnknownName
 from lhaw_record.analytics.tables.tables import TABLES, Table, table
-from lhaw_record.analytics.views.build_order import read_for
 from lhaw_record.analytics.views.headers import headers
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import connect, read_for
 from lhaw_record.command_line import main
 from lhaw_record.recorder.resources import data_path
 from lhaw_record.recorder.storage.creation import create_store

@@ -7,9 +7,8 @@ import pytest
 from lhaw_record.analytics.comparison.sensitivity import ASKED, STATED, ParameterOverride, readings, sensitivity
 from lhaw_record.analytics.errors import UnknownName
 from lhaw_record.analytics.tables.tables import TABLES, comparable, table
-from lhaw_record.analytics.views.build_order import read_for
 from lhaw_record.analytics.views.parameters import PARAMETERS, check
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import connect, read_for
 from lhaw_record.command_line import main
 from lhaw_record.recorder.storage.creation import create_store
 from tests.analytics.make_store import Store

@@ -12,8 +12,7 @@ from lhaw_record.analytics.cli import figure_commands
 from lhaw_record.analytics.errors import UnknownName
 from lhaw_record.analytics.figures import FIGURES, draw, spec_of, to_bytes
 from lhaw_record.analytics.figures.drawing import SERIES, named, styled
-from lhaw_record.analytics.views.build_order import below_tables, read_for
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import below_tables, connect, read_for
 from lhaw_record.recorder.cli.command import add_commands
 from lhaw_record.recorder.resources import data_path
 from tests.analytics.make_store import Store

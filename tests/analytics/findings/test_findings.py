@@ -10,8 +10,7 @@ import pytest
 from lhaw_record.analytics.cli import table_output
 from lhaw_record.analytics.findings.findings import MEASURES, NEEDED, Finding, by_question, findings
 from lhaw_record.analytics.tables.tables import tables
-from lhaw_record.analytics.views.build_order import read_for
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import connect, read_for
 from tests.analytics.make_store import Store
 from tests.analytics.report.pages import busy_store
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 
 from lhaw_record.analytics.report import Page, page_of
-from lhaw_record.analytics.views.build_order import below_tables
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import below_tables, connect
 from lhaw_record.recorder.events import Event, ModelFailed, ModelResponded, RepliedToolCall, Usage
 from lhaw_record.recorder.reading.reader import Snapshot
 from tests.analytics.make_store import Store, called

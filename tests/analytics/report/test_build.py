@@ -15,8 +15,7 @@ from lhaw_record.analytics.report.facts import grid
 from lhaw_record.analytics.report.timelines import timelines
 from lhaw_record.analytics.report.trials import LENGTHS, choose_length, choose_trials, columnar, packed, trial_list
 from lhaw_record.analytics.tables.tables import TABLES, tables
-from lhaw_record.analytics.views.build_order import below_tables
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import below_tables, connect
 from lhaw_record.recorder.html_templates import VIEWER, joined
 from tests.analytics.figures.test_figures import CONTROL
 from tests.analytics.make_store import Store

@@ -14,8 +14,7 @@ from lhaw_record.analytics.report import page_of
 from lhaw_record.analytics.tables.filters import without_lone_pools
 from lhaw_record.analytics.tables.render import to_csv, to_json
 from lhaw_record.analytics.tables.tables import TABLES, tables
-from lhaw_record.analytics.views.build_order import below_tables
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import below_tables, connect
 from lhaw_record.recorder.wording import CONDITION_LABELS
 from tests.analytics.imported import as_imported
 from tests.analytics.make_store import Store

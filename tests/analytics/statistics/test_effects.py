@@ -10,8 +10,7 @@ from scipy.stats import t as t_distribution
 from lhaw_record.analytics.statistics.effects import FEWEST_CLUSTERS, Trial, effect_rows
 from lhaw_record.analytics.statistics.inference import InferenceSettings
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, table
-from lhaw_record.analytics.views.build_order import below_tables
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import below_tables, connect
 from tests.analytics.make_store import Store
 
 ASKED = (3, 3, 2, 2, 1, 3, 2, 0)

@@ -5,8 +5,7 @@ import pytest
 
 from lhaw_record.analytics.tables.notes import lines_of_arms
 from lhaw_record.analytics.tables.tables import table
-from lhaw_record.analytics.views.build_order import read_for
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import connect, read_for
 from lhaw_record.recorder.events import ActionFinished, AnchorLost, ModelCalled, QuestionAsked, TrialFlagged
 from tests.analytics.make_store import Store
 

@@ -7,8 +7,7 @@ import pytest
 
 from lhaw_record.analytics.tables.render import to_csv, to_json, to_latex, to_markdown, to_text
 from lhaw_record.analytics.tables.tables import TABLES, table, tables
-from lhaw_record.analytics.views.build_order import read_for
-from lhaw_record.analytics.views.store import checks, claims, connect
+from lhaw_record.analytics.views.store import checks, claims, connect, read_for
 from tests.analytics.make_store import Store
 
 MAY_BE_NULL = ("question_cost_pp", "judge", "other_judge")

@@ -3,8 +3,7 @@
 import pytest
 
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, tables
-from lhaw_record.analytics.views.build_order import below_tables
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import below_tables, connect
 from tests.analytics.make_store import Store
 
 COUNT_EVERYTHING = {"agent_health", "endings", "trial_counts_and_cost"}

@@ -9,8 +9,7 @@ from lhaw_record.analytics.comparison.compare import VIEWS, compare
 from lhaw_record.analytics.comparison.groups import parse_group
 from lhaw_record.analytics.tables.notes import background
 from lhaw_record.analytics.tables.tables import table
-from lhaw_record.analytics.views.build_order import read_for
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import connect, read_for
 from tests.analytics.make_store import Store
 
 COUNTED = ("value", "low", "high")

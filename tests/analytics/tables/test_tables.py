@@ -21,9 +21,9 @@ from lhaw_record.analytics.tables.labels import label_with_unit, measure_meaning
 from lhaw_record.analytics.tables.notes import KEPT_RECALL, lines_of_users
 from lhaw_record.analytics.tables.render import cell, to_csv, to_json, to_latex, to_markdown, to_text
 from lhaw_record.analytics.tables.tables import COMPUTED_TABLES, TABLES, comparable, table, tables
-from lhaw_record.analytics.views.build_order import below_tables, read_for, sql_root
+from lhaw_record.analytics.views.build_order import sql_root
 from lhaw_record.analytics.views.parameters import PARAMETERS, check, current, parse_settings
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import below_tables, connect, read_for
 from lhaw_record.recorder.events.values import CONDITIONS
 from tests.analytics.interval_law import broken_rows, wide_store
 from tests.analytics.make_store import Store

@@ -3,8 +3,7 @@
 import pytest
 
 from lhaw_record.analytics.tables.tables import table
-from lhaw_record.analytics.views.build_order import read_for
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import connect, read_for
 from tests.analytics.make_store import Store
 
 

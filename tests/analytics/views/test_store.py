@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lhaw_record.analytics.tables.tables import TABLES, comparable, tables
-from lhaw_record.analytics.views.build_order import all_views, read_for
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.build_order import all_views
+from lhaw_record.analytics.views.store import connect, read_for
 from lhaw_record.recorder.events.arrow_schema import event_schema, to_table
 from lhaw_record.recorder.reading.trial_index import load_trial_index
 from tests.analytics.make_store import Store

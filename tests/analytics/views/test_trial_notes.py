@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 
 from lhaw_record.analytics.tables.tables import TABLES, tables
-from lhaw_record.analytics.views.build_order import all_views, below_tables
+from lhaw_record.analytics.views.build_order import all_views
 from lhaw_record.analytics.views.parameters import parse_settings
 from lhaw_record.analytics.views.rows import rows_of
-from lhaw_record.analytics.views.store import connect
+from lhaw_record.analytics.views.store import below_tables, connect
 from lhaw_record.recorder.reading.annotations import standing_notes
 from tests.analytics.make_store import Store
 from tests.analytics.views.test_marts_reference import SEEDS, marts_store
