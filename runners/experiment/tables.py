@@ -21,7 +21,8 @@ _TEMPERATURES: tuple[tuple[re.Pattern[str], int | None, int | None], ...] = tupl
     for name, plain, reasoning in (
         # 0 is accepted without reasoning: developers.openai.com/api/docs/guides/latest-model, "parameter compatibility"
         (r"gpt-5[.-][124](?!\d|-(?:chat|codex|pro))", 0, None),
-        (r"(?:gpt-[5-9](?!-chat)|o[134](?![a-z0-9]))", None, None),  # platform.openai.com/docs/guides/reasoning
+        # platform.openai.com/docs/guides/reasoning; of the latest: litellm's table
+        (r"(?:gpt-(?:[5-9]|(?!chat)[a-z]+-latest)(?!-chat)|o[134](?![a-z0-9]))", None, None),
         # platform.claude.com/docs/en/about-claude/models/migration-guide; .../build-with-claude/extended-thinking
         (r"claude-(?:opus-4[-.][7-9]|(?:opus|sonnet|haiku)-(?:[5-9]|\d\d)(?![a-z0-9])|fable|mythos)", None, None),
         (r"claude-(?:4[-.][7-9]-opus|(?:opus|sonnet|haiku)-latest)", None, None),  # names of the same elsewhere

@@ -152,6 +152,8 @@ TEMPERATURES = {  # without effort, with effort "low"; the sources stand beside 
     "openai/gpt-5": (None, None),
     "openai/gpt-5-mini-2025-08-07": (None, None),
     "openai/gpt-5-chat-latest": (0, 0),
+    "openai/chatgpt-4o-latest": (0, 0),
+    "openai/gpt-astra-latest": (None, None),
     "openai/gpt-5.1": (0, None),
     "openai/responses/gpt-5.2": (0, None),
     "azure/gpt-5.4-mini": (0, None),
