@@ -115,8 +115,8 @@ class Differences:
 def stream_of(root: Path, prefix: str) -> str:
     """Return the id of the one stream whose id is, or begins with, a prefix; of the attempts of one trial, the last."""
     found = [stream_id for stream_id in stream_ids(root) if stream_id.startswith(prefix)]
-    if prefix in found:
-        return prefix
+    if prefix in found or len(found) == 1:
+        return prefix if prefix in found else found[0]
     name = store_name(root)
     if not found:
         check_manifest(Store(root))

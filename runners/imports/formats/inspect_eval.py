@@ -60,6 +60,8 @@ _LIMITS: dict[str, EndedBy] = {
 class _Log(msgspec.Struct, frozen=True, kw_only=True):
     """What the samples of a log have in common. ``odd`` scores are no checkpoints; ``remarks`` counts what is left.
 
+    ``scored`` are the names of the scores that samples have.
+
     ``is_own`` is true of a log that ``export inspect`` wrote.
     """
 
@@ -68,6 +70,7 @@ class _Log(msgspec.Struct, frozen=True, kw_only=True):
     options: Options
     known: KnownRecords
     odd: Counter[str]
+    scored: frozenset[str]
     remarks: Counter[str]
     is_own: bool
 
@@ -87,9 +90,17 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     names = [name for name in archive.names if name.startswith("samples/") and name.endswith(".json")]
     samples = [(name, loaded if isinstance(loaded := archive.load(name), dict) else {}) for name in names]
     is_own = "lhaw_record" in (described.get("metadata") or {})
-    odd = Counter(part for _, sample in samples for part, value in _values(sample, is_own=is_own) if _is_odd(value))
+    scores = [each for _, sample in samples for each in _values(sample, is_own=is_own)]
+    odd = Counter(part for part, value in scores if _is_odd(value))
     log = _Log(
-        header=header, described=described, options=options, known=known, odd=odd, remarks=remarks, is_own=is_own
+        header=header,
+        described=described,
+        options=options,
+        known=known,
+        odd=odd,
+        scored=frozenset(part for part, _ in scores if part not in odd),
+        remarks=remarks,
+        is_own=is_own,
     )
 
     def convert(entry: tuple[str, Mapping[str, Any]]) -> ForeignTrial:
@@ -160,11 +171,12 @@ def _trial(location: str, sample: Mapping[str, Any], log: _Log) -> ForeignTrial:
     turns = turns_of_sample(sample, log.remarks)
     stated = stated_in(sample, turns)
     log.remarks.update(differing_totals(stated, turns))
+    names = list(scores) if log.is_own else sorted(_names(log, scores))
     task = imported_task(
         str(metadata.get("benchmark") or described["task"]),
         str(metadata.get("task_id") or sample["id"]),
         prompt if variant is None else "",
-        (_checkpoint(name, sample) for name in (scores if log.is_own else sorted(_names(header, scores)))),
+        (_checkpoint(name, sample) for name in names),
         version=str(described.get("task_version") or UNKNOWN),
     )
     return ForeignTrial(
@@ -176,8 +188,9 @@ def _trial(location: str, sample: Mapping[str, Any], log: _Log) -> ForeignTrial:
         model=model,
         grader=str(metadata["grader"])
         if log.is_own
-        else ", ".join(sorted({name.partition("/")[0] for name in scores})) or UNKNOWN,
+        else ", ".join(sorted({name.partition("/")[0] for name in names})) or UNKNOWN,
         trial_index=_trial_index(sample, metadata, log),
+        run_name=str(sample.get("uuid") or sample.get("epoch")),
         seed=optional_count(metadata.get("seed", (described.get("model_generate_config") or {}).get("seed")), "seed"),
         trajectory=trajectory_events(turns, model=model, condition=condition) if has_trajectory(sample) else None,
         injected=_injected(condition, metadata, turns) if condition.startswith("inject_") else None,
@@ -222,10 +235,9 @@ def _variant(sample: Mapping[str, Any], metadata: Mapping[str, Any], prompt: str
     )
 
 
-def _names(header: Mapping[str, Any], scores: Mapping[str, float | None]) -> set[str]:
-    """Return the checkpoint names: the sample's scores or, if it has none, the scorers that the log lists."""
-    promised = {str(each.get("name")) for each in header["eval"].get("scorers") or []}
-    return set(scores) or promised
+def _names(log: _Log, scores: Mapping[str, float | None]) -> set[str]:
+    """Return the checkpoint names: the sample's scores, else those of other samples, or the scorers of the log."""
+    return set(scores) or set(log.scored) or {str(each.get("name")) for each in log.described.get("scorers") or []}
 
 
 _OWN = "checkpoint/"
@@ -291,7 +303,8 @@ def _end(
         for each in task.checkpoints
         if (score := scores.get(each.checkpoint_id)) is not None
     )
-    if not results or len(results) < len(task.checkpoints):
+    has_verdict = results or (is_own and "success" in (sample.get("scores") or {}))
+    if not has_verdict or len(results) < len(task.checkpoints):
         return Failure(boundary="grader", error_kind="unscored", message="a score is missing", duration_ms=took_ms)
     limit = sample.get("limit") or {}
     return Finish(

@@ -4,6 +4,7 @@ import pytest
 
 from lhaw_record.recorder.events import ActionFinished, ActionStarted, ModelCalled, ModelResponded
 from lhaw_record.runners.base.conversation.deltas import rebuild_requests
+from lhaw_record.runners.cli.attempt_text import stream_of
 from lhaw_record.runners.imports import ImportFailed
 from lhaw_record.runners.imports.foreign_trial import Failure
 from lhaw_record.runners.imports.formats import inspect_log
@@ -79,6 +80,12 @@ def test_errors_missing_scores_and_zero_are_three_things():
     assert (error.boundary, error.error_kind) == (None, "RuntimeError")
     assert isinstance(unscored, Failure)
     assert unscored.boundary == "grader"
+    broken = only(inspect_sample(error={"message": "boom"}, scores={}))
+    assert broken.grader == only(inspect_sample()).grader, "it is missing in the arm of the others"
+    header = inspect_header()
+    del header["eval"]["scorers"]
+    samples = inspect_sample(), inspect_sample(epoch=2, error={"message": "boom"}, scores={})
+    assert len({trial.grader for trial in found_in(*samples, header=header).trials}) == 1
     assert not only(inspect_sample(value="I")).end.is_success
 
 
@@ -285,3 +292,14 @@ def test_each_message_of_a_pool_is_read_once(monkeypatch):
     trial = only(inspect_sample(messages=pool, events=events, events_data={"messages": pool}, input="q"))
     assert len(rebuild_requests(trial.trajectory)) == 20
     assert len(read) < 4 * len(pool)
+
+
+def test_equal_repetitions_are_trials_of_their_own(tmp_path):
+    """Epochs that differ in nothing count each; a stream that was imported is found by its first characters."""
+    metadata = {"task_id": "t"}  # so nothing says which repetition an epoch is
+    files = {f"samples/r_epoch_{epoch}.json": inspect_sample(epoch=epoch, metadata=metadata) for epoch in (1, 2)}
+    content = eval_log({**files, "header.json": inspect_header()})
+    imported("inspect-eval", write(tmp_path / "l.eval", content), tmp_path / "s")
+    streams = [stream_id for (stream_id,) in query(tmp_path / "s", "select stream_id from trials")]
+    assert len(streams) == 2
+    assert [stream_of(tmp_path / "s", each[:12]) for each in streams] == streams
