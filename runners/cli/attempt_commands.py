@@ -181,7 +181,8 @@ COMMANDS = (
         name="discard",
         help="exclude trials from every table, or include them again",
         description="Set all ended attempts of the chosen trials aside: tables, findings, report, papers and 'compare' "
-        "are as if they had never been, and say how many there are. Nothing is deleted, and the last decision counts. "
+        "leave them out, count them as missing where their cell has others, and say how many there are. Nothing is "
+        "deleted, and the last decision counts. "
         "A version of an agent is NAME#DIGEST, as in tables. Without a filter, print what is set aside.",
         example="discard stores/lab --agent mine#3f0a1c --reason 'the prompt had a typing error'",
         arguments=(

@@ -10,7 +10,8 @@
 --   agent, condition, measure, value, low, high, n_units, n_dropped, n_clusters,
 --   n_trials, n_missing, method, reason
 --   n_family bigint: tested claims about this success
---   p_value double: of no mean difference, two-sided, uncorrected
+--   p_value double: of no mean difference, uncorrected, two-sided; of timings
+--       one-sided
 --   p_family double: corrected over all that findings can claim about this success
 --   is_shown boolean: p_family is below 1 - confidence, and below the level of the
 --       last look of a study that stops when a gain is shown

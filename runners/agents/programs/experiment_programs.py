@@ -30,8 +30,8 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
         medium = agent.medium
         if asking and medium == "none":
             raise ExperimentError(
-                f'{key}: {agent.name} cannot ask (asks_by = "none"), and {asking[0]} needs it; give the agent '
-                "'conditions' of its own"
+                f'{key}: {agent.name} cannot ask (asks_by = "none"), and {asking[0]} needs it; say how it asks '
+                '("mcp" with [asking], or "prose" with resume: docs/asking.md), or give it \'conditions\' of its own'
             )
         if asking and medium in ("built_in", "prose") and experiment.ask_notice != "none":
             how = "by its own tool" if medium == "built_in" else "in prose"
