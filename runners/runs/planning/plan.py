@@ -98,7 +98,8 @@ def refuse_left_out(plan: Plan, experiment: Experiment, benchmark: Benchmark) ->
         shown = "; ".join([f"{task_id}: {reason}" for task_id, reason in found.items()][:3])
         raise ExperimentError(
             f"key 'benchmark.allow_left_out': {len(found)} tasks would be left out (such as {shown}); mend "
-            "them, choose others with benchmark.tasks, or set it to true, which every table will say"
+            "them (how a task gets variants: docs/own-tasks.md), choose others with benchmark.tasks, or set it to "
+            "true, which every table will say"
         )
 
 
