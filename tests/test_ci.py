@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-CALLED = (".ci/bare-machine", ".ci/release", "tests/support/docker-engine", "bin/make", ".venv/bin/python")
-PARTS = ("demo", "install", "start", "mcp-servers", "codex-acp", "test", "try", "lint", "test-all", "bench-check")
+CALLED = (".ci/bare-machine", ".ci/release", "tests/support/docker-engine", "bin/make", ".venv/bin/lhaw-record")
+PARTS = ("demo", "install", "start", "mcp-servers", "codex-acp", "setup", "try", "lint", "test-all", "bench-check")
 STAND_IN = """#!/bin/sh
 echo "$(basename "$0") $*" >> "$CALLS"
-case $0 in *bare-machine) mkdir -p "$(dirname "$LHAW_RECORD_CLONE")" && ln -sfn "$PWD" "$LHAW_RECORD_CLONE" ;; esac
 for word in "$@"; do [ "$word" != "$FAIL" ] || exit 3; done
 """
 
