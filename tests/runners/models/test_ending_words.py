@@ -60,7 +60,8 @@ def test_the_table_has_the_words_of_each_provider():
     incomplete = typing.get_args(response.IncompleteDetails.model_fields["reason"].annotation)[0]
     statuses = {*typing.get_args(response_status.ResponseStatus)}
     assert words_of("chat") >= {*openai} | CHAT
-    assert words_of("responses") == {*typing.get_args(incomplete)} | statuses
+    unread = {"max_messages", "steered"}  # of openai 3.57; 2.54 refuses such a reply, so they stay unknown
+    assert words_of("responses") == ({*typing.get_args(incomplete)} | statuses) - unread
     assert (words_of("messages"), words_of("gemini"), words_of("gemini_prompt")) == (ANTHROPIC, GEMINI, BLOCKED)
     keys = [(row.wire, row.word.lower()) for row in ending_words()]
     assert len({*keys}) == len(keys)
