@@ -55,7 +55,7 @@ _TRIALS_COLUMNS = {
     "valid": "n_trials",
     "missing": "n_missing",
     "running": "n_running",
-    "tokens": "input_tokens",
+    "tokens": "tokens",
     "USD": "cost_usd",
     "attempts": "attempts",
     "failed": "failed_attempts",
@@ -197,24 +197,25 @@ def _cell(value: Any) -> GridCell:
 
 def _trials(counts: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
     """Return the counts and costs per benchmark, agent and role, and a total if there are several rows."""
-    found = {
-        (row["benchmark"], row["agent"], row["role"]): row
-        for row in counts
-        if row["condition"] == row["purpose"] == "all"
-    }
+    wanted = (row for row in counts if row["condition"] == row["purpose"] == "all")
+    found = {(row["benchmark"], row["agent"], row["role"]): _with_tokens(row) for row in wanted}
     parts = [found[key] for key in sorted(found) if "all" not in key]
     sums = [found["all", "all", "all"]] if len(parts) > 1 else []
-    return [[_shown(column, row) for column in _TRIALS_COLUMNS.values()] for row in (*parts, *sums)]
+    return [[_shown(column, row[column]) for column in _TRIALS_COLUMNS.values()] for row in (*parts, *sums)]
 
 
-def _shown(column: str, row: Mapping[str, Any]) -> Any:
-    value = row[column]
+def _with_tokens(row: Mapping[str, Any]) -> dict[str, Any]:
+    tokens = row["input_tokens"], row["output_tokens"]
+    return {**row, "tokens": None if None in tokens else sum(tokens)}
+
+
+def _shown(column: str, value: Any) -> Any:
     if column.endswith("_usd"):
         return "unknown cost" if value is None else f"{value:,.4f}"
     if column.endswith("_seconds"):
         return "unknown" if value is None else f"{value:,.0f}"
-    if column == "input_tokens":
-        return "unknown" if None in (value, row["output_tokens"]) else value + row["output_tokens"]
+    if column == "tokens":
+        return "unknown" if value is None else value
     return value
 
 

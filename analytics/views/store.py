@@ -94,7 +94,7 @@ def recompute(connection: duckdb.DuckDBPyConnection, names: set[str]) -> None:
     stored = names & {name for (name,) in connection.execute("select table_name from duckdb_tables()").fetchall()}
     known = views_by_name()
     jobs = {name: known[name].inputs & stored for name in stored}
-    at_once(connection, jobs, lambda own, name: create_view(own, "or replace table", known[name], ()))
+    at_once(connection, jobs, lambda own, name: create_view(own, "or replace table", known[name], ("events",)))
 
 
 def claims() -> tuple[str, ...]:

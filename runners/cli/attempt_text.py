@@ -115,8 +115,10 @@ class Differences:
 def stream_of(root: Path, prefix: str) -> str:
     """Return the id of the one stream whose id is, or begins with, a prefix; of the attempts of one trial, the last."""
     found = [stream_id for stream_id in stream_ids(root) if stream_id.startswith(prefix)]
-    if prefix in found or len(found) == 1:
-        return prefix if prefix in found else found[0]
+    if prefix in found:
+        return prefix
+    if len(found) == 1:
+        return found[0]
     name = store_name(root)
     if not found:
         check_manifest(Store(root))
@@ -125,8 +127,7 @@ def stream_of(root: Path, prefix: str) -> str:
     trials = {each.removesuffix(number) for each, number in numbers.items()}
     if len(trials) == 1 and all(map(str.isdigit, numbers.values())):
         *earlier, last = sorted(found, key=lambda each: int(numbers[each]))
-        if earlier:
-            say(f"the last of {len(found)} attempts; earlier ones: {', '.join(earlier[-5:])}")
+        say(f"the last of {len(found)} attempts; earlier ones: {', '.join(earlier[-5:])}")
         return last
     few = ", ".join(sorted(found)[:5])
     raise StoreError(f"{len(found)} streams of {name} begin with {prefix!r} ({few}); give more of the id")

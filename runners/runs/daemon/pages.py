@@ -137,8 +137,8 @@ def page_routes(daemon: Daemon, reports: "Reports", read_attempt: ReadAttempt, *
 async def _writing(request: Request) -> Response:
     """Answer with what the models of an attempt have written of the replies that are streamed now."""
     trial_id = request.path_params["stream_id"].partition("-")[0]
-    written = [each.written for (of, _), each in list(OPEN.items()) if of == trial_id]
-    return JSONResponse([Redactor(secrets_of(os.environ)).clean_text(each) for each in written])
+    clean = Redactor(secrets_of(os.environ)).clean_text
+    return JSONResponse([clean(each.written) for (of, _), each in list(OPEN.items()) if of == trial_id])
 
 
 async def _questions_page(daemon: Daemon, request: Request) -> Response:
