@@ -176,7 +176,11 @@ def _help(options: argparse.Namespace) -> int:
     elif path := known.get(page) or texts.get(topic):
         print(path.read_text(encoding="utf-8"), end="")
     else:
+        from lhaw_record.analytics.tables.catalogue import SPECS
+
         hint = did_you_mean(page, [*commands, *known, *texts]) or "; 'lhaw-record help' lists them"
+        if topic in {spec.name for spec in SPECS}:
+            hint = f"; 'lhaw-record tables STORE {topic}' prints the table"
         raise ExperimentError(f"no command, page or file is named {topic!r}{hint}")
     return 0
 

@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lhaw_record.recorder.cli.arguments import FORMAT
+from lhaw_record.recorder.cli.arguments import FORMAT, positive
 from lhaw_record.recorder.cli.command import Command, argument, repeatable
 from lhaw_record.recorder.cli.output import print_rows, say
 from lhaw_record.recorder.sharing.address import store_address
@@ -73,7 +73,7 @@ conditions = [{conditions}]
 trials = {trials}
 """
 _LOOKS = """
-[stop_when_shown]
+[stop_when_shown] # four looks cost up to 0.03 of this power
 max_tasks = {tasks}
 """
 
@@ -152,12 +152,21 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
     say(f"  rates ({known.source}): {shown}")
     if hides and recall is not None:
         say(f"  the simulated user met {recall[0]:.0%} of what it was asked for ({recall[1]}): of a gain, that is seen")
-    if len(known.agents) > 1 and options.of != "lead":
-        say(f"  agents of the pilot, averaged: {', '.join(known.agents)} (--agent NAME for one)")
-    if known.agents and options.gain is None:
-        say("  the gain of a pilot is uncertain, and so is this power: --gain sets the smallest gain worth seeing")
-    say("\n".join(f"  {line}" for line in (*_curve(rows), *_advice(rows, simulated, options.wanted))))
+    lines = (*_doubts(known, options, rates), *_curve(rows), *_advice(rows, simulated, options.wanted))
+    say("\n".join(f"  {line}" for line in lines))
     return 0 if any(row["is_enough"] for row in rows) else 1
+
+
+def _doubts(known: _Known, options: argparse.Namespace, rates: "SuccessRates") -> Iterator[str]:
+    """Say what a pilot's rates rest on."""
+    if len(known.agents) > 1 and options.of != "lead":
+        yield f"agents of the pilot, averaged: {', '.join(known.agents)} (--agent NAME for one)"
+    if known.agents and options.gain is None:
+        yield "the gain of a pilot is uncertain, and so is this power: --gain sets the smallest gain worth seeing"
+    even = [one for one in ("spread", "gain_spread") if getattr(options, one) is None and getattr(rates, one) < 5e-5]
+    if even:
+        assumed = " ".join(f"--{one.replace('_', '-')} {rates._field_defaults[one]}" for one in even)
+        yield f"a spread of 0 may be chance, because few tasks hardly show how much tasks differ; cautious: {assumed}"
 
 
 def _priced(
@@ -229,8 +238,7 @@ def _advice(rows: Sequence[Row], simulated: "Callable[[StudyDesign], Row]", want
 def _named(row: Row) -> str:
     price = "" if row["cost_usd"] is None else f", about {row['cost_usd']:,.2f} USD"
     counts = (f"{row[name]} {name if row[name] > 1 else name[:-1]}" for name in ("tasks", "variants", "trials"))
-    size = f"{' x '.join(counts)} in each arm"
-    return f"{size}, {row['total_trials']:,} trials{price}"
+    return f"{' x '.join(counts)} in each arm, {row['total_trials']:,} trials{price}"
 
 
 def _pilot(store: Path, agents: list[str], of: str) -> _Known:
@@ -274,13 +282,7 @@ def _share(name: str, text: str) -> Any:
 
 
 def _counts(name: str, text: str) -> Any:
-    return argument(name, type=_count, nargs="+", metavar="N", help=text)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return int(text)
+    return argument(name, type=positive, nargs="+", metavar="N", help=text)
 
 
 def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command, ...]:
@@ -290,12 +292,9 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
             help="plan the tasks, variants and trials that would show what asking is worth, and their cost",
             description="Simulate whole studies of underspecified against ask_user, test each with the test of the "
             "tables (sign flips of whole tasks; of recovered shares Fieller's set), and print how often it sees the "
-            "gain. With a store, success and its spread between the tasks of an agent are estimated from its trials. "
-            "With an experiment file (.toml), before its first trial, or with neither, they are assumed; the file says "
-            "which design is meant and what its trials may cost. Both say which simulated user answers, whose measured "
-            "recall reduces a gain that is assumed. Options override these values. The cheapest design is named, and "
-            "what as many trials of fewer tasks would see; with --price, the best and the worst design at each price. "
-            "Exit code 1: no design has the wanted power.",
+            "gain. A store is a pilot, from whose trials the rates are estimated. An experiment file (.toml) gives its "
+            "design and prices; its rates are assumed, as without either. An assumed gain is reduced by what the "
+            "simulated user was measured to miss. Exit code 1: no design has the wanted power.",
             example="power stores/demo --gain 0.1 --tasks 10 20 40 --trials 1 3",
             arguments=(
                 argument(
@@ -346,7 +345,7 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
                     help="in place of --tasks: as many tasks as each of these prices pays for",
                 ),
                 argument(
-                    "--studies", type=_count, default=300, metavar="N", help="simulated per design (default: 300)"
+                    "--studies", type=positive, default=300, metavar="N", help="simulated per design (default: 300)"
                 ),
                 FORMAT,
             ),

@@ -225,7 +225,8 @@ def _text(found: Sequence[Finding], notes: Sequence[str], width: int) -> str:
             lines += wrap(text, width, initial_indent=lead, subsequent_indent=after, break_on_hyphens=False)
         lines.append("")
     lines += [part for note in notes for part in wrap(note, width, initial_indent="  ", subsequent_indent="    ")]
-    return "\n".join([*lines, *([""] if notes else []), "+ shown   = measured   ? not shown or not known", ""])
+    legend = "+ shown   = measured   ? not shown or not known   trials behind them: lhaw-record trials STORE"
+    return "\n".join([*lines, *([""] if notes else []), legend, ""])
 
 
 def run_queries(store: Path, text: str, form: str, out: TextIO) -> None:

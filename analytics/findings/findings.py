@@ -464,16 +464,21 @@ def _point_of_no_return(said: _Said) -> Iterator[Finding]:
     for row in said.tables["claims"].rows:
         if row["success"] == said.measure and row["measure"] == "injection_gain":
             curves.setdefault(row["dimension"], []).append(row)
+    pooled = ["all agents together"] if len({agent for _, agent in said.agents()}) > 1 else []
     for dimension, rows in curves.items():
-        where = "" if dimension == "all" else f"for missing {dimension} segments, "
+        whose = " and ".join(pooled if dimension == "all" else [*pooled, f"missing {dimension} segments"])
+        where = f"for {whose}, " if whose else ""
         reached = list(takewhile(lambda row: _verdict(row) == "shown", rows))
+        is_curve = len(rows) > 1
         if reached:
-            when = _when(reached[-1]["condition"]).removeprefix("at ")
-            sentence = f"{where}information improves {measure} up to {when}, by {_estimate(reached[-1])} there"
+            when = _when(reached[-1]["condition"])
+            improves = f"{measure} up to {when.removeprefix('at ')}, by" if is_curve else f"{measure} {when} by"
+            sentence = f"{where}information improves {improves} {_estimate(reached[-1])}{' there' * is_curve}"
             yield said.claim(_LATE, reached[-1], _capitalised(sentence))
         elif _verdict(rows[0]) == "not shown":
-            sentence = f"{where}information is not shown to improve {measure} even at the earliest injection"
-            yield said.claim(_LATE, rows[0], _capitalised(f"{sentence}, so there is no window: {_estimate(rows[0])}"))
+            when = "even at the earliest injection, so there is no window" if is_curve else _when(rows[0]["condition"])
+            sentence = f"{where}information is not shown to improve {measure} {when}: {_estimate(rows[0])}"
+            yield said.claim(_LATE, rows[0], _capitalised(sentence))
         else:
             sentence = f"{where}how late information improves {measure} is unknown"
             yield said.finding(_LATE, "claims", rows[0], "not known", _capitalised(sentence))

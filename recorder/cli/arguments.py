@@ -2,13 +2,15 @@
 
 import argparse
 import math
+import sys
 from pathlib import Path
+from typing import TypeVar
 
 from lhaw_record.recorder.cli.command import Argument, argument
 from lhaw_record.recorder.cli.output import FORMATS, STANDARD_STREAM
 from lhaw_record.recorder.sharing.address import store_address
 
-HIGHEST_PORT = 65_535
+N = TypeVar("N", int, float)
 
 STORE = argument("store", type=store_address, help="the store's directory or shared address")
 OUTPUT = argument(
@@ -36,48 +38,35 @@ TARGET_STORE = store_option("the target store; created if it is missing")
 
 def event_count(text: str) -> int:
     """Parse a number of events, at least 0."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of events")
-    return int(text)
+    return _within(int(text), 0, math.inf, "a number of events")
 
 
 def positive(text: str) -> int:
     """Parse an integer of at least 1."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return value
+    return _within(int(text), 1, math.inf, "at least 1")
 
 
 def positive_seconds(text: str) -> float:
     """Parse a number of seconds above 0."""
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError("above 0")
-    return value
+    return _within(float(text), sys.float_info.min, sys.float_info.max, "a number above 0")
 
 
 def share(text: str) -> float:
     """Parse a share, 0 to 1."""
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a share from 0 to 1")
-    return value
+    return _within(float(text), 0, 1, "a share from 0 to 1")
 
 
 def percentage_points(text: str) -> float:
     """Parse a number of percentage points, at least 0."""
-    value = float(text)
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of percentage points of at least 0")
-    return value
+    return _within(float(text), 0, sys.float_info.max, "a number of percentage points of at least 0")
 
 
 def port(text: str) -> int:
     """Parse a TCP port. Port 0 means any free port."""
-    value = int(text)
-    if not 0 <= value <= HIGHEST_PORT:
-        raise argparse.ArgumentTypeError(
-            f"{value} is not a TCP port; they go from 1 to {HIGHEST_PORT}, 0 takes a free one"
-        )
+    return _within(int(text), 0, 65_535, "a TCP port; they go from 1 to 65535, 0 takes a free one")
+
+
+def _within(value: N, least: float, most: float, what: str) -> N:
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"{value} is not {what}")
     return value

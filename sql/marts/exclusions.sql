@@ -202,14 +202,29 @@ arms as (
 
 collapsed as (
     select
-        injections.benchmark,
+        benchmark,
         'collapsed_units' as kind,
-        count(distinct concat_ws('|', injections.agent, injections.variant_id)) as n
-    from int_injections as injections
-    inner join int_trials_evaluated
-        on injections.trial_id = int_trials_evaluated.trial_id
-    where injections.is_collapsed
-    group by injections.benchmark
+        count(*) as n
+    from (
+        select
+            injections.benchmark,
+            injections.agent,
+            injections.variant_id
+        from int_injections as injections
+        inner join int_trials_evaluated
+            on injections.trial_id = int_trials_evaluated.trial_id
+        group by injections.benchmark, injections.agent, injections.variant_id
+        having
+            count(distinct injections.computed_target_action)
+            < count(
+                distinct if(
+                    injections.computed_target_action is null,
+                    null,
+                    injections.inject_percent
+                )
+            )
+    ) as units
+    group by benchmark
 ),
 
 flagged as (

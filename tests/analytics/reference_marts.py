@@ -491,8 +491,7 @@ def exclusions_of(envelopes, trials, variants, classes, planned, k):
     kinds["classifiers"] = len({found[2] for found in of_met} - {None})
     bare = {each.variant_digest for each in variants.values() if not each.segments}
     kinds["variants_without_segments"] = len(met & bare)
-    collapsed = {trial_id for trial_id, row in injections_of(kept).items() if row[-1]}
-    kinds["collapsed_units"] = len({(kept[each].keys.agent, kept[each].keys.variant_id) for each in collapsed})
+    kinds["collapsed_units"] = _collapsed(kept)
     kinds.update(_not_common(kept))
     arms = {_arm(each.keys) for each in kept.values()}
     kinds["arms_by_settings"] = len(arms) - len({agent for agent, *_ in arms})
@@ -552,3 +551,12 @@ def _unstarted(envelopes):
         if type(each.event).__name__ == "TrialStarted" and each.event.run_id == run.run_id
     }
     return max(run.planned_trials - run.finished_before - len(started), 0)
+
+
+def _collapsed(trials):
+    """Count (agent, variant) units of which two percentages, both run, give the same action."""
+    percentages = defaultdict(lambda: defaultdict(set))
+    for trial_id, (_, wanted, *_) in injections_of(trials).items():
+        keys = trials[trial_id].keys
+        percentages[keys.agent, keys.variant_id][wanted].add(keys.inject_percent)
+    return sum(any(len(each) > 1 for each in by_action.values()) for by_action in percentages.values())

@@ -18,6 +18,7 @@ SLIPS = {
     "a query as a word": (["sql", "s", "from trials"], "unrecognized arguments: from trials; example: lhaw-record sql"),
     "nothing named": (["tables"], "the following arguments are required: store; example: lhaw-record tables"),
     "no such page": (["help", "slps"], "no command, page or file is named 'slps'"),
+    "help of a table": (["help", "overall"], "'lhaw-record tables STORE overall' prints the table"),
     "no store": (["tables", "nowhere", "overall"], "'lhaw-record run' makes one"),
     "no file": (["run", "e.toml"], "e.toml: no such file; name an experiment file"),
 }

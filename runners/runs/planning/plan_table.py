@@ -10,7 +10,7 @@ from lhaw_record.recorder.reading.trial_index import TrialIndex
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.base.text.fields import listed
 from lhaw_record.runners.environments.benchmarks.protocol import Benchmark
-from lhaw_record.runners.experiment.tables import AgentSpec, Experiment, ModelSpec, loops
+from lhaw_record.runners.experiment.tables import SCRIPTED, AgentSpec, Experiment, ModelSpec, loops
 from lhaw_record.runners.models.costs import price_of, spent_words
 from lhaw_record.runners.models.replay import MASKED_REPLAY, hides_nothing
 from lhaw_record.runners.runs.planning.designs import DesignedBenchmark
@@ -130,7 +130,9 @@ def _row(
 
 
 def _total(rows: Sequence[PlanRow]) -> PlanRow:
-    costs = [row.expected_cost_usd for row in rows]
+    """Return the sums. Scripts without a known price cost no money, so they leave the sum of the others as it is."""
+    paid = [row for row in rows if row.expected_cost_usd is not None or not row.model.startswith(SCRIPTED)]
+    costs = [row.expected_cost_usd for row in paid] or [None]
     return PlanRow(
         agent="all",
         model="",

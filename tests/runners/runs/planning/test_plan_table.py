@@ -17,7 +17,7 @@ from lhaw_record.runners.experiment.tables import (
 )
 from lhaw_record.runners.experiment.values import Price
 from lhaw_record.runners.runs.planning.plan import make_plan
-from lhaw_record.runners.runs.planning.plan_table import expected_costs_usd, spending
+from lhaw_record.runners.runs.planning.plan_table import expected_costs_usd, plan_rows, spending
 from tests.cli.experiments import write_experiment
 from tests.cli.program import called
 from tests.support.toy_plan import EMPTY, ListedBenchmark, experiment
@@ -69,6 +69,23 @@ def test_a_guess_learns_from_what_other_agents_cost():
     index = msgspec.structs.replace(EMPTY, finished=finished)
     learned = expected_costs_usd(planned, plan, index)
     assert learned == pytest.approx({"one": 0.03, "other": 0.06, "free": 0.0, "unknown": None})
+
+
+@pytest.mark.parametrize(
+    ("models", "total_usd"),
+    [(("priced", "scripted/never"), 0.3), (("priced", "unknown"), None), (("scripted/never",), None)],
+)
+def test_a_script_without_a_price_does_not_hide_what_the_others_cost(models, total_usd):
+    """One trial of 150,000 tokens at 2 USD per million; an unknown price of a model hides the sum."""
+    price = Price(input_usd_per_million_tokens=2, output_usd_per_million_tokens=0)
+    agents = tuple(
+        AgentSpec(name=str(place), model=model, api_base="http://127.0.0.1:1/v1", price=price if place == 0 else None)
+        for place, model in enumerate(models)
+    )
+    planned, benchmark = experiment(agents=agents, conditions=("full",), trials=1), ListedBenchmark()
+    plan = make_plan(planned, benchmark, Prompts(planned, Path(), benchmark.system_prompt()), "exact:1")
+    *rows, total = plan_rows(planned, plan, EMPTY)
+    assert total.expected_cost_usd == (None if total_usd is None else pytest.approx(total_usd * rows[0].trials))
 
 
 def test_a_run_of_scripted_models_ends_without_money_spent(tmp_path):
