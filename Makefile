@@ -120,7 +120,7 @@ bench-daemon: $(VENV)/.dev-ready  ## the daemon's memory and time per call
 	@"$(BIN)/python" -m tests.bench.daemon
 
 bench-scale: $(VENV)/.dev-ready  ## time and memory of reading against size, up to 10 million events (most of an hour)
-	@"$(BIN)/python" -m tests.bench.scale
+	@"$(BIN)/python" -m tests.bench.scale $(if $(PAGE),--page "$(PAGE)")
 
 bench-peers: $(VENV)/.dev-ready  ## speed and size beside the peer, inspect_ai (a quarter of an hour)
 	@"$(BIN)/python" -m tests.bench_peers $(if $(PAGE),--page "$(PAGE)")

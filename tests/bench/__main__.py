@@ -12,7 +12,8 @@ from typing import TextIO
 
 import msgspec
 
-from tests.bench import end_to_end, figures, gateway, memory, recording, sealing, tables
+from tests.bench import end_to_end, figures, gateway, growth, memory, recording, sealing, tables
+from tests.bench.growth import Growth
 from tests.bench.stores import KEPT, kept_store
 from tests.support.toy_benchmark import Workload
 
@@ -29,6 +30,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     gateway_trials: int = 0
     gateway_turns: int = 15
     gateway_calls: int = 10_000
+    growth: Growth = Growth()
 
 
 FULL = Sizes(
@@ -47,6 +49,7 @@ QUICK = Sizes(
     long_events=40_960,
     workload=Workload(tasks=1, trials=3, actions=3, concurrency=4),
     table_events=(2_000,),
+    growth=Growth(turns=(3, 12), result_characters=(1_000, 10_000), trials=300),
 )
 
 
@@ -82,6 +85,10 @@ def sections(directory: Path, kept: Path, sizes: Sizes) -> dict[str, Callable[[]
         found["gateway"] = lambda: gateway.measure(_room(directory, "gateway"), runs=runs, **numbers)
     for events in sizes.table_events:
         found[f"tables-{events}"] = partial(_tables, kept, events, runs)
+    largest = max(sizes.table_events)
+    found["growth"] = lambda: growth.measure(
+        _room(directory, "growth"), kept_store(kept, largest), runs=runs, growth=sizes.growth
+    )
     return found
 
 
@@ -95,7 +102,7 @@ def report(chosen: Mapping[str, Callable[[], list[figures.Figure]]], out: TextIO
         found = measure()
         print("\n" + "\n".join(figures.lines(found)), file=out, flush=True)
         if page is not None:
-            figures.write(page, name, found)
+            figures.write(page, name, figures.lines(found))
     print(f"\nThe whole measurement took {time.monotonic() - began_s:.0f} s.", file=out)
 
 

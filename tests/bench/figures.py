@@ -93,8 +93,8 @@ def lines(figures: Sequence[Figure]) -> list[str]:
     return ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
 
 
-def write(page: Path, section: str, found: Sequence[Figure]) -> None:
-    """Put a section's figures between its two marks in a page, with when and where they were measured.
+def write(page: Path, section: str, table: Sequence[str]) -> None:
+    """Put the lines of a section's table between its two marks in a page, with when and where they were measured.
 
     Raises:
         ValueError: The page has no such marks.
@@ -105,7 +105,7 @@ def write(page: Path, section: str, found: Sequence[Figure]) -> None:
     _, found_last, after = rest.partition(f"{last}\n")
     if not (found_first and found_last):
         raise ValueError(f"{page} has no place for the section {section}: a line {first}, and {last} after it")
-    measured = "\n".join(["", f"Measured {circumstances()}:", "", *lines(found), "", ""])
+    measured = "\n".join(["", f"Measured {circumstances()}:", "", *table, "", ""])
     page.write_text(f"{before}{first}\n{measured}{last}\n{after}", encoding="utf-8")
 
 

@@ -7,6 +7,7 @@ operation at the same size in a ``scale.json`` that is there already, so that it
 import argparse
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -14,9 +15,10 @@ from pathlib import Path
 
 import msgspec
 
+from tests.bench import figures
 from tests.bench.scale_chart import draw
 from tests.bench.scale_figures import OPERATIONS, Scale, Size
-from tests.bench.scale_report import described, markdown
+from tests.bench.scale_report import described, growth, markdown
 from tests.bench.scale_runs import measure
 from tests.bench.stores import KEPT, kept_store
 
@@ -33,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--operations", choices=OPERATIONS, nargs="*", default=list(OPERATIONS), help="default: all")
     parser.add_argument("--kept", type=Path, default=KEPT, help="where stores are kept (default: .bench)")
     parser.add_argument("--out", type=Path, help="where the report goes (default: 'results' among the stores)")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="also write the growth into this page, and its chart")
     parser.add_argument(
         "--patience",
         type=float,
@@ -52,6 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scale = msgspec.json.decode((out / STORED).read_bytes(), type=Scale)
     (out / "scale.md").write_text(markdown(scale), encoding="utf-8")
     draw(scale, out)
+    if options.page is not None:
+        figures.write(options.page, "scale", growth(scale))
+        shutil.copy(out / "scale.svg", options.page.parent / "images")
     sys.stdout.write(markdown(scale))
     return 0
 

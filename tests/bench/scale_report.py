@@ -1,6 +1,7 @@
 """The report of a series of sizes as Markdown: times, memory and budgets, one row for each size."""
 
 from collections.abc import Callable, Sequence
+from math import log
 
 from tests.bench.scale_figures import BUDGETS, OPERATIONS, Budget, Measured, Scale, Size, verdict
 
@@ -41,6 +42,31 @@ def markdown(scale: Scale) -> str:
             "",
         ]
     )
+
+
+def growth(scale: Scale) -> list[str]:
+    """Return a row for each size: wall time of each program, then memory and bytes, and the exponents between sizes.
+
+    An exponent is the slope of the logarithms of time and events since the size before: 1 is linear.
+    """
+    header = ("events", *(f"{OPERATIONS[name]} (exponent)" for name in (*PROGRAMS, "fetch")), "peak memory of tables")
+    rows = []
+    for before, size in zip((None, *scale.sizes), scale.sizes, strict=False):
+        cells = [_grown(before, size, name) for name in (*PROGRAMS, "fetch")]
+        found = size.find("tables", "dropped")
+        peak = "-" if found is None else f"{(found.peak_bytes or 0) / (1 << 20):,.0f} MiB"
+        rows.append((f"{size.events:,}", *cells, peak))
+    return _rows(header, rows)
+
+
+def _grown(before: Size | None, size: Size, operation: str) -> str:
+    found, earlier = size.find(operation, "dropped"), before and before.find(operation, "dropped")
+    if found is None:
+        return "-"
+    seconds = f"{found.wall_s:.2g} s" if found.wall_s >= 0.1 else f"{found.wall_s * 1e3:.0f} ms"
+    if before is None or not earlier:
+        return seconds
+    return f"{seconds} ({log(found.wall_s / earlier.wall_s) / log(size.events / before.events):.2f})"
 
 
 def described(one: Measured) -> str:

@@ -46,7 +46,7 @@ def test_a_section_is_written_between_its_marks(tmp_path):
     """The section before is replaced, what stands around it stays, and a page without the marks is refused."""
     page = tmp_path / "page.md"
     page.write_text("Before.\n<!-- measured: speed -->\nold\n<!-- end -->\nAfter.\n")
-    figures.write(page, "speed", [figure("speed", "/s", [50.0])])
+    figures.write(page, "speed", figures.lines([figure("speed", "/s", [50.0])]))
     text = page.read_text()
     assert text.startswith("Before.\n<!-- measured: speed -->\n")
     assert text.endswith("<!-- end -->\nAfter.\n")

@@ -9,7 +9,7 @@ from tests.bench import scale
 from tests.bench.cold import ProgramFailed, run
 from tests.bench.scale_chart import COLOURS, draw
 from tests.bench.scale_figures import BUDGETS, OPERATIONS, Measured, Scale, Size, verdict
-from tests.bench.scale_report import markdown
+from tests.bench.scale_report import growth, markdown
 from tests.bench.stores import kept_store
 
 ANY_TIMES = {"runs": 3, "lowest_s": 0.0, "highest_s": 99.0, "load": 0.1, "others_cpus": 0.0, "measured_at": "now"}
@@ -84,6 +84,14 @@ def test_a_budget_is_judged_at_its_own_size():
     report = markdown(Scale(machine="a machine", sizes=(_size(500_000, tables_s=1.6, fetch_s=0.04),)))
     assert "all tables, at most 1.5 s and 1 GiB at 500,000 events: OVER" in report
     assert "one trial, at most 50 ms at 500,000 events: within" in report
+
+
+def test_growth_is_a_slope_of_logarithms():
+    """A hundred times the events at ten times the time: an exponent of a half."""
+    sizes = (_size(10_000, tables_s=1.0), _size(1_000_000, tables_s=10.0))
+    *_, small, large = growth(Scale(machine="", sizes=sizes))
+    assert [cell.strip() for cell in small.strip("|").split("|")] == ["10,000", *["1 s"] * 5, "10 ms", "256 MiB"]
+    assert [cell.strip() for cell in large.strip("|").split("|")][1:7] == [*["10 s (0.50)"] * 5, "10 ms (0.00)"]
 
 
 @pytest.mark.thorough

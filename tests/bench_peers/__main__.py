@@ -77,7 +77,7 @@ def measure(
     print("\n".join(figures.lines(found)), file=out)
     print(f"\n{report.remarks(ours, peer)}", file=out)
     if page is not None:
-        figures.write(page, "peers", found)
+        figures.write(page, "peers", figures.lines(found))
 
 
 def _load() -> str:

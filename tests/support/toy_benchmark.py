@@ -10,6 +10,7 @@ import msgspec
 
 from lhaw_record.recorder.events import TaskRegistered, VariantGenerated
 from lhaw_record.recorder.events.values import Task, Usage, Variant
+from lhaw_record.recorder.reading.trial_index import TrialIndex
 from lhaw_record.runners.agents.planned_trial import PlannedTrial
 from lhaw_record.runners.agents.runner import TrialRunner
 from lhaw_record.runners.agents.services import Services
@@ -148,8 +149,9 @@ class ToyExperiment:
         self._services = ToyServices(self._experiment, self._benchmark, self._prompts, workload)
         self.plan: Plan = make_plan(self._experiment, self._benchmark, self._prompts, "exact:1")
 
-    async def run(self, recorder: Any) -> RunSummary:
-        """Register tasks and variants, then run every trial through the real scheduler, trial runner and agent."""
+    async def run(self, recorder: Any, index: TrialIndex = EMPTY) -> RunSummary:
+        """Register tasks and variants, then run what is left through the real scheduler, trial runner and agent."""
+        run_id = f"toy-run-{len(index.finished)}"
         runner = TrialRunner(
             experiment=self._experiment,
             benchmark=self._benchmark,
@@ -157,9 +159,9 @@ class ToyExperiment:
             settings=EnvironmentSettings(sandbox=ProcessSandboxProvider(), limits=SandboxLimits()),
             services=self._services,
             recorder=recorder,
-            run_id="toy-run",
+            run_id=run_id,
         )
-        stream = recorder.stream("toy-run")
+        stream = recorder.stream(run_id)
         await stream.append(
             *(TaskRegistered(task=task, task_digest=task.task_digest) for task in self._benchmark.tasks()),
             *(
@@ -168,7 +170,7 @@ class ToyExperiment:
             ),
         )
         scheduler = Scheduler(
-            experiment=self._experiment, plan=self.plan, index=EMPTY, runner=runner, run_stream=stream
+            experiment=self._experiment, plan=self.plan, index=index, runner=runner, run_stream=stream
         )
         await scheduler.run()
         return scheduler.summary()
