@@ -31,7 +31,7 @@ help:  ## say what there is
 demo: $(VENV)/.ready  ## set up, run the bundled experiment on scripted models, print what they show
 	@"$(BIN)/lhaw-record" demo --store "$(STORE)"
 
-PYTEST := "$(BIN)/python" -m pytest -p tests.support.progress -p tests.support.tried --numprocesses auto --maxprocesses 5 \
+PYTEST := "$(BIN)/python" -m pytest -p tests.support.progress -p tests.support.tried --numprocesses auto --maxprocesses 6 \
   --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.dev-ready  ## set up and run the quick tests: every promise once (4 minutes on 2 processors)

@@ -31,8 +31,8 @@ def pytest_configure(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """One worker more than processors, three with containers: while one waits for a limit to strike, others work."""
-    return (os.cpu_count() or 1) + (3 if IS_CI else 1)
+    """One worker more than processors, four with containers: while one waits for a limit to strike, others work."""
+    return (os.cpu_count() or 1) + (4 if IS_CI else 1)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -21,7 +21,7 @@ def problems(source):
 
 
 def _is_hasty(call):
-    name = ast.unparse(call.func).rpartition(".")[2]
+    name = getattr(call.func, "attr", None) or getattr(call.func, "id", "")
     given = {each.arg: each.value for each in call.keywords}
     if name in ("settings", "register_profile"):
         return "deadline" in given

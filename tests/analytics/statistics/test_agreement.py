@@ -93,7 +93,7 @@ def _grade(chance, store, task_id, stream, totals):
 
 
 @pytest.mark.thorough
-@settings(max_examples=at_depth(40, 200))
+@settings(max_examples=at_depth(15, 200))
 @given(seed=st.integers(0, 2**32))
 def test_the_table_is_read_as_the_reference_reads_it(seed):
     """Every value, and how many trials have one and have none, whatever was graded."""
