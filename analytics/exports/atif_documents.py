@@ -81,8 +81,8 @@ def shown_documents(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any
 def harbor_jobs(store: Path, experiment: str | None = None) -> ExportFolder:
     """Return a job for each experiment and condition, with a trial for each valid trial.
 
-    The rewards of a trial are its checkpoints, as shares. In a benchmark whose success is not that all of them are 1,
-    ``reward`` is the success, because a reader of jobs takes a trial whose rewards are all 1 for a success.
+    The rewards of a trial are ``reward``, its success, which Harbor's viewer compares, and its checkpoints as shares,
+    but for benchmarks with another rule of success: a reader of jobs takes a trial whose rewards are all 1 for one.
     """
     with open_store(store, only={"trials", "actions", "model_calls", "checkpoints"}) as connection:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
@@ -104,8 +104,8 @@ def harbor_jobs(store: Path, experiment: str | None = None) -> ExportFolder:
     for trial in trials:
         stream_id = trial["stream_id"]
         job = _safe(f"{trial['experiment_id']}__{trial['condition']}")
-        is_one = trial["benchmark"] in graded_otherwise or not shares[stream_id]
-        result = _result(trial, job, {"reward": float(trial["is_success"])} if is_one else shares[stream_id])
+        others = {} if trial["benchmark"] in graded_otherwise else shares[stream_id]
+        result = _result(trial, job, {"reward": float(trial["is_success"]), **others})
         jobs[job].append(result)
         place = f"{job}/{result['trial_name']}"
         files[f"{place}/result.json"] = _json(result)
