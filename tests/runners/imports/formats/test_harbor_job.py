@@ -97,6 +97,9 @@ def test_an_exported_job_has_a_reward_and_its_checkpoints(rewards, tmp_path):
     (path,) = (tmp_path / "jobs").glob("*/*/result.json")
     success = float(min(rewards.values()) == 1)
     assert json.loads(path.read_bytes())["verifier_result"]["rewards"] == {"reward": success} | rewards
+    (of_job,) = (tmp_path / "jobs").glob("*/result.json")
+    totals = {"n_input_tokens": 10, "n_output_tokens": 3, "cost_usd": 0.25}
+    assert totals.items() <= json.loads(of_job.read_bytes())["stats"].items()
     imported("harbor-job", tmp_path / "jobs", tmp_path / "again")
     values = "select scores, checkpoint_progress, is_success from trials"
     assert query(tmp_path / "again", values) == query(tmp_path / "s", values)
