@@ -81,8 +81,8 @@ def shown_documents(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any
 def harbor_jobs(store: Path, experiment: str | None = None) -> ExportFolder:
     """Return a job for each experiment and condition, with a trial for each valid trial.
 
-    The rewards of a trial are its checkpoints, as shares. In a benchmark whose success is not that all of them are 1,
-    ``reward`` is the success, because a reader of jobs takes a trial whose rewards are all 1 for a success.
+    The rewards of a trial are ``reward``, its success, which Harbor's viewer compares, and its checkpoints as shares,
+    but for benchmarks with another rule of success: a reader of jobs takes a trial whose rewards are all 1 for one.
     """
     with open_store(store, only={"trials", "actions", "model_calls", "checkpoints"}) as connection:
         trials = rows_of(connection, _TRIALS, [experiment, experiment])
@@ -104,8 +104,8 @@ def harbor_jobs(store: Path, experiment: str | None = None) -> ExportFolder:
     for trial in trials:
         stream_id = trial["stream_id"]
         job = _safe(f"{trial['experiment_id']}__{trial['condition']}")
-        is_one = trial["benchmark"] in graded_otherwise or not shares[stream_id]
-        result = _result(trial, job, {"reward": float(trial["is_success"])} if is_one else shares[stream_id])
+        others = {} if trial["benchmark"] in graded_otherwise else shares[stream_id]
+        result = _result(trial, job, {"reward": float(trial["is_success"]), **others})
         jobs[job].append(result)
         place = f"{job}/{result['trial_name']}"
         files[f"{place}/result.json"] = _json(result)
@@ -116,15 +116,9 @@ def harbor_jobs(store: Path, experiment: str | None = None) -> ExportFolder:
     for job, results in jobs.items():
         files[f"{job}/result.json"] = _json(_job_result(job, results))
         agents = {each["agent_info"]["name"]: each["config"]["agent"] for each in results}
-        sources = sorted({each["source"] for each in results})
-        unread[f"{job}/config.json"] = _json(
-            {
-                "job_name": job,
-                "jobs_dir": ".",
-                "agents": list(agents.values()),
-                "datasets": [{"path": source} for source in sources],
-            }
-        )
+        datasets = [{"path": source} for source in sorted({each["source"] for each in results})]
+        config = {"job_name": job, "jobs_dir": ".", "agents": list(agents.values()), "datasets": datasets}
+        unread[f"{job}/config.json"] = _json(config)
     return ExportFolder(
         files=files,
         unread=unread,
@@ -179,7 +173,10 @@ def _result(trial: Mapping[str, Any], job: str, rewards: Mapping[str, float]) ->
 
 
 def _job_result(job: str, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the result of a job: the trials of each agent by reward, and the mean of each reward, as Harbor has it."""
+    """Return the result of a job: the trials of each agent by reward, each reward's mean as Harbor has it, and totals.
+
+    A total is None if the number of any trial is unknown.
+    """
     groups: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for each in results:
         info = each["agent_info"]
@@ -195,6 +192,9 @@ def _job_result(job: str, results: Sequence[Mapping[str, Any]]) -> dict[str, Any
             for name, by_value in trials.items()
         }
         evals[key] = {"n_trials": len(group), "n_errors": 0, "metrics": [means], "reward_stats": trials}
+    spent = ("n_input_tokens", "n_cache_tokens", "n_output_tokens", "cost_usd")
+    used = {name: [each["agent_result"][name] for each in results] for name in spent}
+    totals = {name: None if None in numbers else sum(numbers) for name, numbers in used.items()}
     started = sorted(each["started_at"] for each in results if each["started_at"])
     finished = sorted(each["finished_at"] for each in results if each["finished_at"])
     return {
@@ -202,7 +202,7 @@ def _job_result(job: str, results: Sequence[Mapping[str, Any]]) -> dict[str, Any
         "started_at": started[0] if started else _time(0),
         "finished_at": finished[-1] if finished else None,
         "n_total_trials": len(results),
-        "stats": {"n_completed_trials": len(results), "evals": evals},
+        "stats": {"n_completed_trials": len(results), "evals": evals, **totals},
     }
 
 

@@ -20,7 +20,9 @@ class Trial {
     const events = element("ol", { class: "events" }, isWire ? this.requests.calls.map((call) => this.requests.turn(call, this, true)) : this.events());
     const sections = [[this.facts()], [...this.attempts(), ...this.notes()], [this.strip()], this.promptParts(), [this.checkpoints()]].map((section) => element("div", {}, section));
     const happened = element("div", { class: isAlone ? "happened" : "" }, isAlone ? this.outline(events) : null, element("div", {}, element("h4", {}, isWire ? "Requests and replies" : "What happened", this.isAlone || this.number === 0 ? this.buttons(isWire) : null), events));
-    return element("article", { class: "trial-in-full", "aria-label": title }, element("h3", { title: at("condition"), tabindex: -1, id: this.number === 0 ? "timeline-title" : null }, name), sections, happened);
+    const article = element("article", { class: "trial-in-full", "aria-label": title }, element("h3", { title: at("condition"), tabindex: -1, id: this.number === 0 ? "timeline-title" : null }, name), sections, happened);
+    article.style.setProperty("--of", JSON.stringify(condition)); // beside other trials, every event says whose it is
+    return article;
   }
 
   // What is shown, how, and the trial as a file.
@@ -122,7 +124,22 @@ class Trial {
     const words = `${counted(actions.length, "action")}${after === null ? "" : `, injection after action ${after}`}`
       + `${answered.size ? `, answers with information to ${counted(answered.size, "question")}` : ""}`
       + `${isJudged ? `, ${counted(actions.filter((action) => action[8]).length, "wasted action")}` : ""}`;
-    return element("div", {}, element("div", { class: "strip", role: "img", "aria-label": words }, blocks), element("ul", { class: "legend", "aria-hidden": "true" }, legend));
+    const times = this.times(actions);
+    if (times) legend.push(element("li", {}, "below: time of each, with its model call"));
+    return element("div", {}, element("div", { class: "strip", role: "img", "aria-label": words }, blocks), times, element("ul", { class: "legend", "aria-hidden": "true" }, legend));
+  }
+
+  // The same actions, as wide as the time that each took with the model call that asked for it; null if no time is known.
+  times(actions) {
+    const asked = new Set();
+    const blocks = actions.map((action) => {
+      const ms = (action[6] ?? 0) + (asked.has(action[7]) ? 0 : this.requests.byId.get(action[7])?.ms ?? 0);
+      asked.add(action[7]);
+      const block = this.block(action[0], this.kinds(action).join(" "), `${action[0]} ${action[2] || "text"}: ${(ms / 1000).toFixed(1)} s`);
+      block.style.flexGrow = ms;
+      return block;
+    });
+    return blocks.some((block) => Number(block.style.flexGrow) > 0) ? element("div", { class: "strip times", "aria-hidden": "true" }, blocks) : null;
   }
 
   // The outline leads to the same places by the keyboard.

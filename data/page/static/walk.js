@@ -1,4 +1,6 @@
-// Walks through what happened in the shown trials: links to events, n and p, and the event that the address names.
+// Walks through what happened in the shown trials: links to events, keys, and the event that the address names.
+
+const STEPS = { j: [1, false], k: [-1, false], n: [1, true], p: [-1, true] }; // forwards or back, and whether only to stops
 
 class Walk {
   constructor(box) {
@@ -12,16 +14,15 @@ class Walk {
     });
     addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("input, select, textarea")) return;
-      if (event.key === "n") this.step(1);
-      else if (event.key === "p") this.step(-1);
-      else return;
+      if (!Object.hasOwn(STEPS, event.key)) return;
+      this.step(...STEPS[event.key]);
       event.preventDefault();
     });
     state.onChange((changed) => changed.has("action") && this.follow());
   }
 
-  // From the event of the address, or of the focus, to the next or previous question, injection or error; without a trial, to a finding.
-  step(direction) {
+  // From the event of the address to the next or previous one, or question, injection or error; without a trial, to a finding.
+  step(direction, isStop) {
     const events = [...this.box.querySelectorAll("[data-event]")];
     if (!events.length) {
       const findings = [...document.querySelectorAll(".decides")].filter((each) => each.checkVisibility());
@@ -30,7 +31,7 @@ class Walk {
     }
     const here = events.findIndex((each) => each.classList.contains("current"));
     const rest = direction > 0 ? events.slice(here + 1) : events.slice(0, Math.max(0, here)).reverse();
-    const next = rest.find((each) => each.dataset.stop);
+    const next = rest.find((each) => !isStop || each.dataset.stop);
     if (next) state.set({ action: next.dataset.event });
   }
 

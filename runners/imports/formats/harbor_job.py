@@ -191,6 +191,9 @@ def _read(source: SourceFile, result: Mapping[str, Any], options: Options) -> _T
         filter(None, (named.get("provider"), named.get("name")))
     )
     given = (result.get("verifier_result") or {}).get("rewards") or {}
+    kept = ((result.get("agent_result") or {}).get("metadata") or {}).get("lhaw_record") or {}
+    if len(given) > len(kept.get("scores") or ()) > 0:  # 'export harbor-job' has added the success
+        given = {name: value for name, value in given.items() if name != REWARD}
     rewards = {name: float(v) if isinstance(v, bool) else as_number(v, f"reward {name}") for name, v in given.items()}
     for name, value in rewards.items():
         if not 0 <= value <= 1:
@@ -234,9 +237,8 @@ def _parsed(
     variant = known.variants.get(trial.task_id) or known.variants.get(trial.task_id.rpartition("/")[2])
     condition = options.condition or ("underspecified" if variant else "full")
     if (variant is None) != condition.startswith("full"):
-        reason = (
-            f"condition {condition} does not fit the task {trial.task_id}, which is {'a' if variant else 'no'} variant"
-        )
+        which = "a" if variant else "no"
+        reason = f"condition {condition} does not fit the task {trial.task_id}, which is {which} variant"
         return left_out("trials", reason)
     skipped: list[Skipped] = []
     remarks: list[str] = []
@@ -334,10 +336,8 @@ def _end(trial: _Trial, checkpoints: Sequence[str], answer: str | None) -> Finis
 
 def _usage(result: Mapping[str, Any]) -> Usage:
     """Return the agent's usage, which a trial with several steps has for each step."""
-    steps = [step.get("agent_result") for step in result.get("step_results") or []]
-    given = [as_object(each, "agent_result") for each in [result.get("agent_result")] if each] or list(
-        filter(None, steps)
-    )
+    results = [result] if result.get("agent_result") else result.get("step_results") or []
+    given = [as_object(each["agent_result"], "agent_result") for each in results if each.get("agent_result")]
     return total_usage(
         stated_usage(
             each.get("cost_usd"),

@@ -333,6 +333,8 @@ def test_trials_stand_side_by_side(view, busy_address):
     view.wait("document.querySelectorAll('.trial-in-full').length === 2")
     titles = "[...document.querySelectorAll('.trial-in-full > h3')].map((each) => each.firstChild.data)"
     assert view.value(titles) == ["may ask", "full prompt"]
+    owners = "[...document.querySelectorAll('.event a.flag')].map((each) => getComputedStyle(each, '::after').content)"
+    assert set(view.value(owners)) == {'"may ask"', '"full prompt"'}
     arrivals = (
         "[...document.querySelectorAll('.trial-in-full')].map((each) => each.querySelectorAll('.arrival').length)"
     )
@@ -491,6 +493,10 @@ def test_a_telephone_shows_two_agents_and_keeps_the_labels(view, busy_address):
     assert view.value(f"{box}.scrollLeft = 999, {box}.scrollLeft") > 0
     assert view.value(f"{cells}[0].left") == left
     assert view.value("document.documentElement.scrollWidth") == 390
+    _open_first(view, "ask_user")
+    bottom, top = (f"document.querySelector('{each}').getBoundingClientRect()" for each in (".switches", ".event"))
+    assert view.value(f"{bottom}.bottom <= {top}.top")
+    assert view.value("document.querySelector('.theme').getBoundingClientRect().right <= 390")
 
 
 @pytest.mark.thorough
@@ -545,6 +551,7 @@ def test_a_timeline_shows_what_happened(view, busy_address):
     assert kinds == ["event", "event wasted", "event injection arrival", "event"]
     strip = view.value("document.querySelector('#timeline .strip').getAttribute('aria-label')")
     assert strip == "3 actions, injection after action 2, 1 wasted action"
+    assert view.value("[...document.querySelectorAll('.times > a')].map((each) => each.style.flexGrow)") == ["110"] * 3
 
 
 @pytest.mark.thorough
@@ -563,6 +570,7 @@ def test_a_timeline_says_what_is_unknown(view, tmp_path):
         assert text in asked
     for text in ("null", " ms", "USD so far", "never answered", "never finished"):
         assert text not in asked
+    assert view.value("document.querySelector('.strip') && !document.querySelector('.times')")
     assert "failed at an unknown boundary (timeout): late" in _open_first(view, "full")
 
 
@@ -687,7 +695,7 @@ def test_markdown_and_code_stay_text(view, busy_address):
 
 @pytest.mark.thorough
 def test_every_event_has_an_address(view, busy_address):
-    """Keys go from stop to stop, a block and the outline to an action; each changes the address, which leads back."""
+    """Keys go from event to event and stop to stop, a block and the outline to an action; the address leads back."""
     view.open(busy_address)
     _open_first(view, "inject_70")
     view.press("n")
@@ -702,6 +710,8 @@ def test_every_event_has_an_address(view, busy_address):
     assert address.endswith("&action=3")
     view.press("p")
     assert view.value("document.querySelector('.outline .current').dataset.go") == "injection"
+    view.press("k", "k", "k", "j")
+    assert view.value("document.querySelector('.outline .current').dataset.go") == "2"
     view.send("Page.navigate", url="about:blank")
     view.open(address)
     view.wait("document.activeElement.dataset.event === '3'")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from lhaw_record.analytics.exports import harbor_jobs
 from lhaw_record.recorder.events import TrialFailed, TrialFinished
 from lhaw_record.runners.imports import ImportFailed
 from tests.runners.imports.files import REAL, broken_claims, dataset_row, imported, query, write
@@ -84,6 +85,24 @@ def test_several_rewards_are_several_checkpoints(tmp_path):
     imported("harbor-job", job(tmp_path, trial(0, {"a": 1, "b": True}), trial(1, {"a": 1})), tmp_path / "s")
     rows = query(tmp_path / "s", "select trial_index, scores, is_success from trials")
     assert sorted(rows) == [(0, [1.0, 1.0], True), (1, [1.0, 0.0], False)]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("rewards", [{"a": 1, "b": 0.5}, {"a": 0, "reward": 1}])
+def test_an_exported_job_has_a_reward_and_its_checkpoints(rewards, tmp_path):
+    """Harbor compares by ``reward``: the success, unless a checkpoint has this name. Read again, it is none."""
+    imported("harbor-job", job(tmp_path, trial(0, rewards)), tmp_path / "s")
+    for name, content in harbor_jobs(tmp_path / "s").files.items():
+        write(tmp_path / "jobs" / name, content)
+    (path,) = (tmp_path / "jobs").glob("*/*/result.json")
+    success = float(min(rewards.values()) == 1)
+    assert json.loads(path.read_bytes())["verifier_result"]["rewards"] == {"reward": success} | rewards
+    (of_job,) = (tmp_path / "jobs").glob("*/result.json")
+    totals = {"n_input_tokens": 10, "n_output_tokens": 3, "cost_usd": 0.25}
+    assert totals.items() <= json.loads(of_job.read_bytes())["stats"].items()
+    imported("harbor-job", tmp_path / "jobs", tmp_path / "again")
+    values = "select scores, checkpoint_progress, is_success from trials"
+    assert query(tmp_path / "again", values) == query(tmp_path / "s", values)
 
 
 @pytest.mark.thorough
