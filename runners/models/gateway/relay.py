@@ -2,8 +2,7 @@
 
 Text, reasoning and the arguments of the first tool call are forwarded at once. The event that completes a tool call or
 ends the reply is held back with all later events: the agent acts on them, so the reply must be durable first. A tool
-call whose id is missing or was already served in this trial is held back from its first event, because the gateway must
-replace the id.
+call without an id, or with one that this trial has had, is held back from its first event: the gateway replaces the id.
 """
 
 import time
@@ -89,7 +88,8 @@ class StreamRelay:
     def add(self, event: StreamedEvent, step: StreamStep) -> None:
         """Forward an event, or hold it back."""
         if step.has_token:
-            self.written = (self.written + _words(event.data))[-_SHOWN_CHARACTERS:]
+            text = self.written + _words(event.data)  # shown from a whole word on: half a secret is not known as one
+            self.written = text[-_SHOWN_CHARACTERS:].partition(" ")[2] if len(text) > _SHOWN_CHARACTERS else text
             self._last_token_ns = self._clock_ns()
             if self.first_token_ns is None:
                 self.first_token_ns = self._last_token_ns

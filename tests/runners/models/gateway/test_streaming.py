@@ -17,8 +17,9 @@ from lhaw_record.runners.models.endpoints.door import Door
 from lhaw_record.runners.models.gateway.app import Gateway
 from lhaw_record.runners.models.gateway.delivery import Patience
 from lhaw_record.runners.models.gateway.litellm_upstream import LitellmUpstream
-from lhaw_record.runners.models.gateway.relay import OPEN
+from lhaw_record.runners.models.gateway.relay import OPEN, StreamRelay
 from lhaw_record.runners.models.litellm_model import LitellmModel
+from lhaw_record.runners.models.streams.joining import StreamedEvent, StreamStep
 from tests.runners.models.gateway.rigs import KEY, Rig
 from tests.runners.models.gateway.serving import serving
 from tests.runners.models.gateway.shapes import TASK, chat, messages, responses, user
@@ -35,6 +36,14 @@ BODIES = {
     "gemini": {"contents": [{"role": "user", "parts": [{"text": TASK}]}]},
 }
 PRICE = Price(input_usd_per_million_tokens=2.0, output_usd_per_million_tokens=10.0)
+
+
+def test_what_a_page_shows_of_a_long_reply_begins_with_a_whole_word():
+    """The rest of a secret would not be known as one."""
+    relay = StreamRelay(None, chat(user(TASK)), "", lambda _: True)
+    for text in ("sk-" + "a" * 3_990, "b" * 20 + " the", " end"):
+        relay.add(StreamedEvent(b"", "", {"delta": text}), StreamStep(has_token=True))
+    assert relay.written == "the end"
 
 
 @contextlib.asynccontextmanager
