@@ -55,7 +55,7 @@ order by all
 
 
 def ab_command(options: argparse.Namespace) -> int:
-    """Run both arms and print what the change did. The exit code is 1 if trials are left, 130 if interrupted."""
+    """Run both arms and print what the change did. Exit code: 1 if trials are left, 130 if the run was interrupted."""
     from lhaw_record.analytics.views.store import open as open_store
     from lhaw_record.runners.experiment.decoding import load_experiment
     from lhaw_record.runners.runs.live_progress import RunProgress

@@ -133,8 +133,8 @@ COMMANDS = (
     Command(
         name="tables",
         help="compute tables from the events of a store",
-        description="Compute tables from the events of a store. It works while a run is writing. Rows that pool one "
-        "agent or benchmark (all) are in csv and json only.",
+        description="Compute tables from the events of a store. It works while a run is writing. A row 'all' that "
+        "only repeats the row of a single agent or benchmark is in csv and json only.",
         example="tables stores/demo overall voi --format csv",
         arguments=(
             STORE,

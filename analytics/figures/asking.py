@@ -103,7 +103,7 @@ def task_ask_rates(spec: FigureSpec, rows: Rows) -> "Figure":
     axes.grid(axis="x")
     axes.set_xlabel("trials that asked (%)")
     trials = sum(row["n_trials"] for row in found)
-    left_out = f", the {half} with the lowest and the {half} with the highest rate" if len(ranked) > len(shown) else ""
+    left_out = f"; shown: the {half} with the lowest and highest rates" if len(ranked) > len(shown) else ""
     axes.set_title("", pad=15)
     note(axes, f"{len(ranked)} tasks, n = {trials} trials{left_out}")
     legend(figure, list(handles.values()))

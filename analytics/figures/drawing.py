@@ -113,7 +113,7 @@ def look(place: int) -> dict[str, Any]:
 
 
 _BAND = "simultaneous band"
-_ALLOWS = "The band holds the whole curve at once: what all curves inside it share may be said of the curve."
+_ALLOWS = "The band holds the whole curve at once: say of the curve only what is true of every curve inside it."
 
 
 def legend(figure: "Figure", handles: Sequence[Any]) -> None:

@@ -580,7 +580,7 @@ def _looks(said: _Said) -> Iterator[Finding]:
         if not row["is_last"] or (row["n_looks"] is None and row["n_runs"] < 2):
             continue
         if row["n_looks"] is None:
-            sentence = f"{name} grew in {row['n_runs']} runs without a plan: no correction for a look after each"
+            sentence = f"{name} grew in {row['n_runs']} runs without planned looks: no p is corrected for them"
             settled = "`stop_when_shown` in the experiment file, before the first trial"
         elif row["look"] == 0:
             sentence = f"{name} stops when a gain is shown, and nothing is claimed before its first look"

@@ -186,6 +186,6 @@ def _decoding_problem(error: msgspec.ValidationError) -> str:
 
 
 def _where(keys: list[Any]) -> str:
-    """Return the path of a key, as in ``: tables[0].rows``."""
+    """Return a colon and the path of a key, such as ``: tables[0].rows``; nothing without a key."""
     name = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
     return f": {name}" if name else ""

@@ -221,7 +221,7 @@ def _exacts(text: str, *, has_day: bool | None = None) -> set[str]:
 
 
 def _content(value: str) -> tuple[TextFact, ...]:
-    """Return the facts of a value without generic words, or all if it has no others."""
+    """Return the facts of a value without generic words, or all facts if every one is generic."""
     facts = facts_of("x " + value)[1:]
     return tuple(each for each in facts if fold(each.text) not in words().generic) or facts
 

@@ -95,7 +95,7 @@ class PaidRun:
         )
 
     def job(self, stream: Stream, about: str, do: Callable[[Callers], Awaitable[None]]) -> Job:
-        """Return a job. It returns its cost in USD, or None if the cost is unknown, and notes its failure."""
+        """Return a job. It returns its cost in USD, or None if the cost is unknown, and notes a failure."""
 
         async def job() -> float | None:
             callers = Callers(self._paid.caller_of, stream)

@@ -218,7 +218,7 @@ def _segment_records(
         problem = "rows are not sorted by stream and sequence"
         findings.append(VerifyProblem(file=str(segment.path), row=unsorted_row, problem=problem))
     elif indexed and (wrong := index_problem(store, segment.path, pa.Table.from_batches(indexed))):
-        problem = f"{wrong}; remove this file, it is derived and nothing is lost with it"
+        problem = f"{wrong}; remove this file: it is derived, so nothing is lost"
         findings.append(VerifyProblem(file=str(index_path(store, segment.path)), row=None, problem=problem))
 
 
@@ -235,7 +235,7 @@ def _journal_records(path: Path, findings: list[VerifyProblem]) -> Iterator[Reco
         return
     mark = path.with_suffix(".mark")
     if not live and mark.is_file() and read_mark(mark) is None and mark.read_bytes().strip(b"\0"):
-        problem = "the mark of a journal fails its checksum; remove this file, nothing is lost with it"
+        problem = "the mark of a journal fails its checksum; remove this file: nothing is lost"
         findings.append(VerifyProblem(file=str(mark), row=None, problem=problem))
     if content.tail.torn_bytes and not live:
         problem = f"{content.tail.torn_bytes} bytes of an unfinished commit; 'lhaw-record log recover' cuts them"

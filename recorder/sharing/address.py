@@ -41,7 +41,7 @@ class SharedAddress(msgspec.Struct, frozen=True):
 
 
 def store_address(text: str) -> Path | SharedAddress:
-    """Parse a store argument of a command without disk or network access."""
+    """Parse a command's store argument, without disk or network access."""
     if text.startswith("shared:"):
         return _directory_address(text)
     if "://" in text or text.startswith("s3:"):

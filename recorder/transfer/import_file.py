@@ -161,7 +161,7 @@ def _decoded(line: bytes, place: str, *, is_first: bool) -> Envelope | Blob | Ex
         what = "the first line of an export" if is_first else "a line of an export that this version knows"
         raise StoreError(f"{place} is not {what} ({error}); 'lhaw-record log export' writes them") from error
     if event_line(envelope) != content:
-        raise DamagedStore(f"{place} was changed, or has fields of a newer version, which this one would lose")
+        raise DamagedStore(f"{place} was changed, or has fields of a newer version, which this program would drop")
     return envelope
 
 

@@ -1,4 +1,4 @@
-"""Writes already recorded events, as in imports: fills and seals journals like a recorder, but synchronously."""
+"""Writes events that are already recorded, as in imports. Fills and seals journals like a recorder, but blocks."""
 
 import secrets
 import time

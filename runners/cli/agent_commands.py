@@ -168,7 +168,7 @@ def wrap_command(options: argparse.Namespace) -> int:
         for path in (
             unseen_files(wrapped) if outcome.failure.boundary == "sandbox" and kinds[-1:] != ["process"] else ()
         ):
-            say(f"the sandbox does not show {path}: if the program needs it, name it so and add --mount {path}")
+            say(f"the sandbox does not show {path}: if the program needs it, give this path and --mount {path}")
     if summary.left:
         return 130 if summary.outcome == "interrupted" else 1
     stream = f"{prepared.plan.trials[-1].trial_id}-1"

@@ -189,7 +189,7 @@ COMMANDS = (
             STORE,
             argument("--reason", metavar="TEXT", help="why; it is recorded"),
             flag("--undo", "take the trials back in"),
-            flag("--rerun", "let the next run attempt them again; otherwise they are not paid for twice"),
+            flag("--rerun", "let the next run attempt these trials again, at new cost (default: it does not)"),
             flag("--repeats", "set aside also what was attempted since an earlier --rerun; it is kept otherwise"),
             _WHICH_TRIALS,
             flag("--dry-run", "only print what would be set aside"),

@@ -227,7 +227,7 @@ class LitellmModel(HostedModel):
         return qualified_name(self.name, self.api_base)
 
     def priced(self, usage: Usage, body: Mapping[str, Any], served_model: str | None) -> Usage:
-        """Return a reply's usage with its cost. ``body`` is the provider's own."""
+        """Return a reply's usage with its cost. ``body`` is the reply as the provider sent it."""
         cost = call_cost_usd(usage, served_model, self.name, self.api_base, self.price, body)
         return msgspec.structs.replace(usage, cost_usd=cost)
 

@@ -155,7 +155,7 @@ def may_look(summary: RunSummary, planned: int) -> bool:
 
 
 async def _keep_reporting(reporter: Reporter, scheduler: Scheduler) -> None:
-    """Report every second, because nothing else happens while all trials wait for an endpoint."""
+    """Report every second, because nothing else reports while all trials wait for an endpoint."""
     while True:
         await anyio.sleep(_SECONDS_BETWEEN_REPORTS)
         reporter.change(scheduler)

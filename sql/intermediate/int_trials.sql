@@ -41,10 +41,10 @@
 -- source: docs/metrics.md 1
 -- notes: every trial that was ever started, with the columns that tables need; the mart
 --     trials has the others, too. Its keys are those of the attempt that counts, or of
---     the latest if none is valid. The outcome of a trial is null unless it is valid.
---     Actions of an imported trial are null if its source does not show them, and its
---     questions if it does not count them either; the first ask is null if the action
---     of one of its questions is unknown.
+--     the latest if none is valid. A trial that is not valid has a null outcome. The
+--     actions of an imported trial are null if its source does not show them; its
+--     questions are then the number that the source states, or null. The first ask is
+--     null if the action of any question is unknown.
 with counted as (
     select
         trial_id,

@@ -12,9 +12,9 @@
 -- equation: none
 -- source: docs/metrics.md 1, set aside
 -- notes: attempts that a person set aside with the command discard, and did not take
---     back. Every other view of attempts and trials is without them; views of single
---     actions, questions and model calls keep them with is_counted = false. The cost of
---     an imported attempt is unknown.
+--     back. The other views of attempts and trials leave them out; views of single
+--     actions, questions and model calls keep them, with is_counted = false. The cost
+--     of an imported attempt is unknown.
 with spent as (
     select
         stream_id,

@@ -12,7 +12,7 @@
 -- source: docs/metrics.md 3 and 6 [Ask Early table 2]; parameters `over_clarifier_pct`,
 --     `under_clarifier_pct`
 -- notes: the value is ask_pct of overall: the percentage of valid ask_user trials with
---     a question. Without such trials the archetype is null.
+--     a question. Without valid ask_user trials the archetype is null.
 with rates as (
     select
         units.benchmark,

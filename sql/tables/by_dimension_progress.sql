@@ -9,7 +9,7 @@
 -- equation: means over the units of a dimension; gain = value(ask_user) -
 --     value(underspecified), paired
 -- source: docs/metrics.md 3 and 6 [LHAW table 6]; parameter `per`
--- notes: for full, units are the tasks of the variants in the dimension, each once;
+-- notes: under full, units are the tasks of the variants in the dimension, each once;
 --     otherwise they are variants. Dimension all has every variant once.
 select *
 from int_by_dimension

@@ -23,8 +23,8 @@
 --     count). If nobody asked, the first-ask rows are null. A first question whose
 --     action is unknown is dropped, as is a trial for which it is unknown whether it
 --     asked. The measures of options have rows where agents gave any. Sessions of
---     people are imported trials with a user and no result: valid for what was asked,
---     missing for every other table. They are set apart by their benchmark, and all
+--     people are imported trials with a user and no result: this table counts them as
+--     valid, every other one as missing. They are set apart by their benchmark, and all
 --     versions of an agent are together.
 with cells as (
     select

@@ -28,13 +28,14 @@
 --     clusters it has no p-value (too_few_clusters). A timing that is significant after
 --     one that is not is never the point, because it is unclear what the gap means; its
 --     row says that it is significant. If the first is not significant, the point is
---     null (not_significant). It is one of few percentages (one_of_few), so its
---     uncertainty is shown by their p-values; its units have a gain at any timing. The
---     papers flip every unit separately (`flipped = units`), as if variants and agents
---     of one task were independent, and take the latest significant timing, even if an
---     earlier one is not significant. There is no floor then, and a p_holm equal to 1 -
---     confidence is significant. As in voi, the mean is over agents within a task, then
---     over tasks (`pooled`).
+--     null (not_significant). It can only be one of a few percentages, so it has no
+--     interval (one_of_few); the p-values of the timings show how uncertain it is. Its
+--     n_units counts the units with a gain at one timing or more. The papers flip every
+--     unit separately (`flipped = units`), as if variants and agents of one task were
+--     independent, and take the latest significant timing, even if an earlier one is
+--     not significant. There is no floor then, and a p_holm equal to 1 - confidence is
+--     significant. As in voi, the mean is over agents within a task, then over tasks
+--     (`pooled`).
 with attributed as (
     select
         dimensions.dimension,

@@ -65,4 +65,4 @@ def test_a_store_that_grew_without_a_plan_says_in_how_many_runs():
     store.start_run()
     store.trial("v0", "ask_user", 0, scores=(1.0,), actions=["submit"])
     (grown,) = (each for each in found_in(store)[1] if each.table == "looks")
-    assert "grew in 2 runs without a plan" in grown.sentence
+    assert "grew in 2 runs without planned looks" in grown.sentence

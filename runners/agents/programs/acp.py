@@ -160,7 +160,7 @@ class AcpClient:
         return await fill_in(asking, fields, call.call_id if call else call_id, index, medium)
 
     async def _listed(self, asking: RecordedUser, questions: Any, call_id: Any) -> list[list[Any]] | None:
-        """Let the user answer questions that are in no form. Without any answer, there are none."""
+        """Let the user answer a list of questions that came without a form. Return None without any answer."""
         call, fields = self._call_of(call_id), listed_fields(questions)
         index = call.action_index if call else enclosing_action(self._pending(), ())
         content = (await fill_in(asking, fields, call.call_id if call else call_id, index, "built_in")).get("content")

@@ -58,7 +58,7 @@ async def _run(sandbox: ProgramSandbox, script: str) -> None:
     result = await sandbox.run_bash(_in(sandbox, script.format(folder=_FOLDER)))
     if result.exit_code != 0:
         reason = "it takes longer than limits.command_seconds" if result.is_timeout else result.output.strip()[-500:]
-        raise WorkspaceError(f"the archive of the work directory failed in the sandbox: {reason}")
+        raise WorkspaceError(f"the work directory cannot be packed or unpacked in the sandbox: {reason}")
 
 
 def _in(sandbox: ProgramSandbox, script: str) -> str:

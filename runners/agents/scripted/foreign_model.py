@@ -77,7 +77,7 @@ class ForeignModel:
 
 
 def _translated(turn: Message, interface: AgentInterface, codes: Sequence[str], recipe: Recipe) -> Message:
-    """Translate a turn of the desk's model into a turn in this agent."""
+    """Translate a turn in the desk's terms into calls of this agent's tools, or blocks of code if it runs those."""
     if interface.fence is not None:
         commands = [_command(call, interface, codes) for call in turn.tool_calls[:1]]  # these agents run one per reply
         blocks = [f"```{interface.fence}\n{command}\n```" for command in commands]

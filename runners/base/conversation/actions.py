@@ -18,7 +18,7 @@ from lhaw_record.recorder.events.interaction import ActionKind
 from lhaw_record.runners.base.conversation.messages import Message, ToolCall
 
 MOST_LEVELS = 100
-"""How deep arguments may nest: a choice; real ones have a dozen levels. What Python can read depends on the stack."""
+"""How deep arguments may nest: a choice; real ones have a dozen levels. How deep Python can decode is not fixed."""
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):

@@ -64,7 +64,7 @@ def build_wheel(project: Path, folder: Path) -> Path:
 
 
 def install_npm(prefix: Path, packages: Sequence[str], *, runs_scripts: bool = False) -> None:
-    """Install packages into a folder's ``node_modules``. npm removes packages there that are not listed."""
+    """Install packages into a folder's ``node_modules``. npm removes what is there and not in ``packages``."""
     npm = shutil.which("npm")
     if npm is None:
         raise ExperimentError(f"npm is not on PATH; install Node.js 18 or later to install {packages[0]}")

@@ -84,7 +84,7 @@ class ServerForms:
         assert self._fill_in is not None
         self._count += 1
         if self._count > MAX_FORMS:
-            return ErrorData(code=-32600, message=f"the user fills in {MAX_FORMS} forms of one call at most")
+            return ErrorData(code=-32600, message=f"the user fills in at most {MAX_FORMS} forms per call")
         self._pause(1)
         try:
             sent = params.model_dump(by_alias=True, exclude_none=True, mode="json")
@@ -96,7 +96,7 @@ class ServerForms:
             self._pause(-1)
 
     def _pause(self, change: int) -> None:
-        """Count the open forms, and stop the time of calls while there are any."""
+        """Count the open forms, and stop the clocks of the running calls while any form is open."""
         was_open, self._open, now = self._open, self._open + change, anyio.current_time()
         for scope, seconds in self._calls.items():
             if not was_open:
@@ -284,7 +284,7 @@ async def all_tools(client: "Client") -> "tuple[Tool, ...]":
 
 
 def definition_of(tool: "Tool", name: str) -> ToolDefinition:
-    """Return the definition of a tool that a model receives."""
+    """Return a tool's definition as the model receives it."""
     schema = {key: value for key, value in tool.input_schema.items() if key != "$schema"}
     return ToolDefinition(name=name, description=tool.description or tool.name, input_schema=schema)
 

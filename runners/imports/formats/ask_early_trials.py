@@ -180,7 +180,7 @@ def _trajectory(
     turns = _aligned(turns_said(said), calls) if said else None
     if turns is not None:
         return events_of_turns(turns, model=model, has_channel=has_channel, simulator=SIMULATOR), ""
-    note = "its tool calls are not the actions; the actions are kept" if said else ""
+    note = "the tool calls do not match the actions, so only the actions are imported" if said else ""
     return events_of_turns(calls, model=model, has_channel=has_channel, simulator=SIMULATOR), note
 
 

@@ -460,7 +460,7 @@ def _text(messages: Iterable[Message]) -> str:
 
 
 def _told(shown: Evidence) -> list[str]:
-    """Return the texts of a request other than the model's own turns."""
+    """Return all texts of a request except the model's own turns."""
     return [message.content for message in shown.messages if message.role != "assistant"]
 
 

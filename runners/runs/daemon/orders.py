@@ -182,7 +182,7 @@ def _check_secrets(event: ExperimentSubmitted, experiment: Experiment) -> None:
         )
     if Redactor(secrets_of(os.environ) | keys_of(experiment)).clean(event) != event:
         raise DaemonRefusal(
-            f"{event.path} holds the value of a secret; name the variable that holds it with api_key_env instead",
+            f"{event.path} holds the value of a secret; set api_key_env to the name of the variable that holds it",
             kind="secret",
             status=422,
         )

@@ -325,7 +325,7 @@ class _Reader:
                 )
         for key, (is_fine, better) in elsewhere.items():
             if not is_fine:
-                raise ComposeError(f"{COMPOSE}: services.main.{key} is not supported; write {better} into task.toml")
+                raise ComposeError(f"{COMPOSE}: services.main.{key} is not supported; set {better} in task.toml")
 
     def _build(self, place: str, value: str | _BuildTable | None) -> Build | None:
         if value is None:

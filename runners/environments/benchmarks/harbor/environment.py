@@ -337,7 +337,7 @@ class HarborEnvironment(Environment):
 
 
 def _with_skills(skills: str) -> ToolDefinition:
-    """Return the tool that runs commands, which says what skills a task has, as programs are told of theirs."""
+    """Return the tool that runs commands, with the task's skills in its description; programs find them in folders."""
     told = f"\n\nThe task brings skills. If one applies, read its file first:{skills}" if skills else ""
     return msgspec.structs.replace(TOOLS[0], description=TOOLS[0].description + told)
 

@@ -61,7 +61,7 @@ class DockerSandboxProvider:
         return DockerSandboxProvider(msgspec.structs.replace(self.image, **changes), self.room, self.images)
 
     def within(self, memory_mb: int) -> "DockerSandboxProvider":
-        """Return a provider whose containers draw on memory that the caller holds, in MiB."""
+        """Return a provider whose containers draw on the ``memory_mb`` MiB that the caller already holds."""
         return DockerSandboxProvider(self.image, MemoryBudget.of_trial(memory_mb), self.images)
 
     @asynccontextmanager

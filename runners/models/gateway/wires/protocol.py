@@ -124,7 +124,7 @@ class ReplyFormat(Protocol):
     """A module that reads and writes the replies of a wire."""
 
     def read(self, body: Body) -> ModelReply:
-        """Read a provider's reply, without its price. Raises ModelError (malformed_reply)."""
+        """Read a provider's reply; its price is not filled in. Raises ModelError (malformed_reply)."""
         ...
 
     def with_call_ids(self, body: Body, ids: Sequence[str]) -> Body:
