@@ -712,6 +712,10 @@ def test_every_event_has_an_address(view, busy_address):
     assert address.endswith("&action=3")
     view.press("p")
     assert view.value("document.querySelector('.outline .current').dataset.go") == "injection"
+    view.value("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as at a daemon's page
+    view.value("document.querySelector('.event.current .copy').focus()")
+    view.press("Enter")
+    view.wait("document.querySelector('.event.current .copy').textContent === 'copied'")
     view.press("k", "k", "k", "j")
     assert view.value("document.querySelector('.outline .current').dataset.go") == "2"
     view.send("Page.navigate", url="about:blank")
