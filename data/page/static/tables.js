@@ -159,7 +159,10 @@ function repeats(view, lines, place, column) {
 function drawCell(table, cell, isRepeated) {
   const shown = [cell.text, cell.beside ? element("span", { class: "interval" }, ` ${cell.beside}`) : null];
   const inside = cell.row ? element("button", { type: "button", class: "cell", tabindex: -1, title: cell.hint ? `${cell.hint}: press for its trials` : "press for its trials" }, shown) : shown;
-  if (cell.row) inside.addEventListener("click", () => state.set({ cell: cellName(table, cell.row), at: "trials", trial: "", beside: "", q: "", condition: "", outcome: "", role: "", ambiguity_class: "" }, true));
+  if (cell.row) inside.addEventListener("click", () => {
+    state.set({ cell: cellName(table, cell.row), at: "trials", trial: "", beside: "", q: "", condition: "", outcome: "", role: "", ambiguity_class: "" }, true);
+    document.getElementById("list").focus({ preventScroll: true });
+  });
   return element("td", { class: isNumber(cell) || cell.row ? "number" : isRepeated ? "again" : null, title: cell.row ? null : cell.hint }, inside, cell.bar);
 }
 

@@ -292,9 +292,21 @@ class Trial {
   }
 }
 
+// A page that a daemon sends to another machine without encryption has no clipboard of its own.
 async function copied(button, text) {
-  await navigator.clipboard.writeText(text);
-  button.textContent = "copied";
+  let isDone = true;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = element("textarea", { readonly: true });
+    area.value = text;
+    button.after(area);
+    area.select();
+    isDone = document.execCommand("copy");
+    area.remove();
+    button.focus();
+  }
+  button.textContent = isDone ? "copied" : "refused";
 }
 
 function hasRevealed([, , , , , revealed]) {

@@ -82,7 +82,7 @@ class TrialList {
     const boxes = Object.keys(FACTS).map((name) => element("label", {}, element("input", { type: "checkbox", value: name }), name.replaceAll("_", " ")));
     const inputs = boxes.map((each) => each.firstChild);
     const show = () => inputs.forEach((each) => { each.checked = this.facts.includes(each.value); });
-    const made = element("details", { class: "choice" }, element("summary", {}, "columns"), boxes);
+    const made = element("details", { class: "choice" }, element("summary", {}, "columns"), element("div", {}, boxes));
     made.addEventListener("change", () => state.set({ columns: inputs.filter((each) => each.checked).map((each) => each.value).join(",") }));
     show();
     state.onChange((changed) => { if (changed.has("columns")) { show(); this.draw(); } });

@@ -262,11 +262,13 @@ def test_behind_a_value_are_the_trials_that_it_rests_on(view, busy_address):
 
 
 def test_a_value_opens_its_trials_and_the_address_tells_others(view, busy_address):
-    """A press on a value lists its trials; the same address lists them again, and the browser's button goes back."""
+    """A press on a value goes to the list of its trials; so does its address, and the browser's button goes back."""
     view.open(busy_address)
     before = view.value("location.href")
-    view.value("document.querySelector('[data-table=overall] button.cell').click()")
+    view.value("document.querySelector('[data-table=overall] button.cell').focus()")
+    view.press("Enter")
     view.wait("!document.getElementById('behind').hidden")
+    assert view.value(ACTIVE) == "list"
     said, shown = view.value("[document.getElementById('behind').textContent, list.getBoundingClientRect().top < 900]")
     assert said.startswith("6 trials behind 100.0 too few clusters (desk, a, full prompt, pass@1, %")
     assert shown
@@ -710,6 +712,10 @@ def test_every_event_has_an_address(view, busy_address):
     assert address.endswith("&action=3")
     view.press("p")
     assert view.value("document.querySelector('.outline .current').dataset.go") == "injection"
+    view.value("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as at a daemon's page
+    view.value("document.querySelector('.event.current .copy').focus()")
+    view.press("Enter")
+    view.wait("document.querySelector('.event.current .copy').textContent === 'copied'")
     view.press("k", "k", "k", "j")
     assert view.value("document.querySelector('.outline .current').dataset.go") == "2"
     view.send("Page.navigate", url="about:blank")
@@ -764,6 +770,9 @@ def test_a_trial_is_shown_as_its_requests_and_saved(view, busy_address):
     saved = json.loads(view.value("saved_text"))
     assert document["extra"]["lhaw_record"]["trial_id"] == saved["trial"]["trial_id"]
     assert (saved["trial"]["condition"], saved["questions"][0][1], len(saved["calls"])) == ("ask_user", "which?", 2)
+    view.value("document.querySelector('.choice').open = true")
+    rows = "new Set([...document.querySelectorAll('.choice label')].map((each) => each.offsetTop)).size"
+    assert view.value(rows) <= 2  # beside each other
     view.value("document.querySelector('.choice input[value=tokens]').click()")
     view.wait("document.querySelector('.trial .second').textContent.endsWith('tokens')")
     assert "tokens" in view.value("location.hash")
