@@ -40,7 +40,9 @@ class Attempt {
     const open = new Set(folds().filter(([, fold]) => fold.open).map(([name]) => name));
     this.isRunning = columns.outcome[0] === "running";
     const isFirst = !this.box.firstElementChild;
-    this.box.replaceChildren(new Trial({ at: (name) => columns[name][0], columns, parts, prompts, texts, atif }).draw());
+    const trial = new Trial({ at: (name) => columns[name][0], columns, parts, prompts, texts, atif }).draw();
+    this.box.replaceChildren(trial);
+    document.title = trial.getAttribute("aria-label");
     for (const [name, fold] of folds()) if (open.has(name)) fold.open = true;
     if (isFirst) this.walk.follow();
   }
