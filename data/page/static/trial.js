@@ -37,9 +37,15 @@ class Trial {
       button.addEventListener("click", () => saved(`${this.at("trial_id")}.${ending}`, "application/json", JSON.stringify(made(), null, 1)));
       return button;
     };
+    const folds = element("button", { type: "button", class: "switch", title: "open all that is folded, or fold it again" }, "Open all");
+    folds.addEventListener("click", () => {
+      const isOpen = folds.getAttribute("aria-pressed") !== "true";
+      folds.setAttribute("aria-pressed", isOpen);
+      for (const each of folds.closest("#timeline").querySelectorAll(".events details")) each.open = isOpen;
+    });
     const values = () => Object.fromEntries(Object.keys(this.columns).map((name) => [name, this.at(name)]));
     const whole = () => ({ trial: values(), task: this.prompts.tasks[this.at("task")], variant: this.prompts.variants[this.at("variant")], ...this.parts });
-    return element("span", { class: "switches" }, this.requests.calls.length ? toggle("view", "requests", isWire ? "Requests" : `Requests (${this.requests.calls.length})`) : null, toggle("plain", "yes", "Plain text"),
+    return element("span", { class: "switches" }, this.requests.calls.length ? toggle("view", "requests", isWire ? "Requests" : `Requests (${this.requests.calls.length})`) : null, toggle("plain", "yes", "Plain text"), folds,
       file("JSON", "this trial as a file", "json", whole), this.atif ? file("ATIF", "this trial as a file for Harbor", "trajectory.json", () => this.atif) : null);
   }
 

@@ -554,6 +554,9 @@ def test_a_timeline_shows_what_happened(view, busy_address):
     strip = view.value("document.querySelector('#timeline .strip').getAttribute('aria-label')")
     assert strip == "3 actions, injection after action 2, 1 wasted action"
     assert view.value("[...document.querySelectorAll('.times > a')].map((each) => each.style.flexGrow)") == ["110"] * 3
+    press = "[...document.querySelectorAll('.switch')].find((each) => each.textContent === 'Open all').click()"
+    folds = "[...new Set([...document.querySelectorAll('.events details')].map((each) => each.open))]"
+    assert [view.value(f"{press}, {folds}") for _ in range(2)] == [[True], [False]]
 
 
 @pytest.mark.thorough
