@@ -225,7 +225,7 @@ def _text(found: Sequence[Finding], notes: Sequence[str], width: int) -> str:
             lines += wrap(text, width, initial_indent=lead, subsequent_indent=after, break_on_hyphens=False)
         lines.append("")
     lines += [part for note in notes for part in wrap(note, width, initial_indent="  ", subsequent_indent="    ")]
-    legend = "+ shown   = measured   ? not shown or not known   trials behind them: lhaw-record trials STORE"
+    legend = "+ shown   = measured   ? not shown or not known   trials: lhaw-record trials"
     return "\n".join([*lines, *([""] if notes else []), legend, ""])
 
 
