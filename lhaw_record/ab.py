@@ -1,7 +1,7 @@
 """``lhaw-record ab``: does a change of instructions make an agent ask better?
 
-One entry with two folders of files, or two entries, are the two arms of one experiment. Everything is done by what
-there is: trials by the scheduler, differences by ``compare``, the number of tasks by the simulation of ``power``.
+One entry with two folders of files, or two entries, are the two arms of one experiment. Existing parts do
+the work: the scheduler runs the trials, ``compare`` gives the differences, and ``power`` simulates the number of tasks.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def ab_command(options: argparse.Namespace) -> int:
 
 
 def _arms(options: argparse.Namespace, model: str) -> "tuple[AgentSpec, AgentSpec]":
-    """Return the agents of both arms: two entries, or one with the files of either folder."""
+    """Return the agents of both arms: two entries, or one entry with the files of each folder."""
     from lhaw_record.runners.agents.programs.entries import load_entry
     from lhaw_record.runners.experiment.tables import AgentSpec
 
@@ -107,7 +107,7 @@ def _files(folder: Path) -> dict[str, str]:
     """Return the files of a folder as an entry has them: by path below HOME, as templates without placeholders."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     if not paths:
-        raise ExperimentError(f"--files {folder}: there is no file in it")
+        raise ExperimentError(f"--files {folder}: the folder has no files")
     try:
         texts = {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in paths}
     except (OSError, UnicodeDecodeError) as error:
@@ -131,7 +131,7 @@ def _needed(connection: "duckdb.DuckDBPyConnection", names: dict[str, str], gain
     from lhaw_record.analytics.statistics.power import PilotUnit, StudyDesign, power, rates_of
 
     units = [PilotUnit(*row) for row in connection.execute(_PILOT, names).fetchall()]
-    yield f"difference: {names['after']} minus {names['before']}, paired over variants, or tasks if nothing is missing"
+    yield f"difference: {names['after']} minus {names['before']}, paired by variant, or by task if nothing is missing"
     if not units:
         return
     rates = rates_of(units)._replace(gain=gain)
@@ -144,9 +144,9 @@ def _needed(connection: "duckdb.DuckDBPyConnection", names: dict[str, str], gain
         tasks *= 2
     enough = f"{tasks}" if tasks <= _MOST_TASKS else f"more than {_MOST_TASKS}"
     yield (
-        f"tasks to see {100 * gain:g} pp of success from {100 * rates.base:.0f} % on, with a power of "
-        f"{_WANTED_POWER:.0%}: {enough} (variants of each: {variants}, trials: {trials}); "
-        "'lhaw-record power' has other designs"
+        f"tasks to see a gain of {100 * gain:g} pp above {100 * rates.base:.0f} % success with a power of "
+        f"{_WANTED_POWER:.0%}: {enough} (variants of each: {variants}, trials: {trials}); 'lhaw-record power' "
+        "computes other designs"
     )
 
 
@@ -168,10 +168,10 @@ COMMANDS = (
                 type=Path,
                 metavar="FILE",
                 default=experiment_path("demo.toml"),
-                help="its tasks, variants, user, limits and trials are used (default: those of the demo)",
+                help="the file whose tasks, variants, user, limits and trials are used (default: the demo's)",
             ),
             argument("--model", help="the model of both arms (default: that of the file's first agent)"),
-            argument("--trials", type=int, metavar="N", help="of each cell (default: as the file says)"),
+            argument("--trials", type=int, metavar="N", help="trials of each cell (default: as the file says)"),
             argument(
                 "--gain",
                 type=float,
@@ -179,7 +179,7 @@ COMMANDS = (
                 metavar="X",
                 help="the smallest difference of success worth seeing, for the number of tasks (default: %(default)s)",
             ),
-            store_option("where events go; the same command goes on"),
+            store_option("where events go; the same command resumes"),
             FORMAT,
         ),
         function=ab_command,

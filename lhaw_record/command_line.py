@@ -72,7 +72,7 @@ _SECTIONS = {
 _HINTS = dict.fromkeys(
     ("delete", "remove", "rm"), "; nothing is deleted from a store: 'discard' takes trials out of every number"
 )
-"""What to say of words that people try."""
+"""The hints for words that people try as commands."""
 _UVX_FOLDER = "archive-v0"
 """The cache folder in which uvx creates environments."""
 _SUCCESSES = (
@@ -87,7 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="lhaw-record",
         description="Record what agents do with underspecified tasks, and measure it.",
-        epilog="example: lhaw-record demo. Messages and pages name others as docs/PAGE.md, and files as "
+        epilog="example: lhaw-record demo. Messages and pages refer to pages as docs/PAGE.md and to files as "
         "data/FILE: lhaw-record help PAGE and lhaw-record help data/FILE print them.",
     )
     parser.hints = _HINTS
@@ -106,9 +106,9 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         Command(
             name="demo",
             help="run the bundled experiment on scripted models and print the headline",
-            description="Run the bundled experiment: 399 trials of scripted models on office tasks, a minute or a "
-            "little more on two cores; no key, no network, no Docker. Then print what they show. Finished trials are "
-            "not run again.",
+            description="Run the bundled experiment: 399 trials of scripted models on office tasks, one to three "
+            "minutes on two cores, without a key, a network or Docker. Then print what the trials show. Finished "
+            "trials are not run again.",
             example="demo --store stores/demo",
             arguments=(
                 argument(
@@ -234,7 +234,7 @@ def _program() -> list[str]:
 
 
 def _planned_study(path: Path) -> power_commands.PlannedStudy:
-    """Return the plan in an experiment file for the agent with the most trials with and without questions."""
+    """Return what an experiment file plans for the agent with the most trials under underspecified and ask_user."""
     from lhaw_record.runners.runs.planning.plan_table import typical_usd
     from lhaw_record.runners.runs.preparation import prepare
     from lhaw_record.runners.users.simulated_user.encoder import installed_encoder
@@ -248,7 +248,7 @@ def _planned_study(path: Path) -> power_commands.PlannedStudy:
         if trial.condition in ("underspecified", "ask_user") and trial.variant is not None:
             compared.setdefault(trial.agent.name, []).append(trial)
     if not compared:
-        raise ExperimentError(f"{path} plans no variants under underspecified and ask_user; leave the file out")
+        raise ExperimentError(f"{path} plans no variants under underspecified or ask_user; leave the file out")
     trials = max(compared.values(), key=len)
     tasks = {trial.task.task_id for trial in trials}
     cells = {(trial.shown_variant, trial.condition) for trial in trials}
@@ -323,7 +323,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _told(error: Exception) -> tuple[object, int] | None:
-    """Return what a user is told of an error and the exit code, or None for a fault of this program."""
+    """Return the message for the user and the exit code, or None if the error is a fault of this program."""
     if isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:  # of tasks that ran beside each other
         return _told(error.exceptions[0])
     if isinstance(error, OSError) and error.errno in NEXT_STEPS:

@@ -37,7 +37,7 @@ def refusal(error: OSError, path: Path | None = None) -> str:
     The place is ``path``, or what the error names; a failed write names none.
     """
     place = path or error.filename
-    step = NEXT_STEPS.get(error.errno or 0, "mend this or name another place")
+    step = NEXT_STEPS.get(error.errno or 0, "correct this or name another place")
     if place is not None:
         return f"{place}: {os.strerror(error.errno) if error.errno else error}; {step}"
     if error.errno in (errno.ENOSPC, errno.ENOENT):  # most often of a temporary file

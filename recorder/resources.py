@@ -44,7 +44,7 @@ def expanded(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise RecorderError(f"{path}: nobody knows that home directory; set HOME, or write the whole path") from error
+        raise RecorderError(f"{path}: that home directory is unknown; set HOME, or write the whole path") from error
 
 
 def user_name() -> str:

@@ -53,7 +53,7 @@ def test_two_folders_of_instructions_are_two_arms(files, capsys):
     assert rows["asked"] == rows["asked, nothing missing"] == (0, 100, 100)
     assert rows["success"][2] == 0
     assert "difference: after minus before" in told.err
-    assert "tasks to see 10 pp of success" in told.err
+    assert "tasks to see a gain of 10 pp above" in told.err
     assert main(command) == 0  # what is finished is not run again
 
 
@@ -63,7 +63,7 @@ def test_two_folders_of_instructions_are_two_arms(files, capsys):
         ((), "give one ENTRY and --files DIR twice"),
         (("--files", "before"), "give one ENTRY and --files DIR twice"),
         (("--files", "before", "--files", "before"), "both arms would be called 'before'"),
-        (("--files", "before", "--files", "none"), "there is no file in it"),
+        (("--files", "before", "--files", "none"), "the folder has no files"),
     ],
 )
 def test_what_is_no_comparison_is_refused(files, capsys, more, said):

@@ -9,7 +9,7 @@ from lhaw_record.recorder.cli.command import Argument, ArgumentGroup, repeatable
 from lhaw_record.recorder.errors import RecorderError
 
 _NAMED_IN = {"medium": "int_agent_arms"}
-"""The views that have keys which the trials lack."""
+"""The view that has a key which the trials lack, by key."""
 
 
 def settings_option(help_text: str = "set an analysis parameter; see 'tables STORE list'") -> Argument:
@@ -20,7 +20,7 @@ def settings_option(help_text: str = "set an analysis parameter; see 'tables STO
 def filters(keys: tuple[str, ...] = FILTER_KEYS) -> ArgumentGroup:
     """Declare the options that filter rows by these keys."""
     return ArgumentGroup(
-        "what is shown (no number changes; each may be given several times)",
+        "what is shown (filters change no number; each may be given several times)",
         tuple(
             repeatable(f"--{key}", "NAME", f"only this {key}", completer=_known_measures)
             if key == "measure"

@@ -66,7 +66,7 @@ def paper_command(options: argparse.Namespace) -> int:
     written, spec_path = paper.write(options.output), write_spec(text, options.output)
     sys.stdout.writelines(f"{path}\n" for path in (*written, spec_path) if path)
     if spec_path is None:
-        say(f"{options.output / 'paper.toml'} is another one and is left alone; give it as SPEC, or delete it")
+        say(f"{options.output / 'paper.toml'} has other content and stays unchanged; give it as SPEC, or delete it")
     for note in paper.notes:
         say(note)
     for name, reason in paper.left_out.items():
@@ -119,10 +119,10 @@ COMMANDS = (
         name="paper",
         help="write the tables and figures of a paper: LaTeX, PDF, SVG and Markdown",
         description="Write the tables and figures that a small TOML file names: pivoted tables as LaTeX floats "
-        "(booktabs), figures as PDF and SVG with their fonts, paper.tex, which shows all of them and compiles, and "
-        "paper.md with the same numbers. The preset "
-        "conditions is one table with agents in rows and all conditions in columns; lhaw and ask-early have the main "
-        "tables and figures of the two papers. paper.toml in the folder is the file to change.",
+        "(booktabs), figures as PDF and SVG with embedded fonts. paper.tex shows all of them and compiles; paper.md "
+        "has the same numbers. The preset conditions is one table with agents in rows and all conditions in columns. "
+        "The presets lhaw and ask-early have the main tables and figures of the two papers. To change a preset, edit "
+        "paper.toml in the folder.",
         example="paper stores/demo conditions --output paper",
         arguments=(
             STORE,
@@ -135,7 +135,7 @@ COMMANDS = (
                 metavar="DIR",
                 help="the folder; default: %(default)s",
             ),
-            flag("--compare", "add every table that the papers print to paper.md, ours beside it, in --reading paper"),
+            flag("--compare", "add to paper.md every table that the papers print, beside ours in the reading 'paper'"),
             settings_option(),
             filters(),
         ),

@@ -1,4 +1,4 @@
-"""The command ``power``: which design would detect what asking is worth, and what it costs."""
+"""The command ``power``: which design would detect the gain of asking, and what the design costs."""
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
@@ -81,7 +81,7 @@ max_tasks = {tasks}
 class PlannedStudy(NamedTuple):
     """What an experiment file plans for one agent under underspecified and ask_user.
 
-    The cost is None if unknown, and so is the judge of ``exact`` if another user answers.
+    The cost is None if unknown. The judge is that of the user ``exact``, and None if another user answers.
     """
 
     tasks: int
@@ -116,7 +116,7 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
     elif options.store is not None:
         known = _pilot(options.store, options.agent, options.of)
     if options.agent and not known.agents:
-        raise BadParameter("--agent chooses agents of a pilot: give its STORE")
+        raise BadParameter("--agent chooses agents of a pilot: give the pilot's STORE")
     cost = known.cost_usd_per_trial if options.cost_per_trial is None else options.cost_per_trial
     given = {name: getattr(options, name) for name in SuccessRates._fields if getattr(options, name) is not None}
     rates = known.rates._replace(**given)
@@ -151,7 +151,7 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
     )
     say(f"  rates ({known.source}): {shown}")
     if hides and recall is not None:
-        say(f"  the simulated user met {recall[0]:.0%} of what it was asked for ({recall[1]}): of a gain, that is seen")
+        say(f"  the simulated user gave {recall[0]:.0%} of what was asked ({recall[1]}): this share of a gain is seen")
     lines = (*_doubts(known, options, rates), *_curve(rows), *_advice(rows, simulated, options.wanted))
     say("\n".join(f"  {line}" for line in lines))
     return 0 if any(row["is_enough"] for row in rows) else 1
@@ -166,7 +166,7 @@ def _doubts(known: _Known, options: argparse.Namespace, rates: "SuccessRates") -
     even = [one for one in ("spread", "gain_spread") if getattr(options, one) is None and getattr(rates, one) < 5e-5]
     if even:
         assumed = " ".join(f"--{one.replace('_', '-')} {rates._field_defaults[one]}" for one in even)
-        yield f"a spread of 0 may be chance, because few tasks hardly show how much tasks differ; cautious: {assumed}"
+        yield f"a spread of 0 may be chance, as few tasks hardly show how much tasks differ; cautious values: {assumed}"
 
 
 def _priced(
@@ -190,7 +190,7 @@ def _priced(
 
 
 def _curve(rows: Sequence[Row]) -> Iterator[str]:
-    """Name the best and the worst design at each price; of those that are as good as the best, that with most tasks."""
+    """Name the best and the worst design at each price; of designs as good as the best, the one with most tasks."""
     for price in dict.fromkeys(row["price_usd"] for row in rows if "price_usd" in row):
         paid = sorted((row for row in rows if row["price_usd"] == price), key=lambda row: row["power"])
         least = paid[-1]["power"] - 2 * paid[-1]["power_error"]
@@ -230,7 +230,7 @@ def _advice(rows: Sequence[Row], simulated: "Callable[[StudyDesign], Row]", want
     conditions = ", ".join(f'"{name}"' for name in EFFECTS[best["of"]].conditions)
     file = _FILE.format(**best, named=_named(best), conditions=conditions)
     if best["of"] == "gain":
-        yield f"in the experiment file, to stop as soon as it is shown:\n\n{file}{_LOOKS.format(**best)}"
+        yield f"in the experiment file, to stop as soon as the gain is shown:\n\n{file}{_LOOKS.format(**best)}"
     else:
         yield f"in the experiment file:\n\n{file}"
 
@@ -264,7 +264,7 @@ def _pilot(store: Path, agents: list[str], of: str) -> _Known:
             rates = rates._replace(loss=rates_of(units_of("full")).gain)
         elif of == "lead":
             if len(names) != 2:
-                raise BadParameter(f"a lead is of two agents: give --agent NAME twice ({', '.join(names)})")
+                raise BadParameter(f"a lead compares two agents: give --agent NAME twice ({', '.join(names)})")
             gains = [rates_of([unit for unit in units if unit.agent == name]).gain for name in names]
             rates = rates._replace(gain=max(gains), other_gain=min(gains))
         ((cost,),) = connection.execute(_COST, {**given, "conditions": conditions}).fetchall()
@@ -290,10 +290,10 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
         Command(
             name="power",
             help="plan the tasks, variants and trials that would show what asking is worth, and their cost",
-            description="Simulate whole studies of underspecified against ask_user, test each with the test of the "
-            "tables (sign flips of whole tasks; of recovered shares Fieller's set), and print how often it sees the "
-            "gain. A store is a pilot, from whose trials the rates are estimated. An experiment file (.toml) gives its "
-            "design and prices; its rates are assumed, as without either. An assumed gain is reduced by what the "
+            description="Simulate whole studies of underspecified against ask_user, test each study as the tables do "
+            "(sign flips of whole tasks; Fieller's set for recovered shares), and print how often the gain is seen. "
+            "A store is a pilot: the rates are estimated from its trials. An experiment file (.toml) gives design "
+            "and prices. Without a store the rates are assumed. An assumed gain is reduced by the share that the "
             "simulated user was measured to miss. Exit code 1: no design has the wanted power.",
             example="power stores/demo --gain 0.1 --tasks 10 20 40 --trials 1 3",
             arguments=(
@@ -312,11 +312,11 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
                     "against full, that one agent gains more than another, or the share of the loss that asking "
                     "recovers (default: %(default)s)",
                 ),
-                repeatable("--agent", "NAME", "of the pilot, only this agent; twice: these two"),
+                repeatable("--agent", "NAME", "only this agent of the pilot; given twice: these two"),
                 _share("--base", "share of successes without asking (assumed: 0.3)"),
                 _share("--gain", "the true mean gain to be seen, as a fraction (assumed: 0.1)"),
-                _share("--other-gain", "of a lead, the gain of the other agent (assumed: 0)"),
-                _share("--loss", "of a recovered share, the loss (assumed: 0.3)"),
+                _share("--other-gain", "for --of lead: the gain of the other agent (assumed: 0)"),
+                _share("--loss", "for --of recovered: the loss (assumed: 0.3)"),
                 argument(
                     "--above",
                     type=float,
@@ -327,13 +327,13 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
                 _share(
                     "--recall",
                     "share of well-aimed questions that the simulated user answers; the rest of an assumed gain is "
-                    "never seen (default: what was measured of the user of the pilot or file, else 1)",
+                    "never seen (default: as measured for the user of the pilot or file, else 1)",
                 ),
                 _share("--spread", "standard deviation of the tasks' log odds (assumed: 1.5)"),
                 _share("--gain-spread", "standard deviation of the tasks' gains in log odds (assumed: 0.7)"),
                 _counts("--tasks", "default: 6 10 20 40 80; for an experiment file its own number, and twice that"),
-                _counts("--variants", "of each task (default: 1 3, or those of the file)"),
-                _counts("--trials", "for each variant in each arm (default: 1 3 5, or those of the file)"),
+                _counts("--variants", "variants of each task (default: 1 3, or those of the file)"),
+                _counts("--trials", "trials of each variant in each arm (default: 1 3 5, or those of the file)"),
                 argument("--wanted", type=float, default=0.8, metavar="X", help="wanted power (default: %(default)s)"),
                 argument("--level", type=float, default=0.05, metavar="X", help="of the test (default: %(default)s)"),
                 argument("--cost-per-trial", type=float, metavar="USD", help="default: that of the pilot"),
@@ -345,7 +345,7 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
                     help="in place of --tasks: as many tasks as each of these prices pays for",
                 ),
                 argument(
-                    "--studies", type=positive, default=300, metavar="N", help="simulated per design (default: 300)"
+                    "--studies", type=positive, default=300, metavar="N", help="studies per design (default: 300)"
                 ),
                 FORMAT,
             ),

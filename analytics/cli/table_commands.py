@@ -1,4 +1,4 @@
-"""The commands that compute numbers from a store: ``tables``, ``sql``, ``compare`` and ``sensitivity``."""
+"""The commands that compute numbers from a store: ``tables``, ``findings``, ``sql``, ``compare``, ``sensitivity``."""
 
 import argparse
 import sys
@@ -72,7 +72,7 @@ def sql_command(options: argparse.Namespace) -> int:
 
     text = ("" if sys.stdin.isatty() else sys.stdin.read()) if options.command is None else options.command
     if not text.strip():
-        raise BadParameter("give a query by -c or standard input; for a prompt of DuckDB: 'lhaw-record export duckdb'")
+        raise BadParameter("give a query by -c or standard input; for DuckDB's own prompt: 'lhaw-record export duckdb'")
     run_queries(options.store, text, options.format, sys.stdout)
     return 0
 
@@ -142,15 +142,15 @@ COMMANDS = (
                 "names",
                 nargs="*",
                 metavar="NAME",
-                help="tables (default: overall, by_class and voi; as files or JSON all); 'list' prints what each has",
+                help="tables (default: overall, by_class and voi; all for files and JSON); 'list' prints what each has",
                 completer=_table_names,
             ),
-            flag("--all", "every table, as is the default of files and JSON"),
+            flag("--all", "every table (the default for files and JSON)"),
             settings_option("set an analysis parameter; 'list' shows them"),
             argument(
                 "--reading",
                 metavar="NAME",
-                help="short for --set reading=NAME; 'paper' is what the papers did in every choice",
+                help="short for --set reading=NAME; 'paper' makes every choice as the papers did",
             ),
             argument("--draws", type=int, metavar="N", help="bootstrap draws, short for --set draws=N"),
             argument("--permutations", type=int, metavar="N", help="short for --set permutations=N"),
@@ -175,8 +175,8 @@ COMMANDS = (
         name="findings",
         help="say in sentences what a store shows, what it does not show, and what would settle it",
         description="Say in sentences what missing information cost, what asking gained and for whom, when it came "
-        "too late, what was wasted and who asks too much: only what the intervals of the tables carry. What is not "
-        "shown or not known is said, with what would settle it.",
+        "too late, what was wasted and who asks too much: only what the intervals of the tables support. Say also "
+        "what is not shown or not known, and what would settle it.",
         example="findings stores/demo --measure pass_at_k",
         arguments=(
             STORE,
@@ -197,7 +197,7 @@ COMMANDS = (
     Command(
         name="sql",
         help="query the views of a store",
-        description="Query the views of a store with SQL; without -c the statements on standard input.",
+        description="Query the views of a store with SQL. Without -c, run the statements on standard input.",
         example="sql stores/demo -c 'select condition, count(*) from trials group by all'",
         arguments=(
             STORE,
@@ -205,7 +205,7 @@ COMMANDS = (
                 "-c",
                 "--command",
                 metavar="QUERY",
-                help="print the rows of a query; '.views' lists the views, '.views NAME' the columns of one",
+                help="print the rows of a query; '.views' lists the views, '.views NAME' the columns of a view",
             ),
             FORMAT,
         ),
@@ -214,11 +214,10 @@ COMMANDS = (
     Command(
         name="compare",
         help="compare two arms on the units that both have",
-        description="Compare arm A with arm B over the units that both have: the value of each, the mean "
-        "difference A - B "
-        "with its interval, and the p-value of a paired permutation test. An arm is AGENT:CONDITION, an agent, or a "
-        "condition, also written agent=NAME,condition=NAME. Both arms must name the same keys; the keys that they "
-        "leave out are paired too.",
+        description="Compare arm A with arm B over the units that both have: the value of each arm, the mean "
+        "difference A - B with its interval, and the p-value of a paired permutation test. An arm is "
+        "AGENT:CONDITION, an agent, or a condition, also written agent=NAME,condition=NAME. Both arms must name the "
+        "same keys; the keys that they leave out are paired too.",
         example="compare stores/demo ask_user underspecified --by class",
         arguments=(
             STORE,
@@ -247,7 +246,7 @@ COMMANDS = (
                 metavar="NAME",
                 help="tables to compute, or 'all' (default: overall, by_class and voi)",
             ),
-            settings_option("set a parameter on both sides"),
+            settings_option("set a parameter in every computation"),
             FORMAT,
         ),
         function=sensitivity_command,

@@ -98,7 +98,7 @@ def known_tables(names: Sequence[str]) -> list[str]:
 def compute(
     store: Path, names: Sequence[str], parameters: Mapping[str, Setting], *, is_fresh: bool = False
 ) -> Analysis:
-    """Return tables of a store and the claims that do not hold. What is kept of the unchanged store is not computed."""
+    """Return tables of a store and the claims that do not hold. Results kept for the unchanged store are reused."""
 
     def computed(missing: list[str]) -> Analysis:
         from lhaw_record.analytics.views import store as stores  # DuckDB is loaded when it is needed
@@ -204,7 +204,7 @@ def _for_a_reader(shown: Table, out: TextIO) -> str:
 
 
 def _most_telling(found: Sequence[Finding]) -> list[Finding]:
-    """Return what missing information cost and what asking gained: of each question what is shown, else what is not."""
+    """Return what missing information cost and what asking gained: for each, what is shown, else what is not."""
     chosen = []
     for question, _, answers in by_question(found)[:2]:
         first = min(answers, key=lambda each: each.findings[0].verdict != "shown").findings[0]
@@ -230,7 +230,7 @@ def _text(found: Sequence[Finding], notes: Sequence[str], width: int) -> str:
 
 
 def run_queries(store: Path, text: str, form: str, out: TextIO) -> None:
-    """Print the rows of each statement of a text, or the views there are for ``.views [NAME]``.
+    """Print the rows of each statement of a text; for ``.views [NAME]``, list the views.
 
     On a terminal, a table shows only the first rows.
     """

@@ -67,7 +67,7 @@ def trials_command(options: argparse.Namespace) -> int:
     else:
         print_rows(shown, COLUMNS, options.format)
     more = f", {len(shown)} of them shown" if len(shown) < len(rows) else ""
-    say(f"{len(rows):,} trials{more}; 'lhaw-record show STORE STREAM_ID' prints one, also by the beginning of its id")
+    say(f"{len(rows):,} trials{more}; 'lhaw-record show STORE STREAM_ID' prints one; the beginning of its id is enough")
     return 0 if rows else 1
 
 
@@ -95,7 +95,7 @@ COMMANDS = (
         name="trials",
         help="list the trials of a store, by agent, condition, task, state or outcome",
         description="List the trials of a store, one row each. A trial with several attempts is shown by the one "
-        "that counts. 'show' prints its stream_id, which is the trial's id where no attempt counts. Trials that were "
+        "that counts. 'show' takes its stream_id, which is the trial's id where no attempt counts. Trials that were "
         "set aside are not listed; 'discard STORE' names them. The view trials has more columns: see 'sql'.",
         example="trials stores/demo --condition ask_user --outcome failure",
         arguments=(
@@ -110,7 +110,7 @@ COMMANDS = (
                 for name, column in _FILTERS.items()
             ),
             argument("--outcome", choices=tuple(_OUTCOMES), help="only trials with this outcome"),
-            argument("--limit", type=positive, metavar="N", help="print so many at most"),
+            argument("--limit", type=positive, metavar="N", help="print at most N trials"),
             FORMAT,
         ),
         function=trials_command,

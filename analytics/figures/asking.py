@@ -141,7 +141,7 @@ def late_answers(spec: FigureSpec, rows: Rows) -> "Figure":
 
 
 def _response(condition: str, actions: float) -> str:
-    """Return the name of a response above how many actions after its question the answer came, on average."""
+    """Return a response's name and, below it, the mean number of actions between question and answer."""
     name = CONDITION_LABELS.get(condition, named(condition.removeprefix("ask_user_"), 16))
     when = {0: "at once", inf: "no answer"}.get(actions, f"{actions:.1f} actions later")
     return f"{name}\n{when}"

@@ -117,7 +117,7 @@ _ALLOWS = "The band holds the whole curve at once: say of the curve only what is
 
 
 def legend(figure: "Figure", handles: Sequence[Any]) -> None:
-    """Add one legend below all axes, in as many columns as fit; if curves have bands, under what these allow to say."""
+    """Add one legend below all axes, in as many columns as fit; if curves have bands, say how to read them."""
     if not handles:
         return
     handles = sorted(handles, key=lambda handle: bool(handle.get_label() == _BAND))

@@ -1,4 +1,4 @@
-"""Figures by injection time: work wasted before it, the latest useful one, and how agents agree on it."""
+"""Figures by injection time: wasted work, the latest useful injection, and agreement of agents."""
 
 from typing import TYPE_CHECKING, Any
 

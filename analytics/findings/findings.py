@@ -42,7 +42,7 @@ _GAIN = "What did asking gain, and for whom?"
 _LATE = "When did information come too late?"
 _WASTE = "What was wasted?"
 _TOO_MUCH = "Who asks too much, and what for?"
-_LOOKS = "How often was it looked at?"
+_LOOKS = "How often was the study looked at?"
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     p_family: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a claim without its family, which nothing would correct."""
+        """Refuse a claim without a family, because nothing would correct its p-value."""
         if self.verdict == "shown" and (not self.family or self.p_family is None):
             raise ValueError(f"a claim without a family and its p-value: {self.wording}")
 
@@ -204,7 +204,7 @@ _PRECISION_UNKNOWN = "The share of questions of {agent}{user} that target remove
 _WASTE_UNKNOWN = "How much {agent} waste{s} before a message {when} is unknown"
 _LATE_WASTE_UNKNOWN = "What {agent} waste{s} before a late message is unknown"
 _PLANNED = {("gain", "ask_user"): "", ("loss", "underspecified"): " --of loss"}
-"""The options of ``power`` that plan a claim; other claims it does not plan."""
+"""The options of ``power`` that plan a claim. ``power`` plans no other claims."""
 
 _REMEDIES = {
     "incomplete_grading": "trials that are graded completely",
@@ -214,7 +214,7 @@ _REMEDIES = {
     "no_units": "trials of this cell",
     "no_valid_trials": "valid trials; all planned ones are missing",
     "no_variation": "tasks with different values; all have this one, so its uncertainty is unknown",
-    "nobody_asked": "trials in which it asks",
+    "nobody_asked": "trials in which the agent asks",
     "not_injected": "trials that reach their injection",
     "not_run": "trials of this cell",
     "one_arm_only": "trials under both conditions of the same variants",
@@ -374,7 +374,7 @@ def _if_missing(row: Row | None) -> str:
     if row is None or not depends_on_missing(row):
         return ""
     low, high = (number_in_unit(row["measure"], row[bound]) for bound in ("worst_low", "best_high"))
-    return f", but from {low} to {high} if missing trials are counted against and for it, a range that includes 0"
+    return f", but from {low} to {high} if missing trials count against it or for it, a range that includes 0"
 
 
 def _recovered(said: _Said) -> Iterator[Finding]:
@@ -390,7 +390,7 @@ def _recovered(said: _Said) -> Iterator[Finding]:
         beside = _bare(whole[row["benchmark"], row["agent"]])
         sentence = (
             f"Of the {_MEASURES_SHOWN[said.measure]} that missing information costs {{agent}}, asking recovers "
-            f"{share}; it then reaches {beside} of the value with the full prompt"
+            f"{share}; the value with asking is {beside} of that with the full prompt"
         )
         yield said.finding(_GAIN, "overall", row, "measured", sentence)
 
@@ -588,8 +588,8 @@ def _looks(said: _Said) -> Iterator[Finding]:
             p_value = "no p" if row["p_value"] is None else f"p = {row['p_value']:.2g}"
             sentence = (
                 f"{name} has {row['n_looks']} planned looks; the last was number {row['look']}, at {row['n_tasks']} "
-                f"tasks: {p_value} for the gain of {row['agent']} at the level {row['level']:.2g}, at which "
-                "everything here is claimed"
+                f"tasks: {p_value} for the gain of {row['agent']} at the level {row['level']:.2g}, which holds for "
+                "every claim here"
             )
         keys = {key: str(row[key]) for key in spec_of("looks").keys}
         yield Finding(
@@ -624,7 +624,7 @@ def _absent(question: str, table: str, benchmark: str, agent: str, wording: str,
         verdict="not known",
         wording=wording,
         size="",
-        settled_by=f"its trials under {condition}{also}" if condition else spec_of(table).needs,
+        settled_by=f"trials of this agent under {condition}{also}" if condition else spec_of(table).needs,
         table=table,
         keys={},
     )

@@ -127,7 +127,7 @@ def page_of(connection: "duckdb.DuckDBPyConnection", name: str, store: Store | N
 
 
 def attempt_data(root: Path, stream_id: str) -> dict[str, Any]:
-    """Return what the viewer needs to show one attempt, also while it runs, without a look at other trials."""
+    """Return what the viewer needs to show one attempt, also while it runs, without reading other trials."""
     snapshot = read_snapshot(root)
     shared = events_of_types(snapshot, (TaskRegistered, VariantGenerated, TrialsNoted))
     rows = to_table([*shared, *read_envelopes(root, stream_id)])
@@ -151,7 +151,7 @@ def attempt_page(root: Path, stream_id: str) -> str:
 
 
 def _rendered(template: str, title: str, styles: Sequence[str], scripts: Sequence[str], **values: object) -> str:
-    """Render a page that carries its style and script, and whose policy lets nothing else in."""
+    """Render a page that carries its style and script, and whose policy forbids everything else."""
     style, script = joined(styles), joined(scripts)
     return render(
         f"page/{template}.html",

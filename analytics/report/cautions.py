@@ -73,7 +73,7 @@ def cautions(
         *of_arms,
         Caution(
             title="Mixed classifying agents",
-            meaning="The class of a variant depends on who classified it; classes of several sources do not mix.",
+            meaning="The class of a variant depends on who classified it; do not mix classes of several sources.",
             found=tuple(mixed),
         ),
         _no_gap(tables["voi"]),
@@ -120,7 +120,7 @@ def _noted(connection: "duckdb.DuckDBPyConnection") -> Caution:
     ).fetchall()
     return Caution(
         title="Noted trials",
-        meaning="People noted something about them. They count like all others, unless 'discard' leaves them out.",
+        meaning="People wrote notes about them. The trials count like others, unless 'discard' leaves them out.",
         found=tuple(f"{name}: {cause}, {n} {('trial', 'trials')[n != 1]}" for name, cause, n in rows),
     )
 

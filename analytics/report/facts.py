@@ -176,7 +176,7 @@ def missing(connection: "duckdb.DuckDBPyConnection") -> MissingTrials:
                 caption="Missing trials by cell",
             ),
         ),
-        left_out=f"The {_MOST_CELLS} cells with most missing trials of {len(cells)}."
+        left_out=f"The {_MOST_CELLS} of {len(cells)} cells with the most missing trials."
         if len(cells) > _MOST_CELLS
         else "",
     )

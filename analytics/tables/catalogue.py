@@ -50,7 +50,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="claims",
-        title="What findings may claim, corrected over all of it",
+        title="All that findings may claim, corrected together",
         keys=("success", "benchmark", "dimension", "agent", "condition", "measure"),
         needs="trials under two of full, underspecified, ask_user and inject_p",
         parameters=("k", "intention_to_treat", "pooled", "timing_measure", "permutations"),
@@ -174,7 +174,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="commitment",
-        title="How far a trial is bound to its information, and the value that this leaves",
+        title="Commitment: share of actions since the first use of the information, and the value left",
         keys=("benchmark", "dimension", "agent", "timing", "measure"),
         needs="injected trials",
         parameters=("k", "per", "timing_measure", "voi_cases", "intention_to_treat", "pooled"),
@@ -394,7 +394,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="segment_labels",
-        title="Whether asserted scores of segments foretell what trials show",
+        title="Whether asserted scores of segments predict what trials show",
         keys=("benchmark", "label", "asserted", "measure"),
         needs="trials under underspecified of variants with one removed segment",
     ),

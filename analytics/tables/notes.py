@@ -15,44 +15,44 @@ _LEFT_OUT = "tasks_left_out"
 _EVERYWHERE = {
     "missing_trials": "missing trials of {benchmark}: {n}, not counted as failures: {some} began and have "
     "no result; any others never began, were set aside or are left out",
-    "discarded": "set aside by hand (discard): {n} trials of {benchmark}, which cost {cost}, in no other sum; if "
-    "their cell has other trials, they are missing",
+    "discarded": "set aside by hand (discard): {n} trials of {benchmark}, which cost {cost} (in no other sum); they "
+    "count as missing if their cell has other trials",
     "discarded_replaced": "set aside by hand (discard), with another attempt in their place: {n} trials of "
-    "{benchmark}; what was set aside cost {cost}, in no other sum",
-    _LEFT_OUT: "tasks of {benchmark} that were left out (allow_left_out): {n}; the numbers are of the others",
+    "{benchmark}; the attempts set aside cost {cost} (in no other sum)",
+    _LEFT_OUT: "tasks of {benchmark} that were left out (allow_left_out): {n}; the numbers cover the others",
     "running_trials": "trials of {benchmark} running now: {n}",
     "unstarted_trials": "trials of the last plan not started yet: {n}; those whose cell has other trials are missing",
     "superseded": "left out of {benchmark}, because their task or variant has changed since: {n} trials",
     "other_user_simulator": "left out of {benchmark}, because of another user simulator: {n} trials",
     "other_experiment": "left out of {benchmark}, because of other experiments: {n} trials",
     "injection_lost": "left out of {benchmark}, because the injected message did not reach the agent (flag "
-    "injection_lost; keep_flagged keeps them): {n} trials; agent_health says whose",
-    "flagged_injection_lost": "flagged in {benchmark}: {n} trials whose injected message did not reach the agent, kept",
-    "flagged_actions_uncounted": "flagged in {benchmark}: {n} trials in which the agent acted and was not counted; "
-    "action counts are too small (agent_health says whose)",
+    "injection_lost; keep_flagged keeps them): {n} trials; agent_health names the agents",
+    "flagged_injection_lost": "flagged in {benchmark}: {n} kept trials whose injected message did not reach the agent",
+    "flagged_actions_uncounted": "flagged in {benchmark}: {n} trials with actions of the agent that were not "
+    "counted; action counts are too small (agent_health names the agents)",
     "flagged_no_main_thread": "flagged in {benchmark}: {n} trials whose main thread was not recognised; "
-    "action counts are guesses (agent_health says whose)",
+    "action counts are guesses (agent_health names the agents)",
     "late_recorder": "trials of {benchmark} in which the recording process was late by over 5 % of the agent's time: "
     "{n}; no agent is charged for that delay, but run fewer trials at once, or in more workers",
     "flagged_asking_unanswered": "flagged in {benchmark}: {n} trials whose program offered its own way to ask, which "
-    "nobody answers (agent_health says whose)",
+    "nobody answers (agent_health names the agents)",
     "classifying_trial": "left out of {benchmark}, because they gave the variants their class: {n} trials",
-    "baseline_reused_cells": "baseline_reused: in {benchmark} the trials that gave the class are also the baseline, in "
-    "{n} cells; gains contain regression to the mean",
+    "baseline_reused_cells": "baseline_reused: in {n} cells of {benchmark} the trials that gave the class are also "
+    "the baseline; gains contain regression to the mean",
     "excluded_ending": "left out of {benchmark}, because of how they ended (exclude_endings): {n} trials, "
     "which count as missing",
     "new_task": "left out of {benchmark}, because the variant is new_task: {n} trials",
     "new_task_variants": "new_task variants of {benchmark}: {n}; they are in no table",
     "other_settings": "left out of {benchmark}, because of other settings: {n} trials",
-    "arms_by_version": "agents ran in several versions (program, model, parameters, prompts): each "
-    "NAME#DIGEST is its own agent, whose program and first day are in the view arms. To take a mistaken one out of all "
-    "tables: 'discard STORE --agent NAME#DIGEST --reason WHY'",
+    "arms_by_version": "agents ran in several versions (program, model, parameters, prompts): each NAME#DIGEST is a "
+    "separate agent; the view arms has its program and first day. To take a mistaken version out of all tables: "
+    "'discard STORE --agent NAME#DIGEST --reason WHY'",
     "arms_by_settings": "agents of {benchmark} ran under several settings (limits, prompts, grader, simulator, image): "
-    "each NAME#DIGEST is an arm of its own. The view arms says what differs; the parameter settings chooses",
+    "each NAME#DIGEST is an arm of its own. The view arms says what differs; the parameter settings chooses arms",
 }
 _DIFFER = (
-    "agents of {benchmark} met different {units}{how}: {n} are not common to all with the condition, {some} are, "
-    "so a difference between agents is partly one between {units} (compare pairs them)"
+    "agents of {benchmark} met different {units}{how}: {n} are not common to all with the condition, {some} are, so "
+    "a difference between agents is partly a difference between {units} (compare uses common ones)"
 )
 _FULL = {"tasks_not_common": _DIFFER.replace("{units}", "tasks").replace("{how}", " under the full prompt")}
 _ASKED = {"variants_not_common": _DIFFER.replace("{units}", "variants").replace("{how}", "")}
@@ -65,28 +65,28 @@ ARM_KINDS = {
         "Switch on the server's tool parser or template (vLLM and SGLang: --tool-call-parser; llama.cpp: --jinja).",
     ),
     "redacted_tools": (
-        "a tool's name has a secret, so it is recorded as [redacted]",
+        "a tool's name contains a secret, so the name is recorded as [redacted]",
         "trials",
-        "The agent could call it, but its actions and questions cannot be told apart here; rename the tool.",
+        "The agent could call the tool, but actions and questions cannot be told apart here; rename the tool.",
     ),
     "split_replies": (
         "tool calls of a stream had no index of their own and were told apart by their ids or names",
         "replies",
-        "Clients differ here: one that uses only the index ran one malformed call, or none.",
+        "A client that uses only the index ran one malformed call, or none.",
     ),
     "cut_replies": (
         "replies were cut at their length limit",
         "replies",
-        "The rest of them is unknown; allow more max_tokens.",
+        "The rest of each reply is unknown; raise max_tokens.",
     ),
-    "refused": ("the model refused, or a filter did", "trials", "They are graded as they stand."),
+    "refused": ("the model or a filter refused", "trials", "These trials are graded as they stand."),
     "overflowed": (
         "the conversation became too long for the model",
         "trials",
-        "They are graded as they stand; exclude_endings = context_limit leaves them out.",
+        "These trials are graded as they stand; exclude_endings = context_limit leaves them out.",
     ),
     "identical_trials": (
-        "trials are identical: all of a cell did the same actions",
+        "trials are identical: all trials of a cell did the same actions",
         "cells",
         "They are copies, not repetitions (temperature 0?), so more trials of a cell add no information.",
     ),
@@ -103,7 +103,7 @@ ARM_KINDS = {
     "failed_asking": (
         "failures are unanswered questions: the agent ended by asking its user in prose",
         "failures, in conditions where most failures end so",
-        "Nobody answers there, so they are not failures at the task; endings counts them in every condition.",
+        "Nobody answers there, so these are not failures at the task; endings counts them in every condition.",
     ),
     "hung_up": (
         "the program left its model call before the reply, or never made one",
@@ -143,9 +143,8 @@ _UNCLASSIFIED = {
     "view ambiguity_classes says why",
 }
 _OF_TIMING = {
-    "not_injected_trials": "trials of {benchmark} that ended before their injection: {n}; they count under their "
-    "planned condition if intention_to_treat, else nowhere; wasted compute counts them "
-    "only under wasted_uninjected",
+    "not_injected_trials": "trials of {benchmark} that ended before their injection: {n}; with intention_to_treat "
+    "they count under their planned condition, else nowhere; wasted compute counts them only with wasted_uninjected",
     "collapsed_units": "collapsed: in {n} (variant, agent) units of {benchmark} the budget is so small that "
     "several percentages give the same action",
 }
@@ -158,7 +157,7 @@ COUNTED = {
     "and not in the means",
     "unjudged_variants": "new_task candidates of {benchmark} without a verdict: {n}; they count as outcome-critical",
 }
-"""Templates by the kind in the view exclusions, those of all tables and those that only the report says."""
+"""Templates by the kind in the view exclusions: those of all tables, and those of the report only."""
 _TIMED = ("voi", "point_of_no_return", "optimal_window", "commitment", "timing_hypotheses")
 _BY_DIMENSION = ("by_dimension_pass", "by_dimension_progress", "by_segments_removed")
 _MEANS = ("overall", "claims", "losses", "by_class", *_BY_DIMENSION, "fidelity", "generality")
@@ -199,8 +198,8 @@ MEANINGS = {
     "incomplete_unit": "only units with a value under full and all injections count; "
     "--set voi_cases=available takes every unit that a condition has",
     "too_few_clusters": "levels need 5 tasks for an interval, gains 6, ratios 7, tau 15; fewer are inconclusive",
-    "one_task_has_N_pct": "where an interval has a ?, one task has N % of the variants, so all inform no more "
-    "than four equal ones: the interval is wide and depends on few",
+    "one_task_has_N_pct": "where an interval has a ?, one task has N % of the variants, so all tasks inform no more "
+    "than four equal tasks: the interval is wide and depends on few tasks",
     "rare_effect": "where an interval has a ?, hardly any task shows this effect: the interval may be too short, "
     "and more tasks help most",
     "no_variation": "all tasks have this value, so its uncertainty is unknown",
@@ -358,8 +357,8 @@ def _row_notes(rows: Sequence[dict[str, Any]]) -> list[str]:
     doubtful = [row for row in rows if depends_on_missing(row)]
     if doubtful:
         notes.append(
-            f"missing trials could undo rows: {len(doubtful)}; their interval excludes 0, but that from worst_low to "
-            "best_high does not"
+            f"missing trials could undo {len(doubtful)} rows: the interval excludes 0, but the range from worst_low "
+            "to best_high does not"
         )
     return [*notes, *(f"{each}: {meaning_of(each)}" for kind in MEANINGS for each in reasons if _kind(each) == kind)]
 
@@ -375,7 +374,7 @@ def _kind(reason: str) -> str:
 
 
 def depends_on_missing(row: Mapping[str, Any]) -> bool:
-    """Return whether the interval of a difference excludes 0, but not whatever its missing trials would have been."""
+    """Return whether the interval of a difference excludes 0, but not for every outcome of the missing trials."""
     low, high = row.get("worst_low"), row.get("best_high")
     if row.get("low") is None or low is None or high is None:
         return False

@@ -62,14 +62,14 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         name="reading",
         default="default",
         allowed=("default", "paper", "readme", "complete_cases", "pass_at_k", "primary_dimension"),
-        meaning="a name for several choices at once; a parameter that is set itself wins over its reading",
+        meaning="a name for several choices at once; a parameter that is set explicitly overrides the reading",
         source="docs/metrics.md 5 and 7",
     ),
     AnalysisParameter(
         name="class_rule",
         default="paper",
         allowed=("paper", "readme"),
-        meaning="c = n with several terminal states: divergent (paper) or benign (readme)",
+        meaning="class if all trials succeed (c = n) in several terminal states: divergent (paper) or benign (readme)",
         source="docs/metrics.md 2",
     ),
     AnalysisParameter(
@@ -88,7 +88,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
     AnalysisParameter(
         name="reuse_classifying_trials",
         default=False,
-        meaning="use the trials that gave the class in the evaluated tables, too",
+        meaning="also use the trials that gave the class in the evaluated tables",
         source="docs/metrics.md 2",
     ),
     AnalysisParameter(
@@ -143,16 +143,16 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         name="pooled",
         default="tasks",
         allowed=("tasks", "units"),
-        meaning="in rows of agent all, the mean of agents within a task and then of tasks, or of all (variant, agent)",
+        meaning="in rows of agent all, the mean over agents in a task, then over tasks; or over (variant, agent)",
         source="docs/metrics.md 5",
     ),
     AnalysisParameter(
         name="flipped",
         default="tasks",
         allowed=("tasks", "units"),
-        meaning="point of no return: whole tasks change their signs, Holm, the end of the unbroken run of significant "
-        "timings, and an optimal window only where a gain is shown; or every unit its own, Bonferroni, the latest "
-        "significant timing, and a window always",
+        meaning="point of no return: flip signs of whole tasks, correct by Holm, take the end of the unbroken run of "
+        "significant timings, and a window only where a gain is shown; or flip each unit, correct by Bonferroni, "
+        "take the latest significant timing, and a window always",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
@@ -168,7 +168,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         default=5.0,
         low=0,
         high=100,
-        meaning="percentage points below the first injection at which the optimal window still lasts",
+        meaning="how many percentage points below the value at the first injection the optimal window may go",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
@@ -182,8 +182,8 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         name="wasted_supply",
         default="max",
         allowed=("max", "set", "single", "sum"),
-        meaning="how often an action with the full prompt can be a counterpart: most in one trace, always, first "
-        "trace, all traces",
+        meaning="how often an action with the full prompt can be a counterpart: its most in one trace, without "
+        "limit, its number in the first trace, or in all traces",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
@@ -223,7 +223,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
     AnalysisParameter(
         name="judge",
         default=None,
-        meaning="judge whose verdicts count, by its model's name; unset: the last verdict on each thing",
+        meaning="judge whose verdicts count, by its model's name; unset: the last verdict on each trial or variant",
         source="docs/judging.md",
     ),
     AnalysisParameter(
@@ -237,8 +237,8 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
     AnalysisParameter(
         name="exchange_judge",
         default=None,
-        meaning="judge who says what a question asks for and its answer gives: rules, or a name as the events have it; "
-        "unset: the simulated user's own, which is rules where it has none",
+        meaning="judge of what a question asks for and its answer gives: rules, or a judge's name in the events; "
+        "unset: the simulated user's own judge, or rules if it has none",
         source="docs/metrics.md 3",
     ),
     AnalysisParameter(
@@ -270,7 +270,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         default=10_000,
         low=100,
         high=1_000_000,
-        meaning="most sign choices that a permutation test looks at: all of them, or so many drawn ones",
+        meaning="the most sign choices that a permutation test looks at: all, or this many random ones",
         source="docs/metrics.md 4 and 5",
     ),
     AnalysisParameter(

@@ -193,7 +193,7 @@ def conclude(generation: "Generation", options: argparse.Namespace, name: str) -
         for events in (judged, refused)
     )
     if n_made or n_refused:
-        say(f"  {n_made} of them, and {n_refused} given up, were judged earlier by another judge, and stay as they are")
+        say(f"  {n_made} of them, and {n_refused} that were given up, keep the judgement of another judge")
     if owed or left:
         return say_how_to_go_on(work, "extraction, rewriting or judgement")
     spec = f'{{ store = "{options.store.resolve()}", experiment = "{name}" }}'

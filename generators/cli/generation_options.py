@@ -45,7 +45,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 JUDGE_ARGUMENTS = (
-    argument("--judge", metavar="MODEL", help="the model that judges what no rule can (default: that stays unjudged)"),
+    argument("--judge", metavar="MODEL", help="the model that judges what rules cannot (default: not judged)"),
     argument(
         "--guesses",
         type=positive,
@@ -72,10 +72,10 @@ GENERATION_ARGUMENTS = (
             argument(
                 "--extractor",
                 metavar="MODEL",
-                help="the model that finds segments (default: those written with tasks)",
+                help="the model that finds segments (default: take the segments written with tasks)",
             ),
             argument(
-                "--rewriter", metavar="MODEL", help="the model that removes them (default: as written with tasks)"
+                "--rewriter", metavar="MODEL", help="the model that removes segments (default: as written with tasks)"
             ),
             *JUDGE_ARGUMENTS,
             flag("--no-trajectory", "do not read trajectories and recorded trials"),
@@ -93,7 +93,7 @@ GENERATION_ARGUMENTS = (
                 choices=("delete", "vaguify", "genericize", "decoy"),
                 help="how to remove them; decoy puts a wrong value in their place (may be repeated; default: delete)",
             ),
-            flag("--chains", "also make pairs of which the second can only be asked for after the first"),
+            flag("--chains", "also make pairs of segments, of which the second can only be asked for after the first"),
             flag("--controls", "also make controls: the unmodified prompt, and removals of what nobody needs"),
             flag(
                 "--environment",
@@ -104,7 +104,7 @@ GENERATION_ARGUMENTS = (
                 type=positive,
                 default=12,
                 metavar="N",
-                help="the most removals of one task (default: %(default)s)",
+                help="at most this many removals of each task (default: %(default)s)",
             ),
             argument(
                 "--min-priority",

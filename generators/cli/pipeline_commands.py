@@ -121,7 +121,7 @@ async def _run(
 
 
 async def _judged(options: argparse.Namespace, experiment: str, left_usd: float | None) -> "JudgeRun":
-    """Have the judge look for new tasks among what the classifiers failed at, as the command ``judge`` does."""
+    """Have the judge look for new tasks among the variants that always failed, as the command ``judge`` does."""
     from lhaw_record.recorder.storage.blobs import load_blob
     from lhaw_record.runners.cli.judging_commands import run_judge
     from lhaw_record.runners.judging.new_tasks import NewTasks
@@ -166,7 +166,7 @@ COMMANDS = (
                 "--experiment",
                 type=Path,
                 metavar="FILE",
-                help="agents, conditions and limits (default: scripted agents for desk, its own file for experiment)",
+                help="agents, conditions and limits (default: scripted agents for desk; for experiment its own file)",
             ),
             ONLY_TASK,
             *GENERATION_ARGUMENTS,
@@ -177,7 +177,7 @@ COMMANDS = (
                 type=Path,
                 metavar="DIR",
                 help="the folder of the benchmark's files, NAME.json and its card, or the path of the .json "
-                "(default: benchmark in the store's directory; of a shared store: NAME here)",
+                "(default: the folder benchmark in the store's directory; for a shared store, NAME here)",
             ),
         ),
         function=pipeline_command,

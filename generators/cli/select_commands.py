@@ -60,7 +60,7 @@ def _narrate(selection: "BenchmarkSelection", options: argparse.Namespace, reque
     for name, count in selection.offered.excluded.items():
         say(f"not to be chosen: {count} {name} ({REASONS[name]})")
     if not selection.offered.is_classified and selection.chosen:
-        say("no variant has a class yet: they are selected by their reviewers alone, as unclassified")
+        say("no variant has a class yet: the reviews alone decide, and all are selected as unclassified")
     short = ", ".join(f"{name} {count}" for name, count in selection.shortfalls.items())
     if short:
         say(f"warning: too few variants of some classes (short by: {short}); other classes do not make up for it")
@@ -99,18 +99,18 @@ QUOTA_ARGUMENTS = (
         metavar="C/D/B",
         help="percent of outcome-critical, divergent and benign variants (default: 40/30/30)",
     ),
-    argument("--max", type=positive, default=85, metavar="N", help="the most variants (default: %(default)s)"),
-    argument("--seed", type=int, default=0, help="breaks ties (default: %(default)s)"),
+    argument("--max", type=positive, default=85, metavar="N", help="at most this many variants (default: %(default)s)"),
+    argument("--seed", type=int, default=0, help="the seed that breaks ties (default: %(default)s)"),
 )
 
 COMMANDS = (
     Command(
         name="select",
         help="select a benchmark from a store's classified variants, by quotas",
-        description="Choose from the classified variants of a store a given percentage of each class, spread "
-        "over tasks, dimensions, segment counts and severities. The choice and its classes are recorded. A class with "
-        "too few variants stays short. With --reviewed, before any trial: variants that reviewers accepted, as "
-        "unclassified.",
+        description="Choose from the classified variants of a store a given percentage of each class, spread over "
+        "tasks, dimensions, segment counts and severities. The choice and its classes are recorded. A class with too "
+        "few variants stays short. With --reviewed, select before any trial from the variants that reviewers "
+        "accepted, as unclassified.",
         example="select --store stores/demo --benchmark desk --max 20 --output my-benchmark.json",
         arguments=(
             store_option("the store's directory or shared address"),

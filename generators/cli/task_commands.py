@@ -43,7 +43,7 @@ def show_command(options: argparse.Namespace) -> int:
     chosen = sources.get(options.task)
     if chosen is None:
         near = difflib.get_close_matches(options.task, sources, n=3, cutoff=0.4)
-        hint = f"; near to it: {', '.join(near)}" if near else "; 'lhaw-record tasks list' prints them"
+        hint = f"; similar: {', '.join(near)}" if near else "; 'lhaw-record tasks list' prints them"
         raise SourceError(f"source {options.source} has no task {options.task!r}{hint}")
     if options.format == "table":
         _print_task(chosen, sys.stdout)

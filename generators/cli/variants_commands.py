@@ -92,7 +92,7 @@ def preview_command(options: argparse.Namespace) -> int:
 
 
 def gate_command(options: argparse.Namespace) -> int:
-    """Print how the gate does on the kept set of labelled rewritings. The exit code is 1 if a judge left some."""
+    """Print how the gate does on the kept set of labelled rewritings. Exit code 1: a judge left some unjudged."""
     from lhaw_record.generators.gate.calibration import SETS, rates_on
 
     sets = tuple(dict.fromkeys(options.set)) or SETS
@@ -322,7 +322,7 @@ COMMANDS = (
             ),
             Command(
                 name="preview",
-                help="print what generate would make of what is written with a task, and record nothing",
+                help="print what generate would make from what is written with a task, and record nothing",
                 example="variants preview desk expense-audit",
                 arguments=(
                     *SOURCE_ARGUMENTS,
@@ -336,7 +336,7 @@ COMMANDS = (
                 help="measure the gate on its kept set of good and bad rewritings",
                 description="Judge the kept set of labelled rewritings by the gate, and print how many bad ones it "
                 "misses and how many good ones it refuses, with 95 % intervals over prompts. With --judge a model "
-                "judges them, too, and the rates are those of the rules, of the model, and of both.",
+                "judges them too, and the rates are given for the rules, for the model, and for both.",
                 example="variants gate",
                 arguments=(
                     repeatable("--set", "NAME", "only this set (may be repeated; default: all)"),
@@ -353,9 +353,9 @@ COMMANDS = (
                 help="measure a simulated user on labelled questions",
                 description="Ask a simulated user labelled questions, each by itself, and print its recall (of the "
                 "questions that ask for something, how many got all of it), its precision (of what was revealed, how "
-                "much was asked for) and its leaks (questions for nothing that got something), with 95 % intervals "
-                "over variants, by kind and language. With --asker a model writes the questions, and their labels, "
-                "for the variants of a store. docs/matcher.md has the format of a set.",
+                "much was asked for) and its leaks (questions for no removed segment that got one), with 95 % "
+                "intervals over variants, by kind and language. With --asker a model writes the questions, and their "
+                "labels, for the variants of a store. docs/matcher.md has the format of a set.",
                 example="variants user questions.json --simulator exact",
                 arguments=(
                     argument("set", nargs="?", metavar="SET", help="a file of questions, or the name of a bundled set"),
@@ -372,7 +372,7 @@ COMMANDS = (
                         "--asker", metavar="MODEL", help="the model that writes questions for the store's variants"
                     ),
                     store_option("keeps what the models reply, and has the variants of --asker", required=False),
-                    flag("--wrong", "print instead each question that got too little or too much"),
+                    flag("--wrong", "instead, print each question that got too little or too much"),
                     *ASKING_ARGUMENTS,
                     *MODEL_OPTIONS,
                     FORMAT,

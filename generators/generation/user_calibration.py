@@ -105,7 +105,7 @@ def read_set(path: Path, names_path: Path | None, known: Mapping[str, UserKnowle
     found = converted(_json(path), _Set, path, _PAGE)
     named = converted(_json(names_path), dict[str, dict[str, _Names]], names_path, _PAGE) if names_path else {}
     if not found.questions:
-        raise SourceError(f"{path}: there is no question in it; add some under 'questions' ({_PAGE})")
+        raise SourceError(f"{path}: the file has no questions; add some under 'questions' ({_PAGE})")
     users = {**known, **{each.id: each.knowledge for each in found.variants}}
     for name, segments in named.items():
         there = {each.segment_id for each in users[name].removed} if name in users else set()
@@ -130,7 +130,7 @@ def _json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise SourceError(f"{path}: no JSON can be read from it: {error}") from error
+        raise SourceError(f"{path}: the file is not readable JSON: {error}") from error
 
 
 def _problem(each: LabelledQuestion, known: UserKnowledge, asked: Sequence[LabelledQuestion]) -> str:

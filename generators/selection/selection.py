@@ -173,7 +173,7 @@ def _check(request: SelectionRequest) -> None:
         shares = ", ".join(f"{name} {share}" for name, share in percents.items())
         raise GeneratorError(f"the quotas ({shares}) do not add up to 100 percent")
     if request.max_variants < 1:
-        raise GeneratorError(f"{request.max_variants} variants are none; at least 1")
+        raise GeneratorError(f"{request.max_variants} variants cannot be selected; select at least 1")
 
 
 def _why(offered: EligibleVariants) -> str:

@@ -63,7 +63,7 @@ def percentage_points(text: str) -> float:
 
 def port(text: str) -> int:
     """Parse a TCP port. Port 0 means any free port."""
-    return _within(int(text), 0, 65_535, "a TCP port; they go from 1 to 65535, 0 takes a free one")
+    return _within(int(text), 0, 65_535, "a TCP port; ports go from 1 to 65535, and 0 takes a free one")
 
 
 def _within(value: N, least: float, most: float, what: str) -> N:

@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors suggest the closest known command, option or choice.
 
     Attributes:
-        hints: What to say about words that people try and that name nothing here.
+        hints: The hints for words that people try but that name no command.
     """
 
     hints: Mapping[str, str] = MappingProxyType({})
@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse arguments; an unknown one is an error, with the closest option of this command or its example."""
+        """Parse arguments; an unknown one is an error that suggests the closest option or shows an example."""
         found, extras = super().parse_known_args(args, namespace)
         known = [name for action in self._actions for name in action.option_strings]
         places = [action.dest for action in self._actions if not action.option_strings]

@@ -102,7 +102,7 @@ def _moment(time_us: int) -> str:
 
 def _advice(options: argparse.Namespace) -> str:
     name = store_name(options.store)
-    return f"; restore what is named, or go on without it: 'lhaw-record log repair {name} --accept-loss'"
+    return f"; restore the named files, or accept their loss: 'lhaw-record log repair {name} --accept-loss'"
 
 
 def verify_command(options: argparse.Namespace) -> int:

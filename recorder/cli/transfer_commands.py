@@ -83,7 +83,7 @@ def _name(what: str, streams: list[str]) -> None:
     for name in streams[:10]:
         say(f"stream {name} {what}")
     if len(streams) > 10:
-        say(f"the same for {len(streams) - 10} more streams; --format json names them all")
+        say(f"the same holds for {len(streams) - 10} more streams; --format json names them all")
 
 
 def _target(options: argparse.Namespace) -> "Store | None":
@@ -125,7 +125,7 @@ COMMANDS = (
         name="export",
         help="write events and artifacts into one file",
         description="Write events and artifacts as JSON Lines: one event per line, stream by stream. "
-        "docs/log-format.md describes them.",
+        "docs/log-format.md describes the format.",
         example="log export stores/demo -o demo.jsonl.zst --experiment demo",
         arguments=(
             STORE,

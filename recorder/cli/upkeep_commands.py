@@ -87,7 +87,7 @@ COMMANDS = (
         name="repair",
         help="accept that files of a store are lost",
         description="Accept that files are missing or damaged, print what they contained, and close the streams that "
-        "they leave unfinished, so that their trials can run again. Damaged files move into the folder damaged/.",
+        "lack their end, so that their trials can run again. Damaged files move into the folder damaged/.",
         example="log repair stores/demo --accept-loss --dry-run",
         arguments=(
             STORE,

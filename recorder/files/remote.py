@@ -176,7 +176,7 @@ class Remote:
         if found != FORMAT:
             raise StoreError(f"{self.address} has store format {found}, this version reads {FORMAT}")
         if not is_shared:
-            raise StoreError(f"{self.address} is a store of one host; name another place for a shared one")
+            raise StoreError(f"{self.address} is a store of one host; name another place for a shared store")
         self._is_made = True
         return True
 

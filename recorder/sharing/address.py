@@ -103,7 +103,7 @@ def _bucket_address(text: str) -> SharedAddress:
         )
     options = sorted(parse_qsl(parts.query, keep_blank_values=True))
     if "@" in parts.netloc:  # an address is printed and stored
-        raise argparse.ArgumentTypeError("an address has no keys; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+        raise argparse.ArgumentTypeError("addresses take no keys; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
     strange = [name for name, _ in options if name not in S3_OPTIONS]
     if strange:
         raise argparse.ArgumentTypeError(f"{text!r}: {strange[0]!r} is not one of {', '.join(S3_OPTIONS)}")

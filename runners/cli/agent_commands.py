@@ -45,7 +45,7 @@ def _installed_rows() -> list[dict[str, Any]]:
 
     rows: list[dict[str, Any]] = []
     for folder, found in installations().items():
-        row: dict[str, Any] = {"name": folder.name, "state": "made by an earlier version, never run", "folder": folder}
+        row: dict[str, Any] = {"name": folder.name, "state": "made by an earlier version, not used", "folder": folder}
         if found is not None:
             name, _, digits = folder.name.rpartition("-")
             try:
@@ -72,7 +72,7 @@ def install_command(options: argparse.Namespace) -> int:
 
 
 def test_command(options: argparse.Namespace) -> int:
-    """Run one trial of an entry in a store that is thrown away, and print all that was seen of it.
+    """Run one trial of an entry in a temporary store, and print all that was seen of the trial.
 
     The exit code is 0 if the trial was graded, 1 if not, 130 if interrupted.
     """
@@ -158,8 +158,8 @@ def wrap_command(options: argparse.Namespace) -> int:
             if kinds or options.unisolated or "without isolation" not in str(error):
                 raise
             raise ExperimentError(
-                f"{error}; or add --unisolated, which runs the program as a plain process of yours, if this machine "
-                "may be harmed"
+                f"{error}; or, if this machine may be harmed, add --unisolated: the program then runs as a plain "
+                "process of yours"
             ) from error
     for outcome in summary.failures:
         assert outcome.failure is not None
@@ -168,7 +168,7 @@ def wrap_command(options: argparse.Namespace) -> int:
         for path in (
             unseen_files(wrapped) if outcome.failure.boundary == "sandbox" and kinds[-1:] != ["process"] else ()
         ):
-            say(f"the sandbox does not show {path}: if the program needs it, give this path and --mount {path}")
+            say(f"the sandbox lacks {path}: if the program needs it, write this full path and add --mount {path}")
     if summary.left:
         return 130 if summary.outcome == "interrupted" else 1
     stream = f"{prepared.plan.trials[-1].trial_id}-1"
@@ -208,11 +208,11 @@ COMMANDS = (
             ),
             Command(
                 name="test",
-                help="run one trial of an entry and print all that was seen of it",
+                help="run one trial of an entry and print all that was seen of the trial",
                 description=(
                     "Install an entry if it has changed, run one trial of it, and print every model call that the "
-                    "gateway saw (with its kind, and why), the actions that were counted, whether it asked, the "
-                    "program's output (of more than 64 KB a stream, both ends), and the grade. Nothing is kept."
+                    "gateway saw (with its kind, and why), the actions that were counted, whether the program asked, "
+                    "its output (both ends of a stream above 64 KB), and the grade. The trial is not kept."
                 ),
                 example="agents test my-agent.toml",
                 arguments=(
@@ -260,7 +260,7 @@ COMMANDS = (
             argument("--task", required=True, metavar="BENCHMARK/TASK", help="for example desk/log-triage"),
             argument("--variant", help="a variant of the task, for every condition except full"),
             argument("--condition", help="default: full; with --variant, underspecified"),
-            argument("--model", required=True, help="the model that receives its calls"),
+            argument("--model", required=True, help="the model that receives the program's calls"),
             store_option("the store: a directory or a shared address"),
             argument("--name", help="the agent's name in the store (default: the program's)"),
             repeatable("--env", "NAME=VALUE", "an environment variable for the program; may be repeated"),
@@ -269,7 +269,7 @@ COMMANDS = (
                 "--answer", default="last_message", help="last_message, stdout or file:PATH (default: %(default)s)"
             ),
             repeatable("--thread", "KEY=VALUE", "a declaration of threads: main, side, thread, step or sub_agents"),
-            flag("--unisolated", "if no sandbox is available, run it as a plain process"),
+            flag("--unisolated", "if no sandbox is available, run the program as a plain process"),
             argument("command", nargs="+", metavar="COMMAND", help="the program and its arguments, after --"),
         ),
         function=wrap_command,

@@ -1,4 +1,4 @@
-"""Commands for attempts: ``discard`` sets them aside, ``note`` says something about them, ``answer`` is their user."""
+"""Commands for attempts: ``discard`` sets them aside, ``note`` adds a note, ``answer`` is their user."""
 
 import argparse
 import time
@@ -43,7 +43,7 @@ def discard_command(options: argparse.Namespace) -> int:
     attempts = read_attempts(read_snapshot(options.store))
     if not wanted:
         if options.reason or options.undo or options.rerun:
-            raise ExperimentError(f"name what is meant, by one of --{', --'.join(_FILTERS)}")
+            raise ExperimentError(f"choose trials with one of --{', --'.join(_FILTERS)}")
         rows = grouped([each for each in attempts if each.discarded])
         print_rows(rows, (*_DISCARD_COLUMNS, "is_owed", "reason"), options.format)
         say(f"{sum(each.discarded is not None for each in attempts)} attempts are set aside")
@@ -55,17 +55,17 @@ def discard_command(options: argparse.Namespace) -> int:
     )
     meant = chosen(attempts, wanted)
     if not (decision.reason.strip() or options.undo):
-        raise ExperimentError("say why with --reason TEXT: it is recorded, and readers of the store will ask")
+        raise ExperimentError("give the reason with --reason TEXT; it is recorded for readers of the store")
     changed = [each for each in meant if each.is_changed_by(decision)]
     found = changed if options.undo or options.repeats else without_repeats(changed, attempts)
     print_rows(grouped(found), _DISCARD_COLUMNS, options.format)
     if len(found) < len(changed):
-        say(f"left as they are: {len(changed) - len(found)} attempts made since a --rerun; --repeats means those too")
+        say(f"left as they are: {len(changed) - len(found)} attempts made since a --rerun; --repeats includes them")
     trials = len({each.trial_id for each in found})
     what = "taken back in" if options.undo else "set aside and owed again" if options.rerun else "set aside"
     if not found:
         say(
-            f"{store_name(options.store)}: nothing to do; what is meant is {'in use' if options.undo else what} already"
+            f"{store_name(options.store)}: nothing to do; these trials are {'in use' if options.undo else what} already"
         )
         return 1
     if options.dry_run:
@@ -106,16 +106,16 @@ def note_command(options: argparse.Namespace) -> int:
             for note in notes.get(each.stream_id, ())
         ]
         print_rows(rows, _NOTE_COLUMNS, options.format)
-        say(f"{len(rows)} notes; they change no number, and 'discard' leaves trials out")
+        say(f"{len(rows)} notes; notes change no number, 'discard' leaves trials out")
         return 0 if rows else 1
     if not wanted:
-        raise ExperimentError(f"name what is meant, by one of --{', --'.join(_FILTERS)}")
+        raise ExperimentError(f"choose trials with one of --{', --'.join(_FILTERS)}")
     if options.undo:
         if options.text is not None:
             raise ExperimentError("--undo takes a note back and has no text; leave one of them out")
         meant = [each for each in meant if options.by in {note.author for note in notes.get(each.stream_id, ())}]
         if not meant:
-            raise ExperimentError(f"{options.by or 'nobody, as --by is missing,'} has no note about these trials")
+            raise ExperimentError(f"no note about these trials is by {options.by or 'nobody; give the name with --by'}")
     note = TrialsNoted(
         stream_ids=tuple(each.stream_id for each in meant),
         author=options.by or "",
@@ -157,8 +157,8 @@ def _answer_one(folder: "Path", asked: "OpenQuestion", by: str) -> None:
 
     lines = (
         f"{asked.agent} on {asked.task} ({asked.experiment}). You had written:\n\n{asked.sent_prompt}\n",
-        *([f"It says:\n{asked.context}\n"] if asked.context else []),
-        f"It asks: {asked.question}",
+        *([f"The agent says:\n{asked.context}\n"] if asked.context else []),
+        f"The agent asks: {asked.question}",
     )
     say("\n" + "\n".join(lines))
     text, saw_values = input("> ").strip(), False
@@ -180,17 +180,17 @@ COMMANDS = (
     Command(
         name="discard",
         help="exclude trials from every table, or include them again",
-        description="Set all ended attempts of the chosen trials aside: tables, findings, report, papers and 'compare' "
-        "leave them out, count them as missing where their cell has others, and say how many there are. Nothing is "
-        "deleted, and the last decision counts. "
-        "A version of an agent is NAME#DIGEST, as in tables. Without a filter, print what is set aside.",
+        description="Set all ended attempts of the chosen trials aside: tables, findings, report, papers and "
+        "'compare' leave them out, count them as missing where their cell has other trials, and say how many they "
+        "are. Nothing is deleted, and the last decision counts. A version of an agent is NAME#DIGEST, as in tables. "
+        "Without a filter, print what is set aside.",
         example="discard stores/lab --agent mine#3f0a1c --reason 'the prompt had a typing error'",
         arguments=(
             STORE,
             argument("--reason", metavar="TEXT", help="why; it is recorded"),
             flag("--undo", "take the trials back in"),
             flag("--rerun", "let the next run attempt these trials again, at new cost (default: it does not)"),
-            flag("--repeats", "set aside also what was attempted since an earlier --rerun; it is kept otherwise"),
+            flag("--repeats", "also set aside attempts made since an earlier --rerun, which otherwise stay in use"),
             _WHICH_TRIALS,
             flag("--dry-run", "only print what would be set aside"),
             FORMAT,
@@ -200,9 +200,9 @@ COMMANDS = (
     Command(
         name="note",
         help="write a note about trials, or list the notes",
-        description="Note about all ended attempts of the chosen trials what you saw, and what is to blame for it. "
-        "'show', the report, the daemon's page and the view trial_notes tell it. No number changes: 'discard' leaves "
-        "trials out. Your last note about an attempt counts. Without TEXT, print the notes.",
+        description="Record what you saw in the ended attempts of the chosen trials, and what is to blame for it. "
+        "'show', the report, the daemon's page and the view trial_notes show the note. No number changes; 'discard' "
+        "leaves trials out. Your last note about an attempt counts. Without TEXT, print the notes.",
         example="note stores/lab 'the price list was empty' --trial 7f3a --cause infrastructure --by anna",
         arguments=(
             STORE,
@@ -220,7 +220,7 @@ COMMANDS = (
         help="answer agents' questions in place of a simulated user",
         description='Show the open questions of running experiments with [user_simulator] kind = "person", and read '
         "the answers from the terminal. Who answered, how long it took, and whether they saw the full prompt is "
-        "recorded. The daemon's page does the same.",
+        "recorded. The daemon's page takes answers, too.",
         example="answer stores/lab --by anna",
         arguments=(
             STORE,

@@ -84,7 +84,7 @@ def _facts(event: msgspec.Struct, names: Sequence[str]) -> dict[str, Any]:
 
 
 def print_test(store: Store, events: Iterable[AnyEvent], out: TextIO) -> bool:
-    """Print a trial of a program. Return whether it is valid."""
+    """Print a trial of a program. Return whether the trial is valid."""
     events = list(events)
     for event in events:
         if isinstance(event, TrialStarted):

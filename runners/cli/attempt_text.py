@@ -47,7 +47,7 @@ _LANGUAGES = {
     "patch": "diff",
     "diff": "diff",
 }
-"""Arguments of tools that are code, and in which language unless the tool or a file name says another."""
+"""Tool arguments that are code, and their languages unless the tool or a file name says another."""
 _PATHS = ("path", "file_path", "filename", "file")
 _COLOURS = (
     (re.compile(r"--- "), "1;36"),
@@ -91,7 +91,7 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
 
 
 class Differences:
-    """The calls whose rebuilt messages do not have their digest: with a redacted secret in them, or ``changed``."""
+    """The calls whose rebuilt messages do not match their digest: redacted ones, and others (``changed``)."""
 
     def __init__(self) -> None:
         self.changed: list[str] = []
@@ -104,9 +104,9 @@ class Differences:
     def sentences(self) -> Iterator[str]:
         if self._redacted:
             yield (
-                f"a secret was replaced by {MARK} in {len(self._redacted)} requests, from call {self._redacted[0]} on: "
-                "they are as they were stored, and their digests, made before, cannot be compared "
-                "(log verify checks the stream itself)"
+                f"a secret was replaced by {MARK} in {len(self._redacted)} requests, from call {self._redacted[0]} "
+                "on: these requests are shown as stored, and cannot be compared with their digests, which were made "
+                "before ('log verify' checks the stream itself)"
             )
         if self.changed:
             yield f"the messages of model call {self.changed[0]} do not have its recorded digest"
@@ -141,7 +141,7 @@ class _Style:
     """Colours lines on a terminal: roles, reasoning and grades, and the removed values wherever they occur.
 
     Args:
-        out: Where the lines go. What is no terminal, or wants no colour, gets them as they are.
+        out: Where the lines go. They stay uncoloured if this is no terminal or wants no colour.
         values: The values of the removed segments.
     """
 
@@ -161,7 +161,7 @@ class _Style:
         return self._removed.sub(lambda found: painted(found[0], _REMOVED, self._out), text)
 
     def call(self, call: ToolCall) -> str:
-        """Return a tool call: on a terminal with colours code as code, else the arguments as they are recorded."""
+        """Return a tool call: on a terminal with colours its code, else the arguments as they are recorded."""
         plain = f"{call.call_id}: {call.name} {call.arguments_json}"
         try:
             arguments = json.loads(call.arguments_json)
@@ -194,7 +194,7 @@ class _Style:
 
 
 def _language(tool: str, argument: str, arguments: Mapping[str, object]) -> str:
-    """Return the lexer for the text of a tool's argument: by a file name beside it, or what the names say."""
+    """Return the lexer for a tool's argument: by a file name beside it, or by the tool's or argument's name."""
     from rich.syntax import Syntax
 
     path = next((each for key in _PATHS if isinstance(each := arguments.get(key), str)), None)
@@ -204,7 +204,7 @@ def _language(tool: str, argument: str, arguments: Mapping[str, object]) -> str:
 
 
 def _removed_segments(snapshot: Snapshot, events: Iterable[AnyEvent]) -> tuple[Segment, ...]:
-    """Return what was removed from the prompt of the attempt. Empty if nothing was, or if the store does not know."""
+    """Return the removed segments of the attempt's prompt, empty if there are none or the store does not know them."""
     digests = [event.variant_digest for event in events if isinstance(event, TrialStarted) and event.variant_digest]
     if not digests:
         return ()
@@ -225,7 +225,7 @@ def _conversation(events: Iterable[AnyEvent], differences: Differences) -> list[
 
 
 def _thoughts(events: Iterable[AnyEvent]) -> dict[Message, ModelResponded]:
-    """Return the agent's replies with reasoning by their messages. Equal messages have that of the last one."""
+    """Return the agent's replies with reasoning by their messages. Equal messages have the last reply."""
     replies = [event for event in events if isinstance(event, ModelResponded) and event.role == "agent"]
     return {
         reply_message(event): event

@@ -46,7 +46,7 @@ def harbor_command(options: argparse.Namespace) -> int:
 
 
 def _summed(found: Mapping[str, bool], what: str) -> int:
-    """Report how many pass, and name the others. Return exit code 1 if there are any."""
+    """Report how many pass, and name those that do not. Return exit code 1 if there are such."""
     others = [name for name, is_true in found.items() if not is_true]
     left = f"; not: {listed(others, _MOST_NAMED)}" if others else ""
     say(f"{len(found) - len(others)} of {len(found)} {what}{left}")
@@ -84,7 +84,7 @@ def new_task_command(options: argparse.Namespace) -> int:
 COMMANDS = (
     Command(
         name="harbor",
-        help="list the Harbor tasks that can run on this machine",
+        help="check which Harbor tasks can run on this machine",
         description="Run the reference solution of each Harbor task, and an agent that does nothing, without any "
         "model. A task is fit if the first gets full rewards and the second does not. The exit code is 1 if a task is "
         "not fit.",
@@ -100,9 +100,9 @@ COMMANDS = (
                 nargs="+",
                 default=[],
                 metavar="NAME",
-                help="services of tasks that are not opened",
+                help="services of the tasks' compose files to leave out",
             ),
-            flag("--without-docker", "in sandboxes on this machine's own system, without the tasks' images"),
+            flag("--without-docker", "run in sandboxes on this machine's own system, without the tasks' images"),
             FORMAT,
         ),
         function=harbor_command,
@@ -143,7 +143,7 @@ COMMANDS = (
         arguments=(
             argument("name", help="lower-case letters, digits and '-'; also the name of the folder"),
             argument("--image", default="debian:bookworm-slim", help="the base image (default: %(default)s)"),
-            flag("--without-docker", "the experiment runs it in a sandbox on this machine's own system"),
+            flag("--without-docker", "let the experiment run the task in a sandbox on this machine's own system"),
         ),
         function=new_task_command,
     ),

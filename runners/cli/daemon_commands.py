@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _OVERVIEW = ("name", "state", "finished", "planned", "running", "given_up", "spent_usd", "max_cost_usd", "left_s")
 _DAEMON = (
     store_option("the store of a daemon on this host", required=False),
-    argument("--url", help="the address of the daemon, instead of --store; LHAW_RECORD_TOKEN has its token"),
+    argument("--url", help="the address of the daemon, instead of --store; its token is read from LHAW_RECORD_TOKEN"),
 )
 _CELLS = ("agent", "condition", "finished", "successes", "planned", "running")
 
@@ -95,7 +95,7 @@ def retune_command(options: argparse.Namespace) -> int:
 
 
 def attach_command(options: argparse.Namespace) -> int:
-    """Be the agent of one leased trial. The exit code is 0 if it was graded, 1 if not, 130 if it was given back."""
+    """Act as the agent of one leased trial. The exit code is 0 if it was graded, 1 if not, 130 if it was given back."""
     from lhaw_record.runners.runs.daemon.attaching import AttachOptions, attach
 
     wanted = AttachOptions(
@@ -157,11 +157,11 @@ def daemon_commands(make_report: "MakeReport", read_attempt: "ReadAttempt", exte
                     "--gateway",
                     metavar="HOST[:PORT]",
                     default="127.0.0.1",
-                    help="where the agents of leased trials reach their models; others need this machine's address "
-                    "(default: %(default)s, at a free port)",
+                    help="where the agents of leased trials reach their models; agents on other machines need this "
+                    "machine's address (default: %(default)s, at a free port)",
                 ),
                 argument(
-                    "--gateway-url", metavar="URL", help="the same as leases name it, if a proxy stands before it"
+                    "--gateway-url", metavar="URL", help="the gateway's address in leases, if it is behind a proxy"
                 ),
             ),
             function=partial(serve_command, make_report, read_attempt, extend),
@@ -225,27 +225,27 @@ def daemon_commands(make_report: "MakeReport", read_attempt: "ReadAttempt", exte
             name="attach",
             help="take the next trial of a leased agent and be its agent",
             description=(
-                "Be the agent of the next trial of a leased agent. The command runs in a folder with the task's files, "
-                "with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and "
+                "Be the agent of the next trial of a leased agent. The command runs in a folder with the task's "
+                "files, with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and "
                 "LHAW_RECORD_PROMPT_FILE, _MODEL, _MCP_URL and _MCP_CONFIG. Then the files are sent back and graded. "
-                "It runs as you do, without a sandbox, and can read what you can, also the daemon's token: set "
+                "The command has your rights and no sandbox, and can read the daemon's token, too: set "
                 "LHAW_RECORD_LEASE_TOKEN alone, which opens nothing but leases, or use another account. Variables "
-                "named *_API_KEY, *_AUTH_TOKEN, *_BASE_URL and *_API_BASE are taken away: they lead past the gateway."
+                "named *_API_KEY, *_AUTH_TOKEN, *_BASE_URL and *_API_BASE are removed: they lead past the gateway."
             ),
             example="attach --store stores/team --agent mine -- claude -p {prompt}",
             arguments=(
                 *_DAEMON,
-                argument("--experiment", metavar="NAME", help="of this experiment (default: any)"),
-                argument("--agent", metavar="NAME", help="of this agent (default: any leased one)"),
+                argument("--experiment", metavar="NAME", help="a trial of this experiment (default: any)"),
+                argument("--agent", metavar="NAME", help="a trial of this agent (default: any leased agent)"),
                 argument(
-                    "--folder", type=Path, help="put its files here and keep them (default: a folder that is removed)"
+                    "--folder", type=Path, help="put and keep the task's files here (default: a folder that is removed)"
                 ),
                 argument(
                     "--idle",
                     type=positive,
                     default=600,
                     metavar="SECONDS",
-                    help="the lease expires after so long without a sign of life (default: %(default)s)",
+                    help="the lease expires after this time without a sign of life (default: %(default)s)",
                 ),
                 argument("--env", action="append", metavar="NAME", help="keep this variable; may be repeated"),
                 argument(

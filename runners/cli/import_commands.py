@@ -81,7 +81,7 @@ def import_command(source_format: str, options: argparse.Namespace) -> int:
 def _events_beside(options: argparse.Namespace, patterns: Sequence[str], given: Mapping[str, object]) -> Path | None:
     """Return the store's events beside the files that ``export`` wrote, unless an option says how to read the files.
 
-    If one of the files has changed since, they are read, because the events are not theirs.
+    If one of the files has changed since, the files are read, because the events no longer match them.
     """
     from lhaw_record.recorder.transfer.export import events_name
     from lhaw_record.runners.imports.source_files import read_sources
@@ -126,7 +126,7 @@ def _conclude(done: "Import", options: argparse.Namespace, experiment_id: str) -
         text = f"{place}: {done.trials} trials and {done.events} events {verb} as experiment {experiment_id}"
         text += f"; {done.already} trials were there already" if done.already else ""
     if done.refused:
-        text += f". Refused above: {done.refused} of {len(done.files)} files; mend or remove them, and run it again"
+        text += f". Refused above: {done.refused} of {len(done.files)} files; correct or remove them, and import again"
     say(text)
 
 
@@ -182,12 +182,12 @@ def _arguments(name: str) -> Iterator[Argument]:
         yield argument(
             "--task",
             metavar="ID",
-            help="the id of the task, in which {file} is the file's name (default: from the prompt)",
+            help="the id of the task; {file} stands for the file's name (default: from the prompt)",
         )
         yield argument("--variant", metavar="ID", help=variant)
         yield argument("--rewards", type=Path, metavar="FILE", help=rewards)
     if name in _SESSIONS:
-        yield flag("--hide-paths", "write user for the names of home folders, wherever they stand")
+        yield flag("--hide-paths", "replace the names of home folders by user, wherever they occur")
     yield flag("--dry-run", "only read and compare; print what would be imported")
     yield FORMAT
 
@@ -201,9 +201,8 @@ COMMANDS = (
         name="import",
         help="import results and datasets from other programs",
         description="Import results and datasets of other programs into a store; docs/imports.md describes the "
-        "formats. "
-        "A file is imported as a whole or not at all (one of a folder that is refused is named, and the exit code is "
-        "1); importing it again adds nothing.",
+        "formats. A file is imported as a whole or not at all. A refused file in a folder is named, and the exit "
+        "code is 1. Importing a file again adds nothing.",
         metavar="FORMAT",
         commands=tuple(
             Command(

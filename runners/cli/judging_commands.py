@@ -212,7 +212,7 @@ COMMANDS = (
         description="Grade the final states of stored trials again and record the grades beside the existing "
         "ones. Without "
         "--grader, each benchmark uses its own grader without a model: the checks of desk, the matcher of mcp_atlas. "
-        "Trials that a grader has graded are skipped.",
+        "Trials that the same grader has graded are skipped.",
         example="grade stores/atlas --grader judge --judge-model gemini/gemini-2.5-pro",
         arguments=(
             STORE,
@@ -231,7 +231,7 @@ COMMANDS = (
             *MODEL_OPTIONS,
             argument("--concurrency", type=positive, default=4, help="trials judged at a time (default: %(default)s)"),
             _EXPERIMENT,
-            flag("--dry-run", "record nothing: grade and compare, or count the work of a judge"),
+            flag("--dry-run", "record nothing: only grade and compare, or count what a judge would grade"),
             FORMAT,
         ),
         function=grade_command,

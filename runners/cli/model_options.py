@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lhaw_record.runners.models.protocol import Model
 
 _ATTEMPTS = 3
-"""How often a request is sent that gets no answer in time. There is no trial that would be lost with it."""
+"""How often a request that gets no answer in time is sent: rarely, because no trial is lost if it fails."""
 
 MODEL_OPTIONS = (
     argument("--api-base", help="the address of an OpenAI-compatible server"),
@@ -30,7 +30,7 @@ MODEL_OPTIONS = (
         type=positive_seconds,
         default=600.0,
         metavar="S",
-        help="the seconds that one request may take; it is sent three times at most (default: %(default)g)",
+        help="the seconds that one request may take; it is sent at most three times (default: %(default)g)",
     ),
 )
 

@@ -101,12 +101,12 @@ def _why_done(prepared: "PreparedExperiment", batch: "PreparedExperiment | None"
 def _store_notes(
     root: Path, experiment: str, planned: "Iterable[PlannedTrial]", index: "TrialIndex"
 ) -> "Iterator[str]":
-    """Say where the trials of a plan go, which of them count nowhere, and where the experiment has others."""
+    """Say where the trials of a plan go, which of them count nowhere, and which store has others of the experiment."""
     yield f"the store of this plan is {store_name(root)}"
     if aside := sum(each.trial_id in index.set_aside for each in planned):
         yield (
             f"{aside} of the finished trials are set aside by 'discard' and count nowhere; 'lhaw-record discard "
-            f"{store_name(root)} --experiment {experiment} --rerun' has them run again, '--undo' takes them back in"
+            f"{store_name(root)} --experiment {experiment} --rerun' lets them run again, '--undo' takes them back in"
         )
     others = sorted(each.parent.parent for each in root.parent.glob(f"*/events/experiment={experiment}"))
     if not index.finished and (there := [each for each in others if each != root]):
@@ -200,14 +200,14 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
     for crash in summary.crashes:
         say(f"  {redactor.clean_text(crash)[:_CRASH_CHARACTERS]}")
     if summary.flagged:
-        say(f"  {summary.flagged} of them are flagged: what the program did was not followed; see which and why:")
+        say(f"  {summary.flagged} of them are flagged: the recorder could not follow the program; see which and why:")
         say(f"  lhaw-record tables {store} agent_health")
     _say_failures(summary, redactor)
     if summary.outcome == "interrupted":
         say(f"interrupted; nothing recorded is lost. Go on with:\n  {again}")
         return 130
     if summary.outcome == "paused":
-        say(f"Nothing recorded is lost, and no trial was charged an attempt. When it answers again:\n  {again}")
+        say(f"Nothing recorded is lost, and no trial was charged an attempt. Once the model answers:\n  {again}")
         return 1
     if summary.outcome == "cost_limit":
         say(
@@ -223,7 +223,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
     if summary.left and failures and not any(failure.is_retry_owed for failure in failures):
         is_refused = any(failure.error_kind in REFUSED_KINDS for failure in failures)
         again = _again(options, store, has_retry_refused=is_refused)
-        say(f"{summary.left} trials are left and would fail again. Mend what is said above, then:\n  {again}")
+        say(f"{summary.left} trials are left and would fail again. Correct the causes named above, then:\n  {again}")
         return 1
     if summary.left:
         waiting = f" ({summary.blocked} wait for full trials)" if summary.blocked else ""
@@ -269,17 +269,15 @@ def run_commands(rule: "StoppingRule", attempt_page: Callable[[Path, str], str])
             name="show",
             help="print one attempt of a trial as a conversation",
             description="Print one attempt of a trial: what was removed, every message as the model saw it, the "
-            "answers, the injection and the grades. A terminal marks the removed values where they stand (NO_COLOR: "
-            "none).",
+            "answers, the injection and the grades. A terminal marks the removed values wherever they occur (not "
+            "with NO_COLOR).",
             example="show stores/demo 1f0c...-1",
             arguments=(
                 STORE,
                 argument("stream", help="TRIAL_ID-ATTEMPT, as in the column stream_id; a unique prefix is enough"),
                 flag("--reasoning", "print the whole reasoning of each reply instead of its first line"),
-                flag("--requests", "print each request to a model and its reply in full instead, a line of JSON each"),
-                argument(
-                    "--web", type=Path, metavar="FILE", help="write it as a page with the report's viewer instead"
-                ),
+                flag("--requests", "instead, print each request to a model and its reply in full, a line of JSON each"),
+                argument("--web", type=Path, metavar="FILE", help="write a page with the report's viewer instead"),
             ),
             function=partial(show_command, attempt_page),
         ),
@@ -291,7 +289,7 @@ def run_commands(rule: "StoppingRule", attempt_page: Callable[[Path, str], str])
             arguments=(
                 argument("experiment", type=Path, help="the experiment file (TOML)"),
                 store_option("where events go: a directory or a shared address (default: stores/NAME)", required=False),
-                flag("--dry-run", "show the plan and what the run would refuse, with its exit code, and ask no model"),
+                flag("--dry-run", "show the plan and why a run would be refused, with its exit code; ask no model"),
                 argument("--concurrency", type=positive, help="trials at a time; overrides the file"),
                 argument(
                     "--executor",
@@ -309,13 +307,13 @@ def run_commands(rule: "StoppingRule", attempt_page: Callable[[Path, str], str])
                     "--wire",
                     choices=("digest", "full"),
                     help="what to keep of the bodies of model calls as they go over the wire: digests, or the bodies "
-                    "themselves (default: the file's wire, or digest)",
+                    "themselves (default: wire in the file, else digest)",
                 ),
                 flag(
                     "--retry-refused",
                     "retry trials that a model refused (bad_request, cut_reply and others); otherwise they stay failed",
                 ),
-                flag("--no-preflight", "do not ask each real model once before anything runs (see check)"),
+                flag("--no-preflight", "do not test each real model with one request before the run (see check)"),
                 format_option("format of the plan (default: %(default)s)"),
             ),
             function=partial(run_command, rule=rule),

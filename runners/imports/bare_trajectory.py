@@ -183,7 +183,7 @@ def _variant(location: str, condition: str, options: Options, known: KnownRecord
     """Return the variant of a trial, None for the full prompt."""
     if condition.startswith("full"):
         if options.variant is not None:
-            raise ImportFailed(f"--variant {options.variant} needs --condition: {location} would be a full prompt")
+            raise ImportFailed(f"--variant {options.variant} needs --condition; else {location} counts as full")
         return None
     if options.variant is None:
         raise ImportFailed(f"condition {condition} needs --variant, the id of the prompt that {location} was given")

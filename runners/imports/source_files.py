@@ -101,7 +101,7 @@ def decode_json(source: SourceFile) -> Any:
     except (ValueError, RecursionError) as error:
         line, first = _second_value(error), source.content.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
         if line is None and first and first not in b'{["':
-            raise ImportFailed(f"{source.label} is not JSON, which this format is; was another one meant?") from error
+            raise ImportFailed(f"{source.label} is not JSON, but this format is; was another format meant?") from error
         if line is None:
             raise ImportFailed(f"{source.label} is not a whole JSON document: {unread(error)}") from error
         raise ImportFailed(

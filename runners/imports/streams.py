@@ -114,7 +114,7 @@ def _numbered(trials: Sequence[ForeignTrial]) -> tuple[list[ForeignTrial], tuple
         if trial.agent == "all":
             raise ImportFailed(
                 f"{trial.location}: its agent is named all, which stands for all agents together in the tables; "
-                "--agent gives it another name"
+                "rename it with --agent"
             )
         cell = (trial.task.benchmark, trial.task.task_id, _variant_id(trial), trial.condition, agent_digest(trial))
         content = digest([cell, trial.trial_index, msgspec.structs.replace(trial, location="")])

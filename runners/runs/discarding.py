@@ -158,9 +158,9 @@ async def record_note(store: Store, note: TrialsNoted) -> None:
     if not 0 < len(note.author) <= _LONGEST_AUTHOR:
         raise ExperimentError(f"a note needs the name of who wrote it, of at most {_LONGEST_AUTHOR} characters")
     if not (note.note or note.is_undone):
-        raise ExperimentError("the note says nothing; readers of the store will want to know what was seen")
+        raise ExperimentError("the note is empty; write what was seen for readers of the store")
     if len(note.note) > _LONGEST_NOTE:
-        raise ExperimentError(f"the note has {len(note.note)} characters, and may have {_LONGEST_NOTE}; shorten it")
+        raise ExperimentError(f"the note has {len(note.note)} characters; write at most {_LONGEST_NOTE}")
     with ExitStack() as stack:
         await anyio.to_thread.run_sync(lambda: stack.enter_context(held(store, (NOTES_EXPERIMENT,))))
         counts = WorkCounts(len(note.stream_ids))

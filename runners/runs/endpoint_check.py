@@ -269,7 +269,7 @@ class _Check:
         elif error.is_retryable:
             self._note("warning", f"it does not answer yet {said}", "the run will wait for it")
         elif error.kind == "other" and error.exchange is None:
-            self._note("problem", f"no request could be sent ({error})", "mend what it says on this machine")
+            self._note("problem", f"no request could be sent ({error})", "correct what it says on this machine")
         else:
             step = f"correct {self.key}.parameters or {self.key}.model"
             self._note("problem", f"the request is refused {said}", step)

@@ -83,7 +83,7 @@ class RunProgress:
         for run in runs:
             self._line(
                 f"another host may be running this experiment: {run.stream_id} has not ended, and last published "
-                f"{run.silent_s / 60:.0f} min ago. If it is alive, trials run and are paid twice, and one counts"
+                f"{run.silent_s / 60:.0f} min ago. If so, trials run and are paid twice, but count once"
             )
 
     def sandbox(self, kind: str) -> None:

@@ -68,7 +68,7 @@ class RepeatedFailures:
         return (
             f"agent {name}: {row.count} of its trials, one after another, failed in the same words, on "
             f"{len(row.tasks)} of its {there} tasks, at {failure.boundary} ({failure.error_kind}), so no more were "
-            "started; mend that, or raise retry.same_failures"
+            "started; correct the cause, or raise retry.same_failures"
         )
 
 
@@ -87,8 +87,7 @@ def silent_agents(outcomes: Iterable[TrialOutcome]) -> tuple[str, ...]:
         if outcome.is_valid and outcome.has_asked is not None and outcome.trial.agent.external is not None:
             asked[outcome.trial.agent.name].append(outcome.has_asked)
     return tuple(
-        f"{agent} asked nothing in {len(found)} trials in which it could; whether it is offered a way to ask: "
-        "docs/slips.md"
+        f"{agent} asked nothing in {len(found)} trials in which it could; docs/slips.md: how to see whether it can ask"
         for agent, found in sorted(asked.items())
         if not any(found)
     )

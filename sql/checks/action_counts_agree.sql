@@ -7,7 +7,7 @@
 --   counted_action_count bigint: actions found
 -- equation: trial_finished.action_count = number of actions started
 -- source: docs/metrics.md 1, actions
--- notes: returns the attempts that break it.
+-- notes: returns the attempts that break the rule.
 select
     attempts.stream_id,
     attempts.recorded_action_count,

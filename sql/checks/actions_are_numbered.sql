@@ -9,7 +9,7 @@
 --   last_index bigint: highest number
 -- equation: the actions of an attempt are 1, 2, 3, ... each once
 -- source: ARCHITECTURE.md, glossary, action
--- notes: returns the attempts that break it. Only attempts with another digest than
+-- notes: returns the attempts that break the rule. Only attempts whose digest is not
 --     that of 1, 2, 3, ... are examined.
 with suspects as (
     select counts.stream_id

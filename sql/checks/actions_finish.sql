@@ -10,8 +10,8 @@
 --     its start
 -- source: docs/log-format.md: a long call is two facts; a lone first half is what a
 --     crash looks like
--- notes: returns the actions that break it. Only attempts whose starts and finishes
---     have different digests are examined.
+-- notes: returns the actions that break the rule. Only attempts whose starts and
+--     finishes have different digests are examined.
 with suspects as (
     select coalesce(starts.stream_id, finishes.stream_id) as stream_id
     from int_action_counts as starts

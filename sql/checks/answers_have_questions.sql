@@ -10,7 +10,7 @@
 --     answer, except where time ran out while the user was thinking
 -- source: docs/log-format.md: a simulator error is a failed trial, never an invented
 --     answer
--- notes: returns the questions and answers that break it.
+-- notes: returns the questions and answers that break the rule.
 with paired as (
     select
         coalesce(asked.stream_id, answered.stream_id) as stream_id,

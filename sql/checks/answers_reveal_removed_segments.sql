@@ -8,7 +8,7 @@
 -- equation: a segment that a judge sees asked for or given is one that the variant of
 --     the trial removed
 -- source: docs/metrics.md 3, question quality
--- notes: returns the answers that break it.
+-- notes: returns the answers that break the rule.
 with revealed as (
     select
         stream_id,

@@ -11,7 +11,7 @@
 -- equation: an attempt begins with its only trial_started, and its end, if any, is
 --     single and last
 -- source: docs/log-format.md, events
--- notes: returns the attempts that break it.
+-- notes: returns the attempts that break the rule.
 select
     stream_id,
     n_starts,

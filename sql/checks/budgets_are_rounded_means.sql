@@ -7,7 +7,7 @@
 --   action_counts bigint[]: action counts of the trials used
 -- equation: B = (2 * sum + n) div (2 * n)
 -- source: docs/metrics.md 4, budget
--- notes: returns the budgets that break it.
+-- notes: returns the budgets that break the rule.
 select
     stream_id,
     sequence,

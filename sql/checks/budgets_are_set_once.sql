@@ -11,8 +11,8 @@
 -- equation: a unit of an experiment has one budget under the same settings, however
 --     often it is recorded
 -- source: docs/metrics.md 4: fixed by oracle_budget_set; docs/log-format.md: once
--- notes: returns the units with several. Two hosts that run one experiment may both
---     record it.
+-- notes: returns the units with several budgets. Two hosts that run one experiment may
+--     both record the same budget.
 select
     experiment_id,
     benchmark,

@@ -8,8 +8,8 @@
 --   action_count bigint: actions of the attempt that counts
 -- equation: a budget's trials are valid trials of `full` with those action counts
 -- source: docs/metrics.md 4, budget
--- notes: returns the trials that break it. Trials that this store lacks break it too;
---     those with an attempt that was set aside since do not: their budget stays.
+-- notes: returns the trials that break the rule. So do trials that this store lacks,
+--     but not those with an attempt that was set aside later: their budget stays.
 with used as (
     select
         stream_id,

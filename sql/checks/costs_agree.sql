@@ -7,10 +7,10 @@
 --   summed_cost_usd double: sum of the calls, USD
 -- equation: trial_finished.cost_usd = sum over the attempt's calls, to 6 places
 -- source: docs/metrics.md 8
--- notes: an unknown price makes both null. In imports both are what the source says: it
---     may know only one, and its total may hold calls that it does not show. A failed
---     call of unknown cost makes only the sum null: the runner, which needs a lower
---     bound, takes it as 0. Returns the attempts that break it.
+-- notes: an unknown price makes both null. In imports both are what the source says:
+--     the source may know only one, and its total may hold calls that it does not show.
+--     A failed call of unknown cost makes only the sum null: the runner, which needs a
+--     lower bound, takes it as 0. Returns the attempts that break the rule.
 with summed as (
     select
         attempts.stream_id,

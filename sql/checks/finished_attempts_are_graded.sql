@@ -6,7 +6,7 @@
 -- equation: a finished attempt has exactly one primary result for every checkpoint of
 --     its registered task
 -- source: docs/metrics.md 1, valid
--- notes: returns the attempts that break it; they count as missing, never as failures.
+-- notes: returns the attempts that break the rule; they count as missing, not failed.
 select
     stream_id,
     trial_id,

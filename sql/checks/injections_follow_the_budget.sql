@@ -4,7 +4,7 @@
 -- outputs:
 --   trial_id, budget_actions, inject_percent
 --   computed_target_action bigint: target recomputed
---   target_action bigint: a, as recorded
+--   target_action bigint: target action a, as recorded
 --   after_action bigint: action after which the message was inserted
 --   action_count bigint: actions of the attempt that counts
 --   injection_status varchar: injected or skipped
@@ -12,7 +12,7 @@
 --     action or later, within the trial
 -- source: docs/metrics.md 4, injection action
 -- notes: valid trials of the injected conditions; a skipped injection has no action.
---     Returns the trials that break it, including those without a recorded injection.
+--     Returns the trials that break the rule, also those without a recorded injection.
 --     An import may lack the budget; then the target cannot be checked.
 select
     trial_id,

@@ -7,7 +7,7 @@
 -- equation: the budget of an injected trial is that of its unit
 -- source: docs/metrics.md 4: fixed by oracle_budget_set; all injected trials of a unit
 --     use it
--- notes: returns the valid trials that break it.
+-- notes: returns the valid trials that break the rule.
 select
     trials.trial_id,
     trials.agent,

@@ -6,7 +6,7 @@
 --   n_questions bigint: questions
 -- equation: only trials of ask_user and full_ask_user have questions
 -- source: ARCHITECTURE.md, glossary, channel
--- notes: returns the attempts that break it.
+-- notes: returns the attempts that break the rule.
 select
     asked.stream_id,
     started.condition,

@@ -7,7 +7,7 @@
 -- equation: values may be unknown only in imported attempts: keys, outcome, times of
 --     replies and of actions, and what answers revealed
 -- source: docs/imports.md: a value that the source lacks is null; docs/log-format.md
--- notes: returns the attempts that break it. The outcome is checked for finished
+-- notes: returns the attempts that break the rule. The outcome is checked for finished
 --     attempts, and what was revealed for those that count. Tokens may be unknown
 --     anywhere: a server may report none, and a request may have no end.
 with calls as (

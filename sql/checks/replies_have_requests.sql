@@ -10,8 +10,8 @@
 -- equation: every reply or failure of a model has its request; in a finished attempt
 --     every request has one of them
 -- source: docs/log-format.md: a long call is two facts joined by call_id
--- notes: returns the calls that break it. Only the streams of int_streams_unpaired are
---     examined.
+-- notes: returns the calls that break the rule. Only the streams of
+--     int_streams_unpaired are examined.
 with marked as (
     select
         stream_id,

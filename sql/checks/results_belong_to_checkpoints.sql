@@ -8,8 +8,8 @@
 --   registered_total double: points of the task's checkpoint
 -- equation: a primary result names a checkpoint of its task, with that total
 -- source: docs/log-format.md, checkpoint_scored
--- notes: returns the results that break it. Only attempts that int_attempts marks are
---     examined.
+-- notes: returns the results that break the rule. Only attempts that int_attempts marks
+--     (has_strangers) are examined.
 with suspects as (
     select stream_id
     from int_attempts

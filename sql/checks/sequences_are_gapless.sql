@@ -9,7 +9,7 @@
 --   last_sequence bigint: highest sequence
 -- equation: the sequences of a stream are 0, 1, 2, ... each once
 -- source: docs/log-format.md, envelope
--- notes: returns the streams that break it. Only streams with another digest than that
+-- notes: returns the streams that break the rule. Only streams whose digest is not that
 --     of 0, 1, 2, ... are examined.
 with suspects as (
     select streams.stream_id

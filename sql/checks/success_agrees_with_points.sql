@@ -11,7 +11,7 @@
 -- source: docs/metrics.md 1, success
 -- notes: valid trials of these benchmarks. If the benchmark gives a final score, its
 --     points count, because a scoring strategy may have changed the sum of the
---     checkpoints. Returns the trials that break it.
+--     checkpoints. Returns the trials that break the rule.
 with totals as (
     select
         task_digest,

@@ -9,7 +9,7 @@
 -- equation: the task and the variant of a trial are registered with the digests that it
 --     names
 -- source: docs/log-format.md, task_registered and variant_generated
--- notes: returns the attempts that break it.
+-- notes: returns the attempts that break the rule.
 with registered as (
     select distinct task_digest
     from stg_tasks_registered

@@ -4,10 +4,10 @@
 --     stg_trials_started
 -- outputs:
 --   benchmark, agent, model, strategy, persona
---   has_strategies boolean: a strategy occurs among the agents that differ in it only
---   has_personas boolean: a persona occurs among the agents that differ in it only
---   base_agent varchar: the agent that differs in having no persona; itself where it
---       has none
+--   has_strategies boolean: one of the agents that differ only in strategy has one
+--   has_personas boolean: one of the agents that differ only in persona has one
+--   base_agent varchar: the agent that differs only in having no persona; the agent
+--       itself if it has none
 --   base_reason varchar: why there is no base agent
 --   medium varchar: how it asks where it may: built_in, mcp, prose or none; of imports
 --       that of its questions, or unknown
@@ -19,9 +19,9 @@
 --     base agent if no agent has that model, these parameters, that strategy and no
 --     persona (no_base_agent), or if several have (several_base_agents). Unknown
 --     parameters equal no others, and an unknown strategy or persona equals none that
---     occurs. Model, parameters and medium are read from one attempt, because its
---     digest covers them. Attempts that were recorded before there was a medium asked
---     by mcp.
+--     occurs. Model, parameters and medium are read from one attempt, because the
+--     agent's digest covers them. Attempts that were recorded before media were
+--     recorded asked by mcp.
 with attempts as (
     select
         attempts.benchmark,

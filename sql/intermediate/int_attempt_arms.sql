@@ -4,7 +4,7 @@
 -- outputs:
 --   stream_id
 --   agent varchar: name of the agent, with digests where agents or settings differ
---   trial_agent varchar: its only agent, or the name that its several agents share
+--   trial_agent varchar: the only agent of its trial, or the name that several share
 --   core_settings varchar: grader, limits, sandbox image and scope as one digest
 --   settings_digest varchar: grader, limits, image, scope and prompts as one digest
 --   is_chosen boolean: the parameters `settings` and `user_simulator` keep the arm
@@ -16,10 +16,10 @@
 -- notes: prompts and simulator depend on the channel. A trial belongs to the system
 --     prompt of its own run; a run without trials of channel none takes that of the
 --     nearest run. Where an arm has several simulators, injection templates, or
---     responses of the same ask_user_NAME, each is an arm of its own, and its trials
---     without that channel belong to each. An arm's plan is that of the latest run that
---     started trials of it: a run under other settings does not say how many are
---     missing.
+--     responses of the same ask_user_NAME, each is an arm of its own, and the trials
+--     without that channel belong to all of these arms. An arm's plan is that of the
+--     latest run that started trials of it: a run under other settings does not say how
+--     many are missing.
 with started as (
     select
         trials.stream_id,

@@ -31,8 +31,8 @@
 --   is_success
 --   results struct[]: position, result, score and total of each primary result, in the
 --       order of the checkpoints
---   has_strangers boolean: a primary result names no checkpoint of the task, or another
---       total; null without results
+--   has_strangers boolean: a primary result names no checkpoint of the task, or has
+--       another total; null without results
 --   terminal_state double[]: checkpoint results in order
 --   checkpoint_progress double: share of the points reached, 0 to 1
 --   recorded_action_count bigint: actions as the runner counted them; null if unknown
@@ -51,9 +51,9 @@
 --     store can give, the one that began last; parameter `exclude_endings`
 -- notes: an attempt without an end is running while a living writer holds it, and
 --     interrupted otherwise. Attempts of a task that was never registered are ungraded.
---     A result without a checkpoint of the task is left out of the lists. What a finish
---     tells is null unless the attempt finished. Registrations of one digest are equal.
---     Attempts that were set aside are left out.
+--     A result without a checkpoint of the task is left out of the lists. Columns of
+--     trial_finished are null unless the attempt finished. Registrations of one digest
+--     are equal. Attempts that were set aside are left out.
 with tasks as (
     select
         task_digest,

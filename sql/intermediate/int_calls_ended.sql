@@ -17,10 +17,10 @@
 --   latency_ms double: time of a reply, 0 without one; null if unknown
 -- equation: none
 -- source: docs/metrics.md 8
--- notes: every request that is over: with a reply, with a failure, or without either
---     in a stream that nobody writes any more. Such a request was cut short by the end
---     of its process. It may have been paid for, so that its usage is unknown, unless
---     its model is a script. Requests under way are left out.
+-- notes: every request that is over: with a reply, with a failure, or without either in
+--     a stream that no process writes any more. The end of its process cut such a
+--     request short. It may have been paid for, so its usage is unknown, unless its
+--     model is a script. Requests under way are left out.
 with unanswered as (
     select
         called.stream_id,

@@ -7,7 +7,7 @@
 --       judging afterwards
 --   n_calls bigint: replies
 --   failed_calls bigint: requests without a usable reply, or without any end
---   unreported_calls bigint: of those, perhaps paid for, with unknown cost
+--   unreported_calls bigint: of those, calls of unknown cost, perhaps paid for
 --   input_tokens bigint: tokens sent; null if unknown
 --   output_tokens bigint: tokens received; null if unknown
 --   cached_input_tokens bigint: tokens read from a cache; null if unknown
@@ -21,8 +21,8 @@
 -- notes: calls in trials, and calls of a judge about a finished trial, which are in the
 --     stream of another command: their call ids begin with the stream of the attempt,
 --     or of the last of several attempts that were judged together. One row for each
---     purpose that a model was called for. One unknown part makes a sum null, of a
---     reply or of another call that may have used something (int_calls_ended).
+--     purpose that a model was called for. A sum is null if one part of it is unknown,
+--     of a reply or of another call that may have used something (int_calls_ended).
 with placed as (
     select
         case

@@ -16,9 +16,9 @@
 -- notes: the values that the tables of failure modes average: measured trials of
 --     ask_user with questions. In a trial without a verdict, any_flag and the judged
 --     flags are null (unjudged), even where a prerequisite is known to fail; otherwise
---     the share would be over the trials that cannot have the flag. If it is unknown
---     what an answer revealed (unknown_revealed), the computed flags that need it are
---     null, and so is any_flag of their categories. Missing trials may have had
+--     the share would be over only the trials that cannot have the flag. If it is
+--     unknown what an answer revealed (unknown_revealed), the computed flags that need
+--     it are null, and so is any_flag of their categories. Missing trials may have had
 --     questions or not.
 with flags as (
     select

@@ -6,7 +6,7 @@
 --   inject_percent, budget_actions
 --   computed_target_action bigint: target recomputed
 --   injection_status varchar: injected or skipped
---   target_action bigint: a, as recorded
+--   target_action bigint: target action a, as recorded
 --   after_action bigint: action after which the message was inserted
 --   is_injected boolean: the message was inserted; null unless injected condition
 --   action_count bigint: actions as the runner counted them

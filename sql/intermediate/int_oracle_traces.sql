@@ -13,15 +13,14 @@
 --     name only; supply = most often in one `full` trial of the unit
 -- source: docs/metrics.md 4, wasted compute and budget: the unit is (agent; task or
 --     variant); parameters `wasted_match`, `wasted_supply`, `wasted_uninjected`
--- notes: measured trials of the injected conditions, and, with all their actions, of
---     ask_user_NAME and its ask_user, with the variant that has their `full` trials:
---     their own, or null for those of the task. Their actions up to the
---     one after which the message was inserted, or all if the trial ended before,
---     except ask_user, submit and turns of text alone. Arguments are recorded as
---     canonical JSON, so they are parsed only if a string may start or end with a
---     blank. Supply by set: one occurrence suffices for any number; single: counts of
---     the first trial by index; sum: over all traces. Trials whose actions are unknown
---     do not count as traces. Arms may share a trace.
+-- notes: measured trials of the injected conditions, of ask_user_NAME and of its
+--     ask_user. oracle_variant_id is their own variant, or null if the `full` trials of
+--     the task count. Actions are those up to the one after which the message was
+--     inserted, or all if there was none, except ask_user, submit and turns of text
+--     alone. Arguments are recorded as canonical JSON, so they are parsed only if a
+--     string may start or end with a blank. Supply by set: one occurrence suffices for
+--     any number; single: counts of the first trial by index; sum: over all traces.
+--     Trials whose actions are unknown do not count as traces. Arms may share a trace.
 with oracles as (
     select
         trial_id,

@@ -18,8 +18,8 @@
 --   base_id varchar: task or variant id of the base value
 --   has_base boolean: the base condition has a row
 --   base_numerator double: numerator under the base condition
---   least double: the numerator if all missing trials spoke against it
---   most double: the same if they spoke for it
+--   least double: the numerator if missing trials lowered it most
+--   most double: the numerator if missing trials raised it most
 --   base_least double: least under the base condition
 --   base_most double: most under the base condition
 --   base_cell_id varchar: id of the cell of trials behind it
@@ -28,8 +28,8 @@
 --   pair_reason varchar: why one of the two values is null, or one_arm_only
 -- equation: none
 -- source: docs/metrics.md 3
--- notes: the values of variants beside those under a base condition: full and
---     underspecified of the same variant; of a control, full of its task.
+-- notes: the values of variants beside their values under a base condition: full and
+--     underspecified of the same variant; for a control, full of its task.
 with bases as (
     select
         *,

@@ -3,8 +3,8 @@
 -- inputs: int_cells
 -- outputs:
 --   benchmark
---   pool varchar: its own name; all for the pool of every benchmark
---   is_single boolean: the pool of every benchmark holds one only
+--   pool varchar: name of the benchmark; all for the pool of all benchmarks
+--   is_single boolean: the pool of all benchmarks holds only one
 -- equation: none
 -- source: docs/metrics.md 4: the curve of each benchmark, and of all together
 -- notes: for tables that pool benchmarks. With one benchmark both pools are the same.

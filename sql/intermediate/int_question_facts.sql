@@ -15,12 +15,12 @@
 --   critical_count bigint: removed segments of criticality 0.5 or more
 --   uncritical_count bigint: removed segments of lower criticality
 --   urgent_count bigint: critical ones of guessability 0.5 or less
---   not_urgent_count bigint: removed segments known not to be such
+--   not_urgent_count bigint: removed segments known not to be urgent
 --   guessable_count bigint: removed segments of guessability 0.5 or more
 --   unguessable_count bigint: removed segments of lower guessability
 --   repeat_count bigint: questions that target a segment already revealed
 --   early_segment_count bigint: removed segments that full trials use early
---   late_count bigint: of these, how many were first asked for after that
+--   late_count bigint: those of them first asked for after that use
 --   last_ask_action bigint: action of the last question; null if one is unknown
 --   latest_upfront_action bigint: the last action that is still upfront
 --   is_consecutive boolean: no other action between the questions

@@ -13,8 +13,8 @@
 --     where both are 0
 -- source: docs/metrics.md 3, question quality
 -- notes: every valid trial that could ask. A question targets a segment if the chosen
---     judge says that it asks for it, even if the answer does not give it. Precision
---     and f1 are null if nobody asked, recall and f1 if nothing was removed. Under the
+--     judge says that it asks for that segment, even if it is not given. Precision and
+--     f1 are null if nobody asked, recall and f1 if nothing was removed. Under the
 --     simulator dump all three are null (simulator_answers_everything), as they are if
 --     it is unknown what an answer revealed (unknown_revealed) or whether anything was
 --     asked (unknown_actions). Recall is null if it is unknown what was removed

@@ -12,8 +12,8 @@
 --   experiment_id, recorded_at_us, stream_id, sequence
 -- equation: none
 -- source: docs/selection.md
--- notes: of selections with one name the last recorded one of a benchmark counts (ties
---     by stream and sequence).
+-- notes: if selections of a benchmark have the same name, the last recorded one counts
+--     (ties by stream and sequence).
 with ranked as (
     select
         *,

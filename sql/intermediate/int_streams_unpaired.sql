@@ -6,8 +6,8 @@
 -- equation: none
 -- source: docs/log-format.md: a long call is two facts joined by call_id
 -- notes: the streams in which a request repeats, or whose requests and ends have
---     different digests. In all others every request has one end, so that they need not
---     be looked at call by call.
+--     different digests. In all others every request has one end, so they need no
+--     examination call by call.
 with digests as (
     select
         stream_id,

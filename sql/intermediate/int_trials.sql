@@ -34,7 +34,7 @@
 --   is_injected boolean: the message was inserted; null unless injected condition
 --   injected_after_action bigint: action after which the message was inserted
 --   injection_status varchar: injected or skipped
---   target_action bigint: a, as recorded
+--   target_action bigint: target action a, as recorded
 --   attempts bigint: attempts started, however they ended
 --   failed_attempts bigint: attempts that ended and do not count
 -- equation: first_ask_pct = 100 * first_ask_action / action_count

@@ -9,8 +9,8 @@
 --     `experiment`, `settings`, `user_simulator`, `reuse_classifying_trials`,
 --     `keep_flagged`, `exclude_endings`
 -- notes: `exclusion` is the first reason that applies, null if none does; the tables
---     use these trials, except trials of new_task variants. If a
---     task or variant has changed, only the version of the last started trial is kept.
+--     use the trials with null, except those of new_task variants. If a task or variant
+--     has changed, only trials of the version that started last are kept.
 with arms as (
     select
         stream_id,

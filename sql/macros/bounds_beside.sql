@@ -5,8 +5,8 @@
 -- equation: the interval from worst_low to best_high holds the mean whatever the
 --     missing trials would have been
 -- source: docs/metrics.md 5, missing trials
--- notes: a cell that misses none has its own value and interval. An amount that misses
---     some has no bounds.
+-- notes: a cell without missing trials has its own value and interval as bounds. An
+--     amount with missing trials has none.
 create or replace macro bounds_beside(estimate, bounds, n_missing) as struct_pack(
     worst := if(n_missing > 0, bounds.worst.value, estimate.value),
     best := if(n_missing > 0, bounds.best.value, estimate.value),

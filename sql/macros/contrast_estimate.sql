@@ -6,7 +6,7 @@
 -- equation: sum(above) / sum(below) of arm a minus that of the other arm
 -- source: docs/metrics.md 5
 -- notes: the interval inverts the permutation test of whole clusters, joined with the
---     test that the own intervals of both arms make; p_value is that of both.
+--     test by the own intervals of both arms; p_value is that of the joint test.
 create or replace macro contrast_estimate(kind, items) as cell_contrast(
     kind,
     items,

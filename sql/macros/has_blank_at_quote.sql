@@ -4,7 +4,7 @@
 -- equation: a blank, its escape or a non-ASCII character is next to a quotation mark
 -- source: docs/metrics.md 4, wasted compute
 -- notes: it may be true without such a string. The regular expression takes most of the
---     time, so it is only asked where there is an escape or a non-ASCII character.
+--     time, so it runs only where there is an escape or a non-ASCII character.
 create or replace macro has_blank_at_quote(json) as (
     contains(json, '" ')
     or contains(json, ' "')

@@ -4,7 +4,7 @@
 --     recovered, amount, amount_from_1 or ratio; the kind of unit_estimate
 -- equation: none
 -- source: docs/metrics.md 5: one estimand has one method
--- notes: percentages are numerators of 100 above their denominators.
+-- notes: the numerator of a percentage is 100 times the count.
 create or replace macro measure_kind(measure) as case
     when
         measure like '%\_gain' escape '\'

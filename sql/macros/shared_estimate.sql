@@ -6,8 +6,8 @@
 -- equation: that of unit_estimate
 -- source: docs/metrics.md 5
 -- notes: the p-value of a loss is the larger one of sign flips of whole clusters and of
---     an exchange of trials inside clusters. Trials count what a value is made from:
---     pass@3 of three trials is one.
+--     an exchange of trials inside clusters. Trials are counted in units of what one
+--     value needs: pass@3 of three trials counts as one.
 create or replace macro shared_estimate(
     kind, numerator, denominator, base, n_base, n_own, undefined_reason, cluster_id
 ) as cell_shared(

@@ -3,5 +3,5 @@
 -- outputs: double
 -- equation: the number with 6 significant digits
 -- source: none; how p-values are printed
--- notes: null stays null. Small p-values keep their digits, which six places would not.
+-- notes: null stays null. Small p-values keep digits that six decimal places would cut.
 create or replace macro significant(number) as format('{:.6g}', number)::double

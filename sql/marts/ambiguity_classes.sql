@@ -21,11 +21,11 @@
 -- notes: without `classifier_agent` the only classifying agent is used; if there are
 --     several, or one under several settings, the class is null (several_classifiers)
 --     until `classifier_agent` or `settings` chooses; the agent `vote` stands for what
---     most of them say. A label has no verdict.
---     Of the selections that chose a variant the last recorded one counts (ties by
---     stream and sequence), with `classifier_agent` only its own. A class from a
---     selection is shown with the trials and the verdict of the agent that gave it, if
---     this store has them. What reviewers chose before there was a class has none.
+--     most of them say. A label has no verdict. If several selections chose a variant,
+--     the last recorded one counts (ties by stream and sequence); with
+--     `classifier_agent`, the last one by that agent. A class from a selection is shown
+--     with the trials and the verdict of the agent that gave it, if this store has
+--     them. A variant that reviewers chose before it had a class has none.
 with chosen as (
     select
         classifier,

@@ -11,9 +11,9 @@
 --   is_requested boolean: revealed on request, else volunteered
 --   asked_action bigint: action of the question; null if unknown
 --   is_used boolean: a later action has the value; null if unknown
---   first_use_action bigint: the first of them; null if there is none
---   actions_until_use bigint: actions from the question to that one
---   was_used_before boolean: an action before the question had it; null if unknown
+--   first_use_action bigint: the first such action; null if there is none
+--   actions_until_use bigint: actions from the question to the first use
+--   was_used_before boolean: an earlier action has the value; null if unknown
 --   reason varchar: why first_use_action is null
 -- equation: used = an action after the question, other than another question, whose
 --     arguments contain the text of the value, or else all of its parts with a digit
@@ -23,7 +23,7 @@
 --     is compared in its JSON form; parts are dates, times and numbers of 3 or more
 --     characters, with 12,000 as 12000. Reasons: unknown_revealed, unknown_actions,
 --     unknown_segment (not among those removed), value_too_short (below 3 characters),
---     value_in_words (not found, several words without such a part: nobody can tell),
+--     value_in_words (not found, several words without such a part: cannot be told),
 --     value_never_used (not found, but it may have been used in another form).
 with removed as (
     select

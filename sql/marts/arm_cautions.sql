@@ -11,8 +11,8 @@
 --       cut_replies, refused, overflowed, identical_trials, nothing_revealed,
 --       echoed_questions, failed_asking, hung_up, missing_unequally or
 --       missing_in_hard_tasks
---   n bigint: how many
---   n_all bigint: of how many
+--   n bigint: cases of the kind
+--   n_all bigint: cases that could be of the kind
 -- equation: no_tool_called, calls_in_text and redacted_tools: trials; cut_replies and
 --     split_replies: replies; refused and overflowed: trials that ended so;
 --     identical_trials: cells of at least two trials that all did the same tool calls;
@@ -28,11 +28,11 @@
 -- source: docs/metrics.md 1, endings and hang-ups, 3, question quality, and 5, missing
 --     trials
 -- notes: only kinds that occur, over the valid trials that the tables use. An answer
---     that has up to a fifth more or fewer characters than the question it contains, or
---     is contained in, counts as an echo. Trials of unknown actions are left out of
---     no_tool_called and identical_trials, answers of unknown content of the others.
---     hung_up counts all attempts
---     that ended, missing ones too; a run that was stopped ends none.
+--     counts as an echo if it contains the question, or the question contains it, and
+--     it has up to a fifth more or fewer characters. Trials with unknown actions are
+--     left out of no_tool_called and identical_trials, answers of unknown content out
+--     of the others. hung_up counts all attempts that ended, also missing ones, but not
+--     those that a stopped run cut short.
 with trials as (
     select
         used.trial_id,

@@ -22,8 +22,8 @@
 --   n_trials bigint: trials ever started
 -- equation: none
 -- source: docs/metrics.md 5: trials under other settings are other arms
--- notes: what each agent of the tables is, and in what arms of one name differ. Trials
---     of the whole store, whatever the parameters leave out.
+-- notes: what each agent of the tables is, and how arms of one name differ. It counts
+--     all trials of the store, also those that the parameters leave out.
 with started as (
     select
         arms.agent,

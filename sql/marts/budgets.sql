@@ -13,7 +13,7 @@
 -- equation: B = (2 * sum + n) div (2 * n), the mean rounded half up
 -- source: docs/metrics.md 4, budget
 -- notes: the recorded budget beside the one recomputed from the recorded counts;
---     without counts it is null.
+--     without counts the recomputed one is null.
 select
     budgets.stream_id,
     budgets.sequence,

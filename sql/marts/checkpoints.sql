@@ -15,8 +15,8 @@
 --   grader varchar: who graded
 -- equation: share = score / total; result = 1 iff score = 1 (mcp_atlas), else score
 -- source: docs/metrics.md 1, checkpoint progress and terminal state
--- notes: every checkpoint of every valid trial, by the result that counts; later ones
---     are in `gradings`. The order is that of task_registered.
+-- notes: every checkpoint of every valid trial, with the result that counts; later
+--     results are in `gradings`. The order is that of task_registered.
 with placed as (
     select
         trials.trial_id,

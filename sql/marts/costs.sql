@@ -22,13 +22,12 @@
 -- notes: every attempt has a row for every purpose, except judging, which appears only
 --     in stores with later judgements; without calls all values are 0. An unknown price
 --     makes the cost null, never 0; the same holds for tokens and times. For an
---     imported attempt without calls, the usage of agent and grader is unknown, and
---     that of the user simulator unless there was nothing to answer; what its source
---     states for the whole attempt is the agent's, whatever its calls add up to.
---     input_tokens
---     include those read from a cache and those written to it, output_tokens those of
---     reasoning. A failed call adds what its provider reported of it; if it was
---     perhaps paid for and nothing was reported, the sums are null.
+--     imported attempt without calls, the usage of agent and grader is unknown, and so
+--     is that of the user simulator, unless there was nothing to answer. Usage that the
+--     source states for the whole attempt is the agent's, whatever the calls add up to.
+--     input_tokens include those read from a cache and those written to it,
+--     output_tokens those of reasoning. A failed call adds what its provider reported
+--     for it; if it may have been paid for and nothing was reported, the sums are null.
 with attempts as (
     select
         attempts.stream_id,

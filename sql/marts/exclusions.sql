@@ -13,9 +13,9 @@
 -- equation: none; counts of what the tables leave out and of what to be careful with
 -- source: docs/metrics.md 1 to 4; docs/metrics.md 6: every table says which trials it
 --     excludes and why
--- notes: only kinds that occur. A recorder is late_recorder in a trial of which it was
---     late for over 1 s and 5 % of the agent's part, which is a choice. benchmark is
---     all for kinds that belong to none. A trial that was set aside is
+-- notes: only kinds that occur. A trial is late_recorder if its recorder was late for
+--     over 1 s and over 5 % of the agent's part; these limits are a choice. benchmark
+--     is all for kinds without a benchmark. A trial that was set aside is
 --     discarded_replaced if another attempt of it is valid or running.
 with screened as (
     select

@@ -10,7 +10,7 @@
 -- equation: first_ask_pct = 100 * first_ask_action / action_count
 -- source: docs/metrics.md 1, first-ask timing
 -- notes: valid trials with at least one question; questions count as actions in both
---     terms.
+--     numbers.
 select
     trial_id,
     benchmark,

@@ -6,7 +6,7 @@
 --   inject_percent, budget_actions
 --   computed_target_action bigint: target recomputed
 --   injection_status varchar: injected or skipped
---   target_action bigint: a, as recorded; null if unknown
+--   target_action bigint: target action a, as recorded; null if unknown
 --   after_action bigint: action after which the message was inserted
 --   skip_reason varchar: why it was skipped
 --   segment_ids varchar[]: segments told; null if unknown

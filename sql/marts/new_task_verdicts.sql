@@ -8,8 +8,8 @@
 --   reason varchar: what the judge saw
 -- equation: none
 -- source: docs/metrics.md 2, ambiguity class, rule 1
--- notes: the candidates have c = 0 and |S| = 1. Confirmed ones are in no table;
---     rejected and unjudged ones count as outcome-critical.
+-- notes: variants with c = 0 and |S| = 1 are candidates for new_task. Confirmed ones
+--     are in no table; rejected and unjudged ones count as outcome-critical.
 select
     variant_digest,
     agent,

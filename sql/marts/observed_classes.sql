@@ -8,7 +8,7 @@
 --   n_success bigint: successes among them
 --   n_terminal_states bigint: different terminal states, |S|
 --   ambiguity_class
---   class_counts varchar: of a vote how many agents say which class; else null
+--   class_counts varchar: for a vote, how many agents say which class; else null
 --   new_task_verdict varchar: confirmed, rejected, unjudged or not_applicable
 --   judge varchar: who judged; null if nobody did
 --   judge_reason varchar: what the judge saw
@@ -23,18 +23,18 @@
 --     `settings`
 -- notes: the class according to each agent's own trials; the tables never use an
 --     evaluated agent's own class, see ambiguity_classes. `underspecified` trials only,
---     evaluated and classifying ones separately.
---     Planned is the recorded number per cell, or the number of trials seen if that is
---     larger. c = 0 and |S| = 1 is new_task only if a judge's verdict on exactly these
---     trials confirms it; rejected or unjudged, it is outcome-critical. class_rule =
---     readme makes c = n benign whatever S is. With fewer than the planned trials the
---     class is null. A verdict counts only while the trials that it is about are
---     exactly the valid ones of the variant, agent and role; with another trial or
---     attempt the variant is unjudged again. If several verdicts exist, the last one
---     counts (ties by stream and sequence), only those of the chosen judge if one is
---     chosen. Where two or more agents classified a variant, agent and role `vote` have
---     what they say together: a tie has no class (reason classifiers_tie), nor has a
---     vote of which one class is missing; unjudged if a voter for it is.
+--     evaluated and classifying ones separately. Planned is the recorded number per
+--     cell, or the number of trials seen if that is larger. c = 0 and |S| = 1 is
+--     new_task only if a judge's verdict on exactly these trials confirms it; rejected
+--     or unjudged, it is outcome-critical. class_rule = readme makes c = n benign
+--     whatever S is. With fewer than the planned trials the class is null. A verdict
+--     counts only while the trials that it is about are exactly the valid ones of the
+--     variant, agent and role; with another trial or attempt the variant is unjudged
+--     again. The last verdict counts (ties by stream and sequence), or the last of the
+--     chosen judge if one is chosen. If two or more agents classified a variant, the
+--     row with agent and role `vote` has what they say together. A tie has no class
+--     (reason classifiers_tie), nor has a vote that lacks one agent's class. A vote is
+--     unjudged if an agent that voted for its class is.
 with arms as (
     select
         stream_id,

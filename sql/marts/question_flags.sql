@@ -23,9 +23,9 @@
 --     a criticality of 0.5 or more; if the score is unknown, a judged flag is left to
 --     the judge and a computed one is not_applicable (unknown_criticality). Under the
 --     simulator dump it is unknown what a question was about, so the computed flags
---     except the upfront one are not_applicable (simulator_answers_everything). Where
---     it is unknown what an answer revealed they are null (unknown_revealed). Of
---     several verdicts on a trial the last recorded one counts (ties by stream and
+--     except upfront_question_dump are not_applicable (simulator_answers_everything).
+--     If it is unknown what an answer revealed, they are null (unknown_revealed). If a
+--     trial has several verdicts, the last recorded one counts (ties by stream and
 --     sequence), only those of the chosen judge if one is chosen; a trial without a
 --     verdict is unjudged.
 with verdicts as (

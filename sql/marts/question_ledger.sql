@@ -14,13 +14,12 @@
 -- source: docs/metrics.md 3, question quality
 -- notes: every valid trial that could ask, except under full_ask_user, where nothing is
 --     missing. A question targets a segment if the chosen judge says that it asks for
---     it, even if the answer does not give it. Precision and f1 are null if nobody
---     asked, recall and f1 if nothing was removed. Under the simulator dump all three
---     are null (simulator_answers_everything), as they are if it is unknown what an
---     answer revealed (unknown_revealed) or whether anything was asked
---     (unknown_actions). Recall is null if it is unknown what was removed
---     (unknown_segments). Volunteered segments are those that were given and never
---     asked for.
+--     that segment, even if it is not given. Precision and f1 are null if nobody asked,
+--     recall and f1 if nothing was removed. Under the simulator dump all three are null
+--     (simulator_answers_everything), as they are if it is unknown what an answer
+--     revealed (unknown_revealed) or whether anything was asked (unknown_actions).
+--     Recall is null if it is unknown what was removed (unknown_segments). Volunteered
+--     segments were given and never asked for.
 select *
 from int_question_ledger
 where condition <> 'full_ask_user'

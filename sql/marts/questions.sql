@@ -17,34 +17,34 @@
 --   requested_segment_ids varchar[]: revealed on request; null if unknown
 --   volunteered_segment_ids varchar[]: revealed without being asked for
 --   withheld_segment_ids varchar[]: asked for and not given; null if unknown
---   rejected_problems varchar[]: why replies were not given: empty, cut, echo,
+--   rejected_problems varchar[]: why replies failed their checks: empty, cut, echo,
 --       unstructured, withheld, volunteered or leaked
 --   medium varchar: mcp, built_in, elicitation, command or prose
---   header varchar: its header; empty without one
+--   header varchar: header of the question; empty without one
 --   options struct[]: label, description, and ids of the removed segments whose values
---       it says (holds); empty without options
+--       the option says (holds); empty without options
 --   recommended varchar: label of the option that the agent recommends, or null
---   batch_id varchar: the same for the questions of one call; null if there is one
+--   batch_id varchar: the same for all questions of a call; null if it has only one
 --   response_state varchar: answered, or why there is no prompt answer: declined,
 --       dismissed, timed_out, late or unavailable; null if the trial broke off
---   answered_after_action bigint: actions after which a message gave the answer; null
---       if the result of the question did, or nothing
+--   answered_after_action bigint: number of actions after which a message gave the
+--       answer; null if the result of the question gave it, or without an answer
 --   picked varchar[]: labels of the options that the user picked; empty if in words
 --   answered_by varchar: name of the person who answered or declined; null if simulated
 --   saw_values boolean: this person had the full prompt before them
 --   answer_seconds double: from the question to its answer; null if unknown
 --   is_truth_offered boolean: an option says a value that the question asks for; null
---       without options, or if it asks for none or that is unknown
---   is_recommended_wrong boolean: likewise, of the recommended option; null without one
+--       without options, or if it asks for no value or that is unknown
+--   is_recommended_wrong boolean: the recommended option says none; null likewise
 --   exchange_judge varchar: who says what was asked for and given; null if unknown
 --   request varchar: segments, something_else or everything; null if unknown
 --   verdict varchar: right, withheld, volunteered or leaked; null if unknown
 -- equation: timing_pct = 100 * action_index / action_count
 -- source: docs/metrics.md 1, questions, and 3, question quality
 -- notes: every attempt; `is_counted` marks the attempt that counts. An answer is null
---     if the simulated user failed or did not give one, or the source does not have
---     it; revealed is null if it is unknown or the chosen `exchange_judge` did not read
---     the exchange.
+--     if the simulated user failed or did not give one, or the source does not have it;
+--     what was revealed is null if it is unknown, or if the chosen `exchange_judge` did
+--     not read the exchange.
 with judged as (
     select
         *,

@@ -6,7 +6,7 @@
 --   kind varchar: experiment for a run of an experiment file, else the command
 --   outcome varchar: completed, interrupted, cost_limit, cost_unknown, failed, running
 --       or killed
---   message varchar: what ended it; null while it has no end
+--   message varchar: what ended the run; null while it has no end
 --   started_at_us bigint: UTC, microseconds since the epoch
 --   finished_at_us bigint: UTC, microseconds since the epoch; null without an end
 --   planned_trials bigint: trials of the whole plan
@@ -17,7 +17,7 @@
 --   trials_blocked bigint: trials that waited for full trials; null without an end
 --   trials_left bigint: trials of the plan that are still owed; null without an end
 --   config_json varchar: normalised experiment file
---   config_digest varchar: SHA-256 of it
+--   config_digest varchar: SHA-256 of config_json
 --   code_version varchar: version of the code
 --   packages varchar[]: name and version of each package, sorted
 --   python_version varchar: version of Python

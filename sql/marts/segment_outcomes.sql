@@ -20,10 +20,10 @@
 --     (missing_trials + wrong_trials); measured_guessability = missing_successes /
 --     missing_trials
 -- source: docs/metrics.md 2, measured scores
--- notes: trials under underspecified of variants that lack this segment alone,
---     of all agents, classifying ones too. Under severity decoy or environment the
---     value is wrong, else it is missing. Where variants differ, an asserted score is
---     the mean over the trials.
+-- notes: trials under underspecified of variants that lack only this segment, by all
+--     agents, also classifying ones. Under severity decoy or environment the value is
+--     wrong, else it is missing. Where variants differ, an asserted score is the mean
+--     over the trials.
 with single as (
     select variant_digest
     from segments

@@ -9,13 +9,13 @@
 --   dimension
 --   subdimension varchar: open vocabulary
 --   segment_value varchar: what was removed
---   segment_text varchar: the words around it that went too; null if unknown
+--   segment_text varchar: the words around it that were removed, too; null if unknown
 --   decoy varchar: the wrong value in its place; null if it was only removed
 --   criticality double: 0, 0.5 or 1; null if unknown
 --   guessability double: 0, 0.5 or 1; null if unknown
 --   priority double: 0 to 1; null if a score is unknown
 --   is_used_in_trajectory boolean: full trials use it; null if unknown
---   first_use_pct double: share of the actions before that, 0 to 1; null if unknown
+--   first_use_pct double: share of actions before first use, 0 to 1; null if unknown
 --   checkpoint_refs varchar[]: ids of the checkpoints that need it
 --   kind varchar: removed, or contradiction: two sentences of the prompt disagree
 --   revealed_after varchar: segment that must be known first; null if none

@@ -51,9 +51,9 @@
 --   injected_after_action bigint: action after which the message was inserted
 --   attempts bigint: attempts started, however they ended
 --   failed_attempts bigint: attempts that ended and do not count
---   charged_seconds double: of the agent's part, its own time, which max_seconds
---       limits; null if unknown
---   waited_seconds double: of the agent's part, waited for infrastructure; null if
+--   charged_seconds double: the agent's own time in its part, which max_seconds limits;
+--       null if unknown
+--   waited_seconds double: time that the agent waited for infrastructure; null if
 --       unknown
 --   agent_input_tokens bigint: tokens sent to the agent's models; null if unknown
 --   agent_cached_input_tokens bigint: of those, read from a cache; null if unknown
@@ -64,11 +64,11 @@
 --   agent_provider_cost_usd double: USD, as the providers report it; null if one does
 --       not
 --   user_simulator_tokens bigint: tokens of the simulated user; null if unknown
---   user_simulator_cost_usd double: its USD; null if a price is unknown
+--   user_simulator_cost_usd double: USD of this user; null if a price is unknown
 --   grader_and_judge_tokens bigint: tokens of grader and judge, also of judging
 --       afterwards; null if unknown
 --   grader_and_judge_cost_usd double: their USD; null if a price is unknown
---   cost_usd double: USD of all of them; null if a price is unknown
+--   cost_usd double: USD of all these; null if a price is unknown
 --   failed_calls bigint: requests without a usable reply, of all attempts; null if
 --       unknown
 --   failed_tokens bigint: tokens of the failed attempts; null if unknown
@@ -79,11 +79,11 @@
 -- equation: first_ask_pct = 100 * first_ask_action / action_count; tokens = input +
 --     output; cost_usd = agent + user_simulator + grader_and_judge
 -- source: docs/metrics.md 1 and 8
--- notes: every trial that was ever started. Its outcome is null unless it is valid, and
---     where an imported source does not have it. checkpoint_progress is the benchmark's
---     final score if it gives one. The seed is not part of the settings. Tokens, USD
---     and times are those of the attempt that counts, failed_* of all; an unknown part
---     makes a sum null.
+-- notes: every trial that was ever started. The outcome is null if a trial is not
+--     valid, and where the source of an import lacks it. checkpoint_progress is the
+--     benchmark's final score if it gives one. The seed is not part of the settings.
+--     Tokens, USD and times are those of the attempt that counts, failed_* those of all
+--     attempts; an unknown part makes a sum null.
 with calls as (
     select
         attempts.trial_id,

@@ -27,12 +27,12 @@
 --     then per unit); where the agent may ask, ask_pct, ask_variant_pct,
 --     questions_per_trial and questions_per_asking_trial; of variants under ask_user,
 --     ..._gain, and pass_ and progress_pp_per_question_per_variant (gain in percentage
---     points above questions), once more without _per_variant. Gains are paired: if a
---     variant has no value in one arm, its gain is null (one_arm_only, or the reason of
---     that arm); n_trials counts the trials of both arms. An agent that never ran
---     ask_user has none. questions_per_asking_trial of a unit that never asked has no
---     numerator. A task has the dimensions of its variants under underspecified or
---     ask_user.
+--     points divided by questions), and once more without _per_variant. Gains are
+--     paired: if a variant has no value in one arm, its gain is null (one_arm_only, or
+--     the reason of that arm); n_trials counts the trials of both arms. An agent that
+--     never ran ask_user has none. questions_per_asking_trial of a unit that never
+--     asked has no numerator. A task has the dimensions of its variants under
+--     underspecified or ask_user.
 with described as (
     select
         int_variants.variant_digest,

@@ -15,8 +15,8 @@
 --   recorded_at_us
 -- equation: none
 -- source: docs/selection.md
--- notes: a variant that a reviewer wrote has no row of that reviewer: writing it is
---     accepting it, in the eligibility of selections.
+-- notes: a variant that a reviewer wrote has no row of that reviewer: for selections,
+--     writing a variant counts as accepting it.
 select
     variant_digest,
     reviewer,

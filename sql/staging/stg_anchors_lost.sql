@@ -3,10 +3,10 @@
 -- inputs: events
 -- outputs:
 --   stream_id, sequence, trial_id, attempt
---   model_call_id varchar: first call without the reply that the message stood behind
+--   model_call_id varchar: first call without the reply that the message followed
 --   thread_id varchar: conversation in the trial
 --   anchor_call_id varchar: call of that reply
---   reason varchar: how the request was known as the main thread's
+--   reason varchar: how the request was assigned to the main thread
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event anchor_lost
 -- notes: one row is one time that an agent behind a gateway restarted its history.

@@ -13,7 +13,7 @@
 --   grading_id varchar: which grading
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event checkpoint_scored
--- notes: one row is one result of a later grading. Separate from
+-- notes: one row is one result of a later grading. It is separate from
 --     stg_checkpoints_scored, because stores of older versions lack the field of the
 --     graded attempt, and their tables must not become slower.
 select

@@ -5,7 +5,7 @@
 --   stream_id, sequence, trial_id, attempt
 --   injection_status varchar: injected or skipped
 --   inject_percent
---   target_action bigint: a, as recorded; null if unknown
+--   target_action bigint: target action a, as recorded; null if unknown
 --   after_action bigint: action after which the message was inserted
 --   message varchar: the text that went in; null if unknown
 --   segment_ids varchar[]: segments told; null if unknown

@@ -6,7 +6,7 @@
 --   sequence, recorded_at_us
 --   experiment varchar: name of the experiment
 --   config_json varchar: normalised experiment file
---   config_digest varchar: SHA-256 of it
+--   config_digest varchar: SHA-256 of config_json
 --   path varchar: file that it came from; relative paths start in its folder
 --   requested_by varchar: name that the caller gave
 -- equation: none; renames the fields of one event type

@@ -8,7 +8,7 @@
 --   tasks bigint: tasks that it was at
 --   agent varchar: whose gain is tested
 --   measure varchar: pass_at_1, pass_at_k or checkpoint_progress
---   p_value double: of no gain, two-sided; null with too few tasks
+--   p_value double: test of a gain of 0, two-sided; null with too few tasks
 --   level double: nominal level of the look
 --   is_shown boolean: p_value is below level
 -- equation: none; renames the fields of one event type

@@ -13,8 +13,8 @@
 --   parent_call_id varchar: call that this one continues
 --   message_count bigint: messages sent
 --   shared_count bigint: first messages that are those of parent_call_id and its reply
---   new_messages_json varchar: the rest; a result of an action only has its number
---   tools_json varchar: tools, if they are the thread's first or others than before
+--   new_messages_json varchar: the rest; the result of an action is only its number
+--   tools_json varchar: tools, if they are the thread's first or have changed
 --   parameters_json varchar: parameters; null if unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event model_called

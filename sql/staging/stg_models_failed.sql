@@ -17,15 +17,15 @@
 --   cached_input_tokens bigint: of input_tokens, read from a cache; null if unknown
 --   cache_write_tokens bigint: of input_tokens, written to a cache; null if unknown
 --   reasoning_tokens bigint: of output_tokens, reasoning; null if unknown
---   cost_usd double: USD, at least; null if unknown
+--   cost_usd double: lower bound, USD; null if unknown
 --   provider_cost_usd double: USD, as the provider reports it; null if it does not
 --   used_nothing boolean: it cost nothing, though no usage was reported
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event model_failed; docs/metrics.md 8
 -- notes: one row is one request without a usable reply. One that was never sent, or was
---     refused with an HTTP error, used nothing. Any other was perhaps generated and
+--     refused with an HTTP error, used nothing. Any other may have been answered and
 --     paid for (no answer in time, also HTTP 408 and 504, a cut connection, an unusable
---     reply), so without reported usage it is unknown.
+--     reply), so usage that was not reported is unknown.
 select
     stream_id,
     sequence,

@@ -25,8 +25,8 @@
 --   first_token_ms double: milliseconds to the first piece; null if not streamed
 --   changes_json varchar: parameters that a library changed; null if none
 --   call_in_text varchar: notation of a tool call left in the text; null without one
---   calls_split_by varchar: id or name, where these told calls of a stream apart and
---       their index did not; null elsewhere
+--   calls_split_by varchar: id or name, if that separates calls of a stream and their
+--       index does not; else null
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event model_responded
 -- notes: one row is one reply of a model.

@@ -7,14 +7,14 @@
 --   answer varchar: reply of the simulated user; null if unknown
 --   simulator varchar: who answered
 --   latency_ms double: milliseconds; null if unknown
---   revealed struct[]: segments given away; null if unknown
+--   revealed struct[]: segments that the answer gave; null if unknown
 --   withheld varchar[]: segments asked for and not given; null if unknown
 --   rejected struct[]: replies that did not pass the simulator's checks
 --   response_state varchar: answered, declined, dismissed, timed_out, late or
 --       unavailable
---   after_action bigint: actions after which a message gave the answer; null if the
---       result of the question did, or nothing
---   readings struct[]: what each judge reads in the exchange; null or empty before
+--   after_action bigint: number of actions after which a message gave the answer; null
+--       if the result of the question gave it, or without an answer
+--   readings struct[]: what each judge reads in it; null or empty in old events
 --   picked varchar[]: labels of the options that the user picked; empty if in words
 --   answered_by varchar: name of the person who answered or declined; null if simulated
 --   saw_values boolean: this person had the full prompt before them

@@ -9,11 +9,11 @@
 --   call_id varchar: id of the call in its stream
 --   action_index
 --   medium varchar: mcp, built_in, elicitation, command or prose
---   header varchar: its header; empty without one
+--   header varchar: header of the question; empty without one
 --   options struct[]: label, description, and ids of the removed segments whose values
---       it says (holds); empty without options
+--       the option says (holds); empty without options
 --   recommended varchar: label of the option that the agent recommends, or null
---   batch_id varchar: the same for the questions of one call; null if there is one
+--   batch_id varchar: the same for all questions of a call; null if it has only one
 -- equation: none; renames the fields of one event type; older events mean mcp
 -- source: recorder/events, event question_asked
 -- notes: one row is one question, through whatever medium.

@@ -7,7 +7,7 @@
 --   config_json varchar: normalised experiment file
 --   sandbox_image varchar: image of its containers; null if the file names none
 --   trials_per_cell bigint: planned trials per cell; null if the file does not say
---   config_digest varchar: SHA-256 of it
+--   config_digest varchar: SHA-256 of config_json
 --   code_version varchar: version of the code
 --   packages struct[]: name and version of each package
 --   python_version varchar: version of Python

@@ -6,7 +6,7 @@
 --   discarded_stream_id varchar: attempt that the decision is about
 --   discard_reason varchar: why, in a person's words
 --   is_owed boolean: the next run attempts its trial again
---   is_undone boolean: it was taken back in
+--   is_undone boolean: the attempt was taken back in
 --   is_last boolean: no later decision is about the attempt
 -- equation: none; unnests and renames the fields of one event type
 -- source: recorder/events, event trials_discarded

@@ -9,10 +9,10 @@
 --   is_retry_owed boolean: another attempt is owed
 --   duration_ms double: wall time, milliseconds; null if unknown
 --   cost_usd double: USD; null if a price is unknown
---   charged_ms double: of the agent's part, its own time, which max_seconds limits;
---       null if unknown
---   waited_ms double: of the agent's part, waited for infrastructure; null if unknown
---   late_ms double: of waited_ms, the recording process was late; null if unknown
+--   charged_ms double: the agent's own time in its part, which max_seconds limits; null
+--       if unknown
+--   waited_ms double: time that the agent waited for infrastructure; null if unknown
+--   late_ms double: part of waited_ms in which the recorder was late; null if unknown
 --   stated_usage struct: tokens of the agent as an import's source states them; null
 --       if it does not
 -- equation: none; renames the fields of one event type

@@ -12,12 +12,12 @@
 --   checkpoint_count bigint: checkpoints graded
 --   duration_ms double: wall time, milliseconds; null if unknown
 --   final_score double: score as the benchmark gives it
---   final_total double: its total
+--   final_total double: total of that score
 --   cost_usd double: USD of the attempt; null if a price is unknown
---   charged_ms double: of the agent's part, its own time, which max_seconds limits;
---       null if unknown
---   waited_ms double: of the agent's part, waited for infrastructure; null if unknown
---   late_ms double: of waited_ms, the recording process was late; null if unknown
+--   charged_ms double: the agent's own time in its part, which max_seconds limits; null
+--       if unknown
+--   waited_ms double: time that the agent waited for infrastructure; null if unknown
+--   late_ms double: part of waited_ms in which the recorder was late; null if unknown
 --   stated_usage struct: tokens of the agent as an import's source states them; null
 --       if it does not
 --   stated_actions bigint: actions as an import's source counts them without showing

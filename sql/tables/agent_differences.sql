@@ -8,7 +8,7 @@
 --   value, low, high, n_units, n_dropped, n_clusters, n_trials, n_missing
 --   method varchar: sign_flips
 --   reason
---   p_value double: of no mean difference, two-sided
+--   p_value double: test of a mean difference of 0, two-sided
 --   p_family double: corrected over all pairs of agents of the benchmark, condition
 --       and measure
 --   correlation double: of the values of both agents over tasks; null below 3 tasks or
@@ -27,11 +27,11 @@
 --     1 - correlation of the variance that separate tasks would have
 -- source: docs/metrics.md 5, agents; M. Mogstad, J. P. Romano, A. M. Shaikh and D.
 --     Wilhelm, Review of Economic Studies 91 (2024), for the ranks
--- notes: every pair of agents once, on the units that both met. Under full the units
---     are tasks, else variants. Of ..._gain_lead the values are gains from asking,
---     so that a row says who asks better. The rank sets of all agents of a condition
---     and measure hold at once. Agents that met different units have differences that
---     need not add up.
+-- notes: each pair of agents is compared once, on the units that both met. Under full
+--     the units are tasks, else variants. The values of ..._gain_lead are gains from
+--     asking, so a row says which agent gains more. The rank sets of all agents of a
+--     condition and measure hold at once. If agents met different units, their
+--     differences need not add up.
 with leveled as (
     select
         unit_values.benchmark,

@@ -12,13 +12,13 @@
 -- source: docs/metrics.md 1, flags; docs/gateway.md; parameter `experiment`
 -- notes: counts over valid trials of every role, flagged ones too; a call is a request
 --     of the agent to its model. The native agent has no threads to tell apart, so only
---     its trials and calls are above 0. A limit is met by an action of the agent: what
---     meets one outside of the agent's part is missing data. Its units are the trials
---     with an action in which it would have been noticed, else null
---     (limit_not_watched): programs, imports, machines without control groups. Counts
---     have no interval (reason count), and shares without a call are null (no_calls).
---     unanswered_questions broke off or got unavailable; a user who declines or is
---     late was reached. n_missing counts trials that were started.
+--     its trials and calls are above 0. met_* count actions of the agent that met a
+--     limit; outside of the agent's part a met limit is missing data. Units of met_*
+--     are the trials with an action in which it would have been noticed; without any,
+--     null (limit_not_watched): programs, imports, machines without control groups.
+--     Counts have no interval (reason count), and shares without a call are null
+--     (no_calls). unanswered_questions broke off, or their user was unavailable; a user
+--     who declines or is late was reached. n_missing counts trials that were started.
 with trials as (
     select
         measured.benchmark,

@@ -4,7 +4,7 @@
 -- outputs:
 --   benchmark, agent, model
 --   archetype varchar: over-clarifier, balanced or under-clarifier
---   is_archetype_clear boolean: the whole interval lies in it; null without interval
+--   is_archetype_clear boolean: the whole interval is in its range; null without one
 --   measure, value, low, high, n_units, n_dropped, n_clusters, n_trials, n_missing,
 --   method, reason
 -- equation: over-clarifier: ask_pct >= over_clarifier_pct; under-clarifier: ask_pct <

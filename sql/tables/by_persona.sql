@@ -14,8 +14,8 @@
 -- source: docs/metrics.md 3 and 6 [LHAW table 14 and figure 6]
 -- notes: for agents that differ only in their persona (int_agent_arms); without
 --     personas the table has no rows. Rows under underspecified are those of
---     base_agent. Without a base agent they are absent and gains are null
---     (no_base_agent), as with several (several_base_agents). questions is a count.
+--     base_agent. Without a base agent (no_base_agent), or with several
+--     (several_base_agents), they are absent and gains are null. questions is a count.
 --     Class all includes variants without a class.
 with met as (
     select

@@ -8,9 +8,9 @@
 --       unclassified, or all
 --   agent, condition, measure, value, low, high, n_units, n_dropped, n_clusters,
 --   n_trials, n_missing, method, reason
--- equation: pass_at_k, gain: means over variants, as in overall;
---     candidate_pass_at_1, candidate_pass_at_k: mean over candidates of the same of
---     the classifying trials; candidates: their number
+-- equation: pass_at_k, gain: means over variants, as in overall; candidate_pass_at_1,
+--     candidate_pass_at_k: mean over candidates of pass@1 and pass@k of the classifying
+--     trials; candidates: their number
 -- source: docs/metrics.md 2, 3 and 6 [LHAW table 11]
 -- notes: candidates are all registered variants, including new_task and unclassified
 --     ones (int_candidates); their values are those of the classifying agent, whose

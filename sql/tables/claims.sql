@@ -5,12 +5,12 @@
 -- outputs:
 --   success varchar: what findings are about: pass_at_1, pass_at_k or
 --       checkpoint_progress
---   benchmark varchar: name of the benchmark; all pools benchmarks, of timings
---   dimension varchar: goal, constraint, input or context, of timings; else all
+--   benchmark varchar: name of the benchmark; all (pooled) for timings
+--   dimension varchar: for timings goal, constraint, input or context; else all
 --   agent, condition, measure, value, low, high, n_units, n_dropped, n_clusters,
 --   n_trials, n_missing, method, reason
 --   n_family bigint: tested claims about this success
---   p_value double: of no mean difference, uncorrected, two-sided; of timings
+--   p_value double: test of a mean difference of 0, uncorrected, two-sided; for timings
 --       one-sided
 --   p_family double: corrected over all that findings can claim about this success
 --   is_shown boolean: p_family is below 1 - confidence, and below the level of the
@@ -21,11 +21,11 @@
 --     `pooled`, `timing_measure`
 -- notes: every difference that findings may claim: gains of asking, losses, the effect
 --     of being able to ask with the full prompt, and the gains of messages by dimension
---     and time. Whole tasks are flipped jointly in all of them. A lead is added to t,
---     chosen by simulation: 1.25 for gains of asking, 0.9 for losses of underspecified,
---     0.8 for gains of messages. Timings pool agents and benchmarks, have
---     timing_measure for every success, and are one-sided: information helps up to a
---     time if it helps at all times before it.
+--     and time. The signs of whole tasks are flipped jointly in all claims. A lead,
+--     chosen by simulation, is added to t: 1.25 for gains of asking, 0.9 for losses of
+--     underspecified, 0.8 for gains of messages. Timings pool agents and benchmarks,
+--     use timing_measure for every success, and are tested one-sided: information helps
+--     up to a time if it helps at all times before it.
 with paired as (
     select
         'loss' as kind,

@@ -16,9 +16,9 @@
 --     mean of voi_unit(0) * (1 - C_unit(t))
 -- source: docs/metrics.md 4, commitment [Ask Early section 3, equation 1]; parameters
 --     `per`, `timing_measure`, `voi_cases`, `pooled`
--- notes: a value is used where it stands in the arguments of an action of a full trial,
---     in any case of letters. A value of less than 3 characters (value_too_short), or
---     that no action has (value_never_used), is never used. Units are (variant, agent),
+-- notes: an action of a full trial uses a value if its arguments contain it, in upper
+--     or lower case. A value of less than 3 characters (value_too_short), or one that
+--     no action contains (value_never_used), is never used. Units are (variant, agent),
 --     averaged over agents within a task, then over tasks. voi and voi_bound are over
 --     the units of voi that have a commitment, so that they can be compared; voi has
 --     values only at injection times. The bound holds for every unit, so it is averaged

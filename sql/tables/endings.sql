@@ -8,8 +8,8 @@
 --   finish_reason varchar: why its last reply ended, unknown, or all
 --   measure, value, low, high, n_units, n_dropped, n_clusters
 --   n_trials bigint: valid trials that ended so
---   n_asking bigint: of those, trials whose last words ask the user a question or for
---       permission, which nobody answers; null if unknown of all
+--   n_asking bigint: of those, trials whose last text asks the user a question or for
+--       permission, and gets no answer; null if unknown for all
 --   n_all_trials bigint: valid trials of the arm
 --   n_missing bigint: started trials of the arm that are neither valid nor running
 --   progress double: mean checkpoint progress of the trials that ended so, 0 to 1
@@ -18,8 +18,8 @@
 -- equation: ending_pct = 100 * trials that ended so / valid trials of the arm
 -- source: docs/metrics.md 1, endings and prose; parameter `exclude_endings`
 -- notes: the trials that the tables use, and those that only `exclude_endings` leaves
---     out. Units are the tasks of the arm. all sums the finish reasons of an ending; it
---     is left out where there is only one.
+--     out. Units are the tasks of the arm. Finish reason all sums those of an ending;
+--     its row is left out where there is only one.
 with trials as (
     select
         measured.benchmark,

@@ -11,7 +11,7 @@
 -- source: docs/metrics.md 4 and 6 [Ask Early table 1]; parameter `pooled`
 -- notes: evaluated trials except those of controls. The unit of a budget is an agent
 --     with a task or variant, as the oracle scope says; its B is the one that its
---     injected trials got. n_units counts units either way. Extremes have
+--     injected trials used. n_units counts units, whatever `pooled` is. Extremes have
 --     no interval (reason extreme). Without injected trials there is no budget (reason
 --     not_run).
 with cells as (

@@ -12,8 +12,8 @@
 -- notes: the class is the assigned class of the variant. Units are trials.
 --     question_flags says which flags are computed and which are judged. A trial
 --     without a judge's verdict counts in n_dropped (unjudged). A flag that does not
---     apply counts as not raised. n_missing counts all trials of ask_user, with or
---     without questions.
+--     apply counts as not raised. n_missing counts all missing trials of ask_user,
+--     whether or not they had questions.
 select
     benchmark,
     ambiguity_class,

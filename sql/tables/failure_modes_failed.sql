@@ -13,7 +13,7 @@
 -- notes: only trials without success; units are trials. question_flags says which flags
 --     are computed and which are judged. A trial without a judge's verdict counts in
 --     n_dropped (unjudged). A flag that does not apply counts as not raised. n_missing
---     counts all trials of ask_user, with or without questions.
+--     counts all missing trials of ask_user, whether or not they had questions.
 select * exclude (is_of_failed)
 from int_failure_modes
 where is_of_failed

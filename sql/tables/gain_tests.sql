@@ -8,7 +8,7 @@
 --   n_trials, n_missing
 --   method varchar: sign_flips
 --   reason
---   p_value double: of no mean gain, two-sided
+--   p_value double: test of a mean gain of 0, two-sided
 --   p_holm double: the same, corrected within the split and measure
 --   noise_floor double: standard deviation of the gain if asking changed nothing
 --   worst, best, worst_low, best_high
@@ -21,7 +21,7 @@
 --     by_dimension_*: a variant counts in overall, in its class, and in each of its
 --     dimensions. The interval excludes 0 if and only if p_value is below 1 -
 --     confidence. A Holm family consists of all benchmarks and agents of one split and
---     measure. How many tasks or trials would show a gain: lhaw-record power.
+--     measure. lhaw-record power says how many tasks or trials would show a gain.
 with counted as (
     select
         gains.benchmark,

@@ -19,13 +19,13 @@
 --     coverage by grader - coverage by other_grader
 -- source: docs/metrics.md 6, grader agreement (ours)
 -- notes: evaluated trials with checkpoints that two graders scored, in the attempt that
---     counts: the grader whose results count, and those of later gradings. Each pair
---     has one row set, with the first by name as grader. If one grader graded several
---     times, the one with the last id is used; its results that count take
---     precedence. A score is the share of the checkpoint's points, coverage that of the
---     trial's points. A trial passes as its benchmark defines it: mcp_atlas at a mean
---     score of 0.75, rounded to 3 places, the others with all points. Trials that one
---     of the two did not score completely are dropped from the last two measures
+--     counts. Graders are the one whose results count, and those of later gradings.
+--     Each pair has one row set, with the first by name as grader. If one grader graded
+--     several times, its results that count are used, else those with the last id. A
+--     score is the share of the checkpoint's points, coverage that of the trial's
+--     points. A trial passes as its benchmark defines it: mcp_atlas at a mean score of
+--     0.75, rounded to 3 places, the others with all points. Trials that one of the two
+--     did not score completely are dropped from the last two measures
 --     (incomplete_grading). Kappa is null if both gave one score to everything
 --     (no_variation). Clusters are tasks.
 with results as (

@@ -12,13 +12,13 @@
 --     handled_pct = 100 * trials that showed the expected behaviour / trials
 -- source: docs/metrics.md 3 and 6, input faults (ours)
 -- notes: units are faulty requests, which lack nothing. A question is about the fault
---     if its answer revealed the segment on request; of a follow-up nothing is revealed
---     before it was made. The expected behaviour under conflicting_instructions and
+--     if its answer revealed the segment on request; that of a follow-up is revealed
+--     only after it was made. The expected behaviour under conflicting_instructions and
 --     underspecified_follow_up is such a question, so a lucky guess does not count, and
 --     without a user they have no handled_pct. Under stale_information and
 --     missing_authority the files show the fault: reaching all checkpoints that the
 --     segment decides counts, and a question alone does not. If the segment decides no
---     checkpoint, they are treated like the other two. pass_at_1 and pass_at_k are of
+--     checkpoint, both are treated like the other two. pass_at_1 and pass_at_k measure
 --     what the user means. A request without a valid trial is counted as dropped.
 with requests as (
     select

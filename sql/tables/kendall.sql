@@ -11,9 +11,9 @@
 --   n_units bigint: cells that both agents have
 --   n_dropped bigint: cells that only one of them has
 --   n_clusters, n_trials, n_missing, method, reason
---   p_value double: of no correlation, over clusters, as the interval
+--   p_value double: test of a correlation of 0, over clusters, as the interval
 --   p_holm double: p_value, corrected within the benchmark
---   p_asymptotic double: Kendall's, which takes the cells as independent
+--   p_asymptotic double: Kendall's, which treats the cells as independent
 --   n_ties bigint: pairs of cells that one of the agents does not order
 -- equation: tau-b = (concordant - discordant pairs) / sqrt(pairs untied in one ranking
 --     * pairs untied in the other)

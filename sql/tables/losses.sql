@@ -3,20 +3,20 @@
 -- inputs: int_paired_values
 -- outputs:
 --   benchmark, agent
---   condition varchar: underspecified, or what is left under ask_user and inject_p
+--   condition varchar: underspecified; ask_user or inject_p for what is still lost
 --   measure, value, low, high, n_units, n_dropped, n_clusters, n_trials, n_missing
 --   method, reason
---   p_value double: of no mean loss, two-sided
+--   p_value double: test of a mean loss of 0, two-sided
 --   p_holm double: the same, corrected within the condition and measure
 --   worst, best, worst_low, best_high
 -- equation: loss = value(full) - value(condition) of the same variant, mean over
 --     variants; the full prompt is that of the variant's task
 -- source: docs/metrics.md 3, 5 and 6, losses (ours); parameter `permutations`
 -- notes: what missing information costs. A variant without a value in one arm is
---     dropped (one_arm_only, or the reason of that arm). An agent without full has no
---     loss. n_trials counts the trials of both arms; those of a full prompt that
---     several variants share count once. As they share it, p_value is the larger one
---     of sign flips of whole tasks and of an exchange of trials inside tasks. A Holm
+--     dropped (one_arm_only, or the reason of that arm). An agent without full trials
+--     has no loss. n_trials counts the trials of both arms; full trials that several
+--     variants share count once. Because they are shared, p_value is the larger one of
+--     sign flips of whole tasks and of an exchange of trials inside tasks. A Holm
 --     family consists of all benchmarks and agents of one condition and measure.
 with pairs as (
     select

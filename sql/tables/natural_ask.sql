@@ -22,10 +22,10 @@
 --     set; the other rows are the ask rates per task. Counts have no interval (reason
 --     count). If nobody asked, the first-ask rows are null. A first question whose
 --     action is unknown is dropped, as is a trial for which it is unknown whether it
---     asked. The measures of options have rows where agents gave any. Sessions of
---     people are imported trials with a user and no result: this table counts them as
---     valid, every other one as missing. They are set apart by their benchmark, and all
---     versions of an agent are together.
+--     asked. The measures of options have rows where agents offered options. Sessions
+--     of people are imported trials with a user and no result: this table counts them
+--     as valid, every other table as missing. Their benchmark sets them apart; all
+--     versions of an agent are pooled.
 with cells as (
     select
         benchmark,

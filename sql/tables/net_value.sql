@@ -15,7 +15,7 @@
 --     in the cost per question and shown at a few costs. It is zero at break-even, the
 --     highest cost per question at which asking pays: null if nobody asked
 --     (nobody_asked), negative if the gain is negative. A net value is at most 100, and
---     so is the end of its interval.
+--     so is its upper bound.
 with paired as (
     select
         gains.*,

@@ -18,22 +18,22 @@
 --     `ask_scale`, `confidence`, `flipped`, `per`, `pooled`, `timing_measure`,
 --     `voi_cases`, `window_pp`
 -- notes: the curve is that of voi, and its first injection the earliest of the
---     benchmark. A window is a conclusion. So there is none if the gain at the first
+--     benchmark. A window is a conclusion, so there is none if the gain at the first
 --     injection is not shown (no_gain_shown: sign flips of tasks, Holm over the table),
 --     or if no later time is shown to differ from it (flat_curve: joint flips over the
---     later times, Holm over the table). `flipped = units` leaves that out, as the
---     papers do. A first question is placed at 100 * its action / B of its unit, the
---     scale of the injections, or / actions of its own trial. An agent without
---     injections has the B that its full trials give; without these its place among the
---     injections is unknown (no_budget). First questions are those of ask_user trials
---     on variants of the dimension; ask_in_window_pct compares them with the agent's
---     own window, ask_in_pooled_window_pct with that of agent all. The end is one of
---     few percentages (one_of_few), so its uncertainty is shown by the intervals of
---     voi. The threshold has the interval of the first injection, shifted; it is below
---     0 where that is below `window_pp`, and then every timing is in the window.
---     Without a value there, there is no window (no_window). An arm of one simulator
---     has the window of the agent's injected trials with the same settings, which have
---     no simulator; several injection templates give several (several_windows).
+--     later times, Holm over the table). `flipped = units` leaves these tests out, as
+--     the papers do. By `ask_scale` a first question is placed at 100 * its action / B
+--     of its unit, the scale of the injections, or / actions of its own trial. An agent
+--     without injections has the B that its full trials give; without full trials, that
+--     place is unknown (no_budget). First questions are those of ask_user trials on
+--     variants of the dimension; ask_in_window_pct compares them with the agent's own
+--     window, ask_in_pooled_window_pct with that of agent all. The end is one of few
+--     percentages (one_of_few), so the intervals of voi show its uncertainty. The
+--     threshold has the interval of the first injection, shifted; it is below 0 where
+--     the value there is below `window_pp`, and then every timing is in the window.
+--     Without that value there is no window (no_window). An arm of one simulator has
+--     the window of the agent's injected trials with the same settings, which have no
+--     simulator; several injection templates give several windows (several_windows).
 with curve_units as (
     select
         int_pools.pool as benchmark,

@@ -11,8 +11,8 @@
 --   low, high, n_units, n_dropped, n_clusters, n_trials, n_missing
 --   method varchar: sign_flips
 --   reason varchar: why value or interval is null
---   p_value double: of no gain, two-sided, as the interval
---   p_greater double: against a gain above 0, one-sided
+--   p_value double: test of a gain of 0, two-sided, as the interval
+--   p_greater double: test for a gain above 0, one-sided
 --   p_holm double: p_greater corrected over the timings; Bonferroni under flipped units
 --   is_significant boolean: p_holm is below 1 - confidence
 --   p_reason varchar: why p_greater and p_holm are null
@@ -24,18 +24,18 @@
 --     `timing_measure`, `voi_cases`
 -- notes: units are (variant, agent) of every benchmark with classes; clusters are
 --     tasks. The question is whether information still helps, so the test that decides
---     is one-sided, Holm over the timings that the store has. With fewer than 6
---     clusters it has no p-value (too_few_clusters). A timing that is significant after
---     one that is not is never the point, because it is unclear what the gap means; its
---     row says that it is significant. If the first is not significant, the point is
---     null (not_significant). It can only be one of a few percentages, so it has no
---     interval (one_of_few); the p-values of the timings show how uncertain it is. Its
---     n_units counts the units with a gain at one timing or more. The papers flip every
---     unit separately (`flipped = units`), as if variants and agents of one task were
---     independent, and take the latest significant timing, even if an earlier one is
---     not significant. There is no floor then, and a p_holm equal to 1 - confidence is
---     significant. As in voi, the mean is over agents within a task, then over tasks
---     (`pooled`).
+--     is one-sided, corrected by Holm over the timings that the store has. With fewer
+--     than 6 clusters it has no p-value (too_few_clusters). A significant timing after
+--     one that is not significant is never the point, because it is unclear what the
+--     gap means; its row still says significant. If the first is not significant, the
+--     point is null (not_significant). The point can only be one of a few percentages,
+--     so it has no interval (one_of_few); the p-values of the timings show how
+--     uncertain it is. The point's n_units counts the units with a gain at one timing
+--     or more. The papers flip every unit separately (`flipped = units`), as if
+--     variants and agents of one task were independent, and take the latest significant
+--     timing, even if an earlier one is not significant. Then no minimum of clusters
+--     applies, and a p_holm equal to 1 - confidence is significant. As in voi, the mean
+--     is over agents within a task, then over tasks (`pooled`).
 with attributed as (
     select
         dimensions.dimension,

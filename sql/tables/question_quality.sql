@@ -18,13 +18,13 @@
 --     = 2 * segments given on request / (questions + removed segments)
 -- source: docs/metrics.md 3 and 6, question quality (ours); Ask-F1: arXiv 2604.09408
 -- notes: a question targets a removed segment if the chosen judge says that it asks for
---     it, even if the answer does not give it. Measured trials of ask_user; units are
+--     that segment, even if it is not given. Measured trials of ask_user; units are
 --     variants. Only trials with questions count, except for recall_of_all and ask_*.
 --     Under dump every value is null (simulator_answers_everything). A variant is
 --     dropped if in one of its trials it is unknown what was revealed, asked or removed
 --     (unknown_revealed, unknown_actions, unknown_segments). The bootstrap of f1_micro
---     resamples both of its ratios together. n_missing counts the agent's ask_user
---     trials under any simulator, because sources do not always name it.
+--     resamples both of its ratios together. n_missing counts missing ask_user trials
+--     under any simulator, because sources do not always name the simulator.
 with trials as (
     select
         ledger.benchmark,

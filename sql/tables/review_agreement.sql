@@ -16,10 +16,10 @@
 --     that both decided about; kappa = 1 - share of different decisions / share of
 --     different decisions by chance (Cohen's)
 -- source: docs/metrics.md 6, review agreement (ours)
--- notes: each reviewer's last decision about a variant; edited is not accepted. Each
---     pair has one row set, with the first by name as reviewer. Kappa is null if both
---     gave one decision to everything (no_variation). Clusters are tasks. No trials are
---     behind a value.
+-- notes: each reviewer's last decision about a variant counts; edited is not accepted.
+--     Each pair has one row set, with the first by name as reviewer. Kappa is null if
+--     both gave one decision to everything (no_variation). Clusters are tasks. No
+--     trials are behind a value.
 with decided as (
     select
         reviews.benchmark,

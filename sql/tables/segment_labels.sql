@@ -4,12 +4,12 @@
 -- outputs:
 --   benchmark
 --   label varchar: criticality or guessability
---   asserted varchar: the score that was asserted, 0, 0.5 or 1; all of them together
+--   asserted varchar: the score that was asserted, 0, 0.5 or 1; all pools them
 --   measure
 --   value double: the mean share of trials, or the coefficient
 --   low, high
 --   n_units bigint: segments with an asserted and a measured score
---   n_dropped bigint: segments of which one is unknown
+--   n_dropped bigint: segments with one score unknown
 --   n_clusters
 --   n_trials bigint: trials behind the measured scores
 --   n_missing, method, reason

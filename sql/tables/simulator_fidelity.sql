@@ -28,14 +28,13 @@
 --     right_agreement_pct: the same for exchanges and the verdict right; kappa = 1 -
 --     share of different decisions / share of different decisions by chance (Cohen's)
 -- source: docs/metrics.md 6, simulator fidelity (ours)
--- notes: measured trials with answers where agents may ask, faulty requests left out,
---     all agents together; units are
---     trials, clusters are tasks. Whether a segment was asked for and given is decided
---     by the judge that `exchange_judge` chooses. A trial is dropped if it is unknown
---     what was revealed or withheld (unknown_revealed), if nothing was asked for that
---     could be met (nothing_requested), or if the simulated user failed
---     (simulator_failed). A kappa is null if both judges decided alike about everything
---     (no_variation).
+-- notes: measured trials with answers where agents may ask, except faulty requests; all
+--     agents are pooled. Units are trials, clusters are tasks. Whether a segment was
+--     asked for and given is decided by the judge that `exchange_judge` chooses. A
+--     trial is dropped if it is unknown what was revealed or withheld
+--     (unknown_revealed), if nothing was asked for that could be met
+--     (nothing_requested), or if the simulated user failed (simulator_failed). A kappa
+--     is null if both judges decided alike about everything (no_variation).
 with trials as (
     select distinct
         evaluated.benchmark,

@@ -13,8 +13,8 @@
 --   method varchar: sign_flips
 --   reason varchar: why value or interval is null
 --   alternative varchar: greater, or two_sided
---   p_value double: of a mean of 0, two-sided, as the interval
---   p_claimed double: against the alternative that the hypothesis claims
+--   p_value double: test of a mean of 0, two-sided, as the interval
+--   p_claimed double: test for the alternative that the hypothesis claims
 --   p_holm double: p_claimed, corrected within the benchmark
 --   p_reason varchar: why p_claimed is null
 -- equation: v = `timing_measure` of a unit; early_minus_late_decay = (v(10) - v(50)) -

@@ -40,15 +40,15 @@
 --   model_seconds double: time of replies; null if unknown
 --   tool_seconds double: time of actions; null if unknown
 --   wall_seconds double: wall time of the attempts that count; null if unknown
---   failed_wall_seconds double: that of those that ended and do not; null if unknown
+--   failed_wall_seconds double: wall time of failed attempts; null if unknown
 -- equation: sums and means over valid trials; n_missing = planned - valid - running
 -- source: docs/metrics.md 6 and 8 [Ask Early table 9]; parameter `experiment`
 -- notes: every trial that was paid for, also classifying and superseded ones (the
---     superseded are never missing) and those of new_task variants. What was set aside
---     is left out: its cost is in a note and in discarded_attempts. In a key, all marks
---     the sum over it. An unknown price makes a cost null (reason unknown_price);
---     unknown tokens, also of a failed call, calls and times make sums null
---     (unknown_tokens). The time of an interrupted attempt is unknown. attempts,
+--     superseded are never missing) and those of new_task variants. Attempts that were
+--     set aside are left out: their cost is in a note and in discarded_attempts. In a
+--     key, all marks the sum over the key. An unknown price makes a cost null (reason
+--     unknown_price); unknown tokens (also of a failed call), calls or times make sums
+--     null (unknown_tokens). The time of an interrupted attempt is unknown. attempts,
 --     failed_* and *_seconds depend on the machine and on interruptions, the other
 --     columns do not. Tool and wall time are in the rows of purpose all.
 with trials_counted as (

@@ -5,8 +5,8 @@
 --   benchmark, agent, condition, measure, value, low, high, n_units, n_dropped,
 --   n_clusters, n_trials, n_missing, n_not_injected
 --   n_collapsed bigint: units with a value whose condition is collapsed
---   band_low double: lower bound that holds all injections of a curve at once
---   band_high double: upper bound that does
+--   band_low double: lower bound that holds for all injections of a curve at once
+--   band_high double: upper bound that likewise holds for all of them
 --   method, reason
 -- equation: wasted_pct = 100 * wasted / pre-injection actions; the rest per trial too.
 --     Per trial, mean per unit, mean over units; of agent all, over agents within a
@@ -16,8 +16,8 @@
 -- notes: units are (variant, agent). n_collapsed counts units where another percentage
 --     gives the same action. Trials without a value are left out of the mean of a unit.
 --     A unit has no cost if a price is unknown, no tokens if those of a trial are
---     (unknown_tokens), and no values if the actions of a trial are (unknown_actions).
---     The band is that of voi.
+--     unknown (unknown_tokens), and no values if a trial's actions are unknown
+--     (unknown_actions). The band is that of voi.
 with summarised as (
     select
         benchmark,

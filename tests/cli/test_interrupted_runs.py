@@ -171,10 +171,10 @@ def test_a_run_killed_with_a_question_open_asks_again(tmp_path):
     wait_until(lambda: list(store.glob("questions/*.json")), "a person was asked", process)
     process.send_signal(signal.SIGKILL)
     end(process)
-    assert lhaw_record("answer", store, "--once").stderr.count("It asks") == 0
+    assert lhaw_record("answer", store, "--once").stderr.count("The agent asks") == 0
     process = start("run", experiment, "--store", store)
     wait_until(lambda: open_questions(store / "questions"), "a person was asked again", process)
-    assert lhaw_record("answer", store, "--by", "anna", "--once", input="?\n-\n").stderr.count("It asks") == 1
+    assert lhaw_record("answer", store, "--by", "anna", "--once", input="?\n-\n").stderr.count("The agent asks") == 1
     assert end(process).returncode == 0
     asked = "select attempt, response_state, answered_by, saw_values from questions order by all"
     assert query(store, asked) == [(1, None, None, None), (2, "declined", "anna", True)]

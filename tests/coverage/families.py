@@ -299,9 +299,9 @@ def section() -> tuple[str, str]:
     """Return the heading of the table and the text above it."""
     return "Sentences", (
         "The share of studies in which `findings` claims anything false, over all of its sentences (at most 0.05), and "
-        "the share of true gains, losses and timings that it claims (`power`). `before` is that share with Holm's "
-        "correction within each question: over the agents, or over the times of a dimension. From "
-        "`python -m tests.coverage.families`, with 3 trials in each cell; 0 variants stands for 1 to 7."
+        "the share of true gains, losses and timings that it claims (`power`). `before` is the share claimed with "
+        "Holm's correction within each question: over the agents, or over the times of a dimension. `python -m "
+        "tests.coverage.families` prints it; each cell has 3 trials, and 0 variants stands for 1 to 7."
     )
 
 

@@ -10,26 +10,26 @@ _MOST_NAMED = 20
 
 _INTRODUCTION = """# How often the intervals hold the truth
 
-`make coverage` writes this page: {studies} studies of each design of `python -m tests.coverage --grid full`.
+`make coverage` writes this page from {studies} studies of each design of `python -m tests.coverage --grid full`.
 
 Each design is many simulated studies whose truth is known; the nominal level is 0.95. Intervals must cover at least
-{lowest}, and tests at 0.05 give at most {highest} false positives. A design whose exact 95 % interval (Clopper and
-Pearson) is not wholly within its limit is simulated again with four times as many new studies, and only these count.
-It *misses* if its share is then beyond the limit, and is *open* if only part of its interval is. There are {designs}
-designs: {missed} and {is_open}. Kinds that are not promised show where a method ends.
+{lowest}, and tests at 0.05 may give at most {highest} false positives. If the exact 95 % interval (Clopper and Pearson)
+of a design's share is not wholly within the limit, four times as many new studies are simulated, and only these count.
+A design then *misses* if its share is beyond the limit, and is *open* if only a part of that interval is. There are
+{designs} designs: {missed} and {is_open}. Kinds marked "not promised" show where a method fails.
 
-No engine code draws the studies. Each task has its own success rate, from a beta distribution with mean p and
-intraclass correlation ICC. There are 1 or 3 agents and 1, 7, or 1 to 7 variants of each task. Their trials are drawn
-from the task's rate, or all variants of an agent have the same value, as under `full`. Levels are symmetric in p.
-Bootstraps had {draws} draws and tests {flips} permutations, fewer than the tables take. Floors, prior weights and room
-were chosen with these designs, most of which have the same effect in every task. Only the level 0.95 was studied, and
-intervals may be longer than necessary. The test suite draws in other ways (logit-normal rates) and checks the engine
-against scipy and plain numpy.
+The studies are drawn without code of the engine. Each task has its own success rate, from a beta distribution with mean
+p and intraclass correlation ICC. There are 1 or 3 agents and 1, 7, or 1 to 7 variants of each task. Their trials are
+drawn from the task's rate, or all variants of an agent have the same value, as under `full`. Levels are symmetric in p,
+so their p is at most 0.5. Bootstraps had {draws} draws and tests {flips} permutations; the tables use more. Floors,
+prior weights and room were chosen with these designs, most of which have the same effect in every task. Only the level
+0.95 was studied, and intervals may be longer than necessary. The test suite draws studies in other ways (logit-normal
+rates) and checks the engine against scipy and plain numpy.
 
-The table has the worst design of each kind: its coverage or, for kinds without an effect (and for "one effect in two
-dimensions"), its share of p-values below 0.05. The last column has the worst of the designs with the fewest tasks
-(`--format csv` has all). Studies without an interval, or with a doubtful one (`one_task_has_N_pct`, `rare_effect`), do
-not count, except if one task has half of the variants. A design with fewer than 5 % of its studies left is not judged.
+The table has the worst design of each kind: its coverage or, for kinds without an effect (and "one effect in two
+dimensions"), its share of p-values below 0.05. The last column has the worst design with the fewest tasks (`--format
+csv` has all). Studies without an interval do not count, nor those with a doubtful one (`one_task_has_N_pct`,
+`rare_effect`), unless one task has half of the variants. A design with under 5 % of its studies left is not judged.
 """
 
 

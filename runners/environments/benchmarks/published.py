@@ -88,7 +88,7 @@ def check_encodable(cells: Mapping[str, Any]) -> None:
         try:
             canonical_json(value)
         except UnicodeEncodeError as error:
-            raise ValueError(f"{name} has half of a surrogate pair, which no text can have; mend the record") from error
+            raise ValueError(f"{name} has half of a surrogate pair, which no text can have; fix the record") from error
 
 
 def _read_bytes(path: Path) -> bytes:

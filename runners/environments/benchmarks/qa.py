@@ -92,7 +92,7 @@ def _row(place: str, record: dict[str, Any]) -> QaRow:
     except ValueError as error:
         raise PublishedError(f"{place}: {error}") from error
     if bool(row.answers) == bool(row.points) or not all(each.strip() for each in (*row.answers, *row.points)):
-        raise PublishedError(f"{place}: a row has answers or points, one of them and no empty text")
+        raise PublishedError(f"{place}: a row needs either answers or points, and no text may be empty")
     return row
 
 

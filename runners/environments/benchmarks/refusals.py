@@ -54,6 +54,6 @@ def refuse_changed_environment(variant: Variant | None, benchmark: str) -> None:
     if variant is not None and variant.environment_change is not None:
         raise SandboxUnfit(
             f"variant {variant.variant_id} changes its environment ({variant.environment_change.kind}), which "
-            f"{benchmark} cannot; leave it out with the key 'variants'",
+            f"{benchmark} does not support; leave it out with the key 'variants'",
             kind="unknown_change",
         )

@@ -247,7 +247,7 @@ def _raise_load_error(reply: list[bytes], files: Path) -> None:
         _raise_os_error(reply, str(files))
     except OSError as error:
         raise SandboxUnfit(
-            f"the files of {files} do not go into the sandbox: {refusal(OSError(error.errno, error.strerror))}",
+            f"the files of {files} cannot be copied into the sandbox: {refusal(OSError(error.errno, error.strerror))}",
             kind="sandbox_load",
         ) from error
 

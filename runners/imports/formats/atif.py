@@ -74,7 +74,7 @@ class Documents:
                     f"the trajectory continues in {reference}, which is not there; import the folder that has it"
                 )
             if following in chain:
-                raise ValueError(f"the trajectory continues in {reference}, which is a part of it already")
+                raise ValueError(f"the trajectory continues in {reference}, which is already a part of the trajectory")
             chain.append(following)
         labels = {id(each): name for name, document in self._by_label.items() for each in _with_embedded(document)}
         used = {id(self._by_label[each]) for each in chain}

@@ -43,10 +43,10 @@ class ContentPart(_Part, frozen=True):
     def __post_init__(self) -> None:
         if self.type == "text":
             if self.text is None or self.source is not None:
-                raise ValueError("a part of type text has a text and no source")
+                raise ValueError("a part of type text needs a text and no source")
             return
         if self.source is None or self.text is not None:
-            raise ValueError(f"a part of type {self.type} has a source and no text")
+            raise ValueError(f"a part of type {self.type} needs a source and no text")
         given = self.source.media_type.strip().lower()
         allowed = _IMAGES if self.type == "image" else _AUDIO | _AUDIO_ALIASES
         if given not in allowed or (self.type == "image" and self.source.duration_sec is not None):

@@ -272,7 +272,7 @@ def _of_sdk(event: Mapping[str, Any]) -> _Event:
     call_id, reply_id = str(event.get("tool_call_id") or ""), event.get("llm_response_id")
     if name == "ACPToolCallEvent":
         raise ValueError(
-            "an agent behind the Agent Client Protocol did the work, whose own trajectory says what it did"
+            "an agent behind the Agent Client Protocol did the work; only that agent's own trajectory says what it did"
         )
     if name == "SystemPromptEvent":
         return _Event(kind="system", name=name, text=text_of([event.get("system_prompt")]), time=time)

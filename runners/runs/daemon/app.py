@@ -196,8 +196,8 @@ class Guard:
             )
         if not path.startswith(_OPEN) and not self._is_known(headers) and not self._is_of_lease(method, path, headers):
             raise DaemonRefusal(
-                "the token is missing or wrong, or does not open this; send 'Authorization: Bearer TOKEN' with the "
-                "LHAW_RECORD_TOKEN that the daemon was started with",
+                "the token is missing or wrong, or does not allow this request; send 'Authorization: Bearer TOKEN' "
+                "with the LHAW_RECORD_TOKEN that the daemon was started with",
                 kind="unauthorized",
                 status=401,
             )

@@ -294,7 +294,7 @@ def _graded(client: Client, result: LeaseReply, folder: Path, say: Say) -> int:
     except RunnerError as error:
         raise RunnerError(f"the trial is closed; ask the daemon for its grade ({error})") from error
     if result.state != "graded":
-        raise RunnerError(f"missing data: {result.message}; its files are in {folder}")
+        raise RunnerError(f"missing data: {result.message}; the trial's files are in {folder}")
     success = "success" if result.is_success else "no success"
     say(f"graded: {result.ended_by}, {success}, {result.score:g} of {result.total:g} points")
     return 0

@@ -41,7 +41,7 @@ _STATUSES = {
     401: "The token is missing or wrong.",
     403: "The request comes from a page of another site.",
     404: "There is nothing of that name.",
-    409: "The state of what the request is about does not allow it; the message says why.",
+    409: "The present state does not allow the request; the message says why.",
     413: "The request is too large.",
     415: "The request is not JSON.",
     421: "The Host is not this machine's loopback.",
@@ -186,7 +186,7 @@ ENDPOINTS = (
     ApiEndpoint(
         path="/api/attempts/{name}/note",
         operation="note",
-        summary="Note something about an attempt. It changes no number.",
+        summary="Write a note about an attempt. Notes change no number.",
         request=AttemptNote,
         response=AttemptNote,
         handler=orders.note,
@@ -218,7 +218,7 @@ ENDPOINTS = (
         errors=(404, 422, 503),
     ),
     _lease("", "heartbeat", "Say that the client is alive, and get the state of the lease.", leasing.beat),
-    _lease("/close", "close", "Let the trial be graded. Again, it gives the same.", leasing.close, LeaseClosing),
+    _lease("/close", "close", "Have the trial graded. Repeats give the same grade.", leasing.close, LeaseClosing),
     _lease("/release", "release", "Give the trial back, so that it is owed to the next who asks.", leasing.release),
 )
 

@@ -160,10 +160,10 @@ def _checked(text: str, path: Path) -> Experiment:
     """Decode and plan an experiment file, so that its errors are reported at submission."""
     experiment = read_experiment(text, path)
     if experiment.name in (CONTROL_EXPERIMENT, NOTES_EXPERIMENT):
-        raise ExperimentError(f"{path}: key 'name': {experiment.name!r} is the daemon's own; take another name")
+        raise ExperimentError(f"{path}: key 'name': {experiment.name!r} is reserved for the daemon; take another name")
     lacking = missing_keys(experiment)
     if lacking:
-        raise ExperimentError(f"{path}: {lacking[0]}; set it where the daemon is started, and start it again")
+        raise ExperimentError(f"{path}: {lacking[0]}; set it where the daemon is started, and restart the daemon")
     check_runnable(prepare_experiment(experiment, path))
     return experiment
 
@@ -175,7 +175,7 @@ def _check_secrets(event: ExperimentSubmitted, experiment: Experiment) -> None:
     """
     if NOT_RECORDED in event.config_json:
         raise DaemonRefusal(
-            f"{event.path} gives a program an environment, and its values are never recorded; the daemon runs what is "
+            f"{event.path} gives a program an environment, whose values are never recorded; the daemon runs what is "
             "recorded, so put the program into an entry file, and name that file as the agent's 'program'",
             kind="secret",
             status=422,
@@ -236,7 +236,7 @@ async def note(daemon: Daemon, stream_id: str, given: AttemptNote) -> AttemptNot
 async def answer(daemon: Daemon, question_id: str, given: PersonAnswer) -> PersonAnswer:
     answered = GivenAnswer(text=given.text, by=given.by, saw_values=given.saw_values)
     if given.text is not None and not given.text.strip():
-        raise DaemonRefusal("the answer is empty; null declines", kind="bad_answer", status=422)
+        raise DaemonRefusal("the answer is empty; send null to decline", kind="bad_answer", status=422)
     if not give(daemon.store.questions_dir, question_id, answered):
         message = "nobody waits for this answer: the question was answered, or its trial has ended"
         raise DaemonRefusal(message, kind="not_open", status=409)

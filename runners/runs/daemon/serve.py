@@ -183,25 +183,25 @@ def check(settings: ServeSettings) -> None:
             )
     if settings.lease_token is not None and settings.token in (None, settings.lease_token):
         raise ExperimentError(
-            f"{LEASE_TOKEN_VARIABLE} opens less only beside a {TOKEN_VARIABLE}, and another one: set that too"
+            f"{LEASE_TOKEN_VARIABLE} limits access only beside a different {TOKEN_VARIABLE}: set that too"
         )
     if settings.token is None and not is_loopback(settings.host):
         raise ExperimentError(
             f"--host {settings.host} can be reached from elsewhere, and anybody who reaches the daemon can run "
-            f"programs here: set {TOKEN_VARIABLE} to a long random text, or leave --host away to listen on loopback"
+            f"programs here: set {TOKEN_VARIABLE} to a long random text, or leave --host out to listen on loopback"
         )
     if settings.max_trials < 1:
         raise ExperimentError("--max-trials: at least 1")
     gateway, _ = _host_and_port(settings.gateway)
     if gateway in ("", "0.0.0.0", "::") and settings.gateway_url is None:  # noqa: S104 - compared, not bound
         raise ExperimentError(
-            f"--gateway {settings.gateway} is no address that others can use: give theirs with --gateway-url, such as "
-            f"http://{socket.gethostname()}:PORT"
+            f"--gateway {settings.gateway} is no address that other machines can use: give one with --gateway-url, "
+            f"such as http://{socket.gethostname()}:PORT"
         )
     if settings.gateway_url is not None and not re.match(r"https?://[^/]", settings.gateway_url):
         raise ExperimentError(f"--gateway-url {settings.gateway_url} is no URL; write http://HOST:PORT")
     if not settings.host:
-        raise ExperimentError("--host is empty; give an address of this machine, or leave --host away for loopback")
+        raise ExperimentError("--host is empty; give an address of this machine, or leave --host out for loopback")
 
 
 @contextmanager

@@ -233,7 +233,7 @@ class WorkerPool:
         else:
             self._refusal = ExecutorError(
                 f"worker {number} could not start: {first_line(error)} If its machine is new in the cluster, run the "
-                "same command again, so that it gets this one's packages"
+                "same command again, so that it gets this machine's packages"
             )
         self._report(f"worker {number} could not join: {self._refusal}")
         self._ray.kill(actor)
@@ -254,7 +254,7 @@ class WorkerPool:
         if not self._workers:
             raise ExecutorError(
                 f"no worker could start within {_LONGEST_WAIT_S:.0f} s: no machine of the cluster has a free "
-                "processor; 'ray status' shows what uses them"
+                "processor; 'ray status' shows what uses the processors"
             )
         if self._requested:
             self._report(

@@ -177,9 +177,9 @@ def _prepared(assignment: Assignment, archive: bytes, root: Path) -> PreparedExp
     prepared = prepare_experiment(assignment.experiment, path)
     if plan_digest(prepared.plan) != assignment.plan:
         raise ExperimentError(
-            f"{assignment.path} plans different trials here: what a run does not bring along differs from that of the "
-            "machine that started it, such as programs in 'mounts' or installed servers. Make them the same on every "
-            "machine (docs/more-machines.md)"
+            f"{assignment.path} plans different trials here: something that a run does not bring along, such as "
+            "programs in 'mounts' or installed servers, differs from the machine that started the run. Make it the "
+            "same on every machine (docs/more-machines.md)"
         )
     return prepared
 

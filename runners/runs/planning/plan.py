@@ -97,9 +97,9 @@ def refuse_left_out(plan: Plan, experiment: Experiment, benchmark: Benchmark) ->
     if found:
         shown = "; ".join([f"{task_id}: {reason}" for task_id, reason in found.items()][:3])
         raise ExperimentError(
-            f"key 'benchmark.allow_left_out': {len(found)} tasks would be left out (such as {shown}); mend "
-            "them (how a task gets variants: docs/own-tasks.md), choose others with benchmark.tasks, or set it to "
-            "true, which every table will say"
+            f"key 'benchmark.allow_left_out': {len(found)} tasks would be left out (such as {shown}); correct them "
+            "(how a task gets variants: docs/own-tasks.md), choose others with benchmark.tasks, or set the key to "
+            "true: then every table says so"
         )
 
 
@@ -261,7 +261,7 @@ def _check_mcp_tools(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> No
         others = "" if benchmark.tools_over_mcp == "all" else ", or other tasks in benchmark.tasks"
         raise ExperimentError(
             f"{benchmark.name} offers tools over MCP in {listed(tasks)}, and {deaf[0].agent.name} calls none "
-            f'(its entry says asks_by = "none"); take a program that does{others}'
+            f'(its entry says asks_by = "none"); take a program that calls them{others}'
         )
 
 

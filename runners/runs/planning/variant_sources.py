@@ -232,8 +232,8 @@ def _check_tasks(offered: Iterable[SourcedVariant], benchmark: Benchmark, source
         if each.full_prompt != task.prompt:
             raise ExperimentError(
                 f"key '{_KEY}': task {variant.task_id!r} of {benchmark.name} {benchmark.version} has another prompt "
-                f"than in {source}, so variant {variant.variant_id!r} is of another version of it "
-                f"({_difference(task.prompt, each.full_prompt)}); make new variants, or leave it out by 'tasks'"
+                f"than in {source}, so variant {variant.variant_id!r} belongs to another version of the task "
+                f"({_difference(task.prompt, each.full_prompt)}); make new variants, or leave the task out by 'tasks'"
             )
 
 

@@ -372,7 +372,7 @@ def test_the_command_writes_everything(stored, tmp_path, capsys):
     assert {path: (out / path).read_bytes() for path in first} == first
     (out / "paper.toml").write_text(SMALL + "# mine")
     main([*arguments[:2], str(tmp_path / "s.toml"), *arguments[3:], "--compare"])
-    assert "is left alone" in capsys.readouterr().err
+    assert "stays unchanged" in capsys.readouterr().err
     assert "nothing printed beside: overall" in (out / "paper.md").read_text()
     assert (out / "paper.toml").read_text() == SMALL + "# mine"
 

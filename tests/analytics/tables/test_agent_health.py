@@ -83,7 +83,7 @@ def test_the_notes_of_a_table_count_what_is_flagged(connection):
     assert (
         "the injected message did not reach the agent (flag injection_lost; keep_flagged keeps them): 1 trials" in notes
     )
-    assert "1 trials in which the agent acted and was not counted" in notes
+    assert "1 trials with actions of the agent that were not counted" in notes
 
 
 def test_the_health_of_an_agent(connection):
@@ -169,6 +169,6 @@ def test_a_secret_in_a_tools_name_is_said():
     connection = connect(store.snapshot(), only=read_for(["overall"]))
     try:
         assert lines_of_arms(connection)["redacted_tools"] == ["desk, a: 1 of 2 trials (50 %)"]
-        assert any("a tool's name has a secret" in note for note in table(connection, "overall").notes)
+        assert any("a tool's name contains a secret" in note for note in table(connection, "overall").notes)
     finally:
         connection.close()

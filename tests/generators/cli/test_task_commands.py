@@ -92,7 +92,7 @@ def test_show_of_an_unknown_task(call):
     """A misspelt id is answered with those that are near."""
     code, _, err = call("tasks", "show", "desk", "expense-adit")
     assert code == 1
-    assert "source desk has no task 'expense-adit'; near to it: expense-audit" in err
+    assert "source desk has no task 'expense-adit'; similar: expense-audit" in err
 
 
 def test_check_of_a_sound_source(call):

@@ -140,7 +140,7 @@ GOOD = question("Which file?", "S1")
 @pytest.mark.parametrize(
     ("whole", "said"),
     [
-        ({"questions": []}, "there is no question in it"),
+        ({"questions": []}, "the file has no questions"),
         ({"questions": [{**GOOD, "variant": "nowhere"}]}, "questions[0]: there is no variant 'nowhere'"),
         (
             {"questions": [GOOD, {**GOOD, "asks_for": ["S9"], "question": "b"}]},
@@ -170,9 +170,9 @@ def test_names_of_an_unknown_segment_and_a_file_without_json_are_refused(write, 
         read_set(path, names, {})
     for content in (b"\xff", b"{"):
         (tmp_path / "bad.json").write_bytes(content)
-        with pytest.raises(SourceError, match=r"bad\.json: no JSON can be read from it"):
+        with pytest.raises(SourceError, match=r"bad\.json: the file is not readable JSON"):
             read_set(tmp_path / "bad.json", None, {})
-    assert "no JSON can be read from it" in called("variants", "user", tmp_path / "missing.json").stderr
+    assert "the file is not readable JSON" in called("variants", "user", tmp_path / "missing.json").stderr
 
 
 def test_every_bundled_set_can_be_read():

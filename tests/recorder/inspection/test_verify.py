@@ -92,7 +92,7 @@ async def test_an_index_is_compared_with_its_segment(store):
         writer.write_table(table)
     content = sink.getvalue().to_pybytes()
     path.write_bytes(zlib.crc32(content).to_bytes(8, "little") + content)
-    assert "says something else than its rows; remove" in verify(store.root).findings[0].problem
+    assert "contradicts its rows; remove" in verify(store.root).findings[0].problem
     path.unlink()
     assert verify(store.root).findings == ()
 

@@ -54,7 +54,7 @@ def test_an_installed_format_is_imported(package, tmp_path, capsys):
 def test_no_agent_is_named_all(tmp_path):
     """Its rows would be those of all agents; the message says how to name it."""
     path = write(tmp_path / "x.json", {**PLAIN, "agent": {**PLAIN["agent"], "name": "all"}})
-    with pytest.raises(ImportFailed, match="--agent gives it another name"):
+    with pytest.raises(ImportFailed, match="rename it with --agent"):
         imported("atif", path, tmp_path / "s", reward=1.0)
     assert not (tmp_path / "s").exists()
     assert imported("atif", path, tmp_path / "s", reward=1.0, agent="mine").trials == 1

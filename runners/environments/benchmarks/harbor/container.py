@@ -294,7 +294,7 @@ class TaskContainer(MachineShell):
         ended = await self.bash(f"{_END_OTHERS}\ntrue", self.root(_PREPARE_S), self._own, kept)
         if ended.exit_code != 0:
             raise SandboxBoundaryError(
-                "a container cannot end what was left running; it may have as many processes as it may have",
+                "a container cannot end what was left running; it may have reached its limit of processes",
                 kind="exec_failed",
             )
         return _sessions(ended.stdout)

@@ -51,6 +51,6 @@ def _check_container(chosen: McpAtlasOptions) -> None:
     for key in ("data", "servers", "own_servers", "allow_unconfined"):
         if getattr(chosen, key):
             raise ExperimentError(
-                f"key 'benchmark.{key}': it belongs to installed servers, and the container has its own data and "
+                f"key 'benchmark.{key}': this key is for installed servers, and the container has its own data and "
                 "servers; remove it, or benchmark.container"
             )

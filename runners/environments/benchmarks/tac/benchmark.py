@@ -36,8 +36,8 @@ def open_tac(options: dict[str, Any], base: Path, grader: GraderSpec) -> "TacBen
     judge = grader.judge if grader.kind == "judge" else None
     if judge and not (judge.api_key_env or judge.api_base):
         raise ExperimentError(
-            "key 'grader.judge.api_key_env': evaluators ask their model from inside a container and get its key from "
-            "us; name the variable that holds it"
+            "key 'grader.judge.api_key_env': evaluators ask their model from inside a container and need its key; "
+            "name the variable that holds the key"
         )
     benchmark = TacBenchmark(read_options(options, base), judge)
     benchmark.check()
@@ -75,7 +75,7 @@ class TacBenchmark(Benchmark):
             raise ExperimentError(f"key 'benchmark.checkpoints': {options.folder} has no task {unknown[0]!r}")
         empty = sorted(task_id for task_id, points in options.checkpoints.items() if not points)
         if empty:
-            raise ExperimentError(f"key 'benchmark.checkpoints': {empty[0]!r} has none; name the points of each")
+            raise ExperimentError(f"key 'benchmark.checkpoints': {empty[0]!r} has no checkpoints; name their points")
         if options.references and not Path(options.references).is_dir():
             raise ExperimentError(f"key 'benchmark.references': {options.references} is not a folder")
         if not self.tasks():

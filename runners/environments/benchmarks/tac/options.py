@@ -229,8 +229,8 @@ def _check_services(chosen: TacOptions) -> None:
     own = [name for name, spec in chosen.services.items() if spec.image]
     if chosen.services_host and own:
         raise ExperimentError(
-            f"key 'benchmark.services.{own[0]}.image': a company lives on services_host, or in containers of each "
-            "trial; remove one of the two"
+            f"key 'benchmark.services.{own[0]}.image': a company runs on services_host, or in containers of each "
+            "trial; remove one of the two keys"
         )
     if chosen.services_host and not chosen.network:
         raise ExperimentError(
@@ -238,7 +238,7 @@ def _check_services(chosen: TacOptions) -> None:
         )
     if chosen.network and not chosen.services_host:
         raise ExperimentError(
-            "key 'benchmark.network': it is for services_host; without one every trial has a network of its own"
+            "key 'benchmark.network': it is for services_host; otherwise every trial has its own network"
         )
     for name, spec in chosen.services.items():
         if spec.image and not spec.health:
@@ -247,7 +247,7 @@ def _check_services(chosen: TacOptions) -> None:
             )
         if spec.image and not spec.ports:
             raise ExperimentError(
-                f"key 'benchmark.services.{name}.ports': name what the company's host offers of it, such as "
+                f"key 'benchmark.services.{name}.ports': name the ports that the company's host offers, such as "
                 'ports = ["8092:80"] for its port 80 at port 8092'
             )
         if not spec.image and not chosen.services_host:

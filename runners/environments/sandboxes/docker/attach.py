@@ -150,7 +150,7 @@ async def _is_for_another_processor(container: "DockerContainer", state: dict[st
     """
     if last_words or state["Running"] or state["ExitCode"] not in _NOT_EXECUTED:
         return last_words.endswith("exec format error")
-    async with asked("its image cannot be looked at", timeout_s=_DIAGNOSIS_S):
+    async with asked("its image cannot be inspected", timeout_s=_DIAGNOSIS_S):
         image = await container.docker.images.inspect((await container.show())["Image"])
         engine = await container.docker.version()
     return bool(image["Architecture"] != engine["Arch"])
@@ -161,7 +161,7 @@ async def _final_state(container: "DockerContainer") -> dict[str, Any]:
     state: dict[str, Any] = {}
     with anyio.move_on_after(_DIAGNOSIS_S):
         while True:
-            async with asked("its container cannot be looked at", timeout_s=_DIAGNOSIS_S):
+            async with asked("its container cannot be inspected", timeout_s=_DIAGNOSIS_S):
                 state = (await container.show())["State"]
             if not state["Running"]:
                 return state

@@ -127,7 +127,7 @@ async def check_network(docker: "Docker", name: str, key: str) -> None:
     """Check that the engine has a network that a trial needs at its end, before the trial costs money."""
     from aiodocker import DockerError
 
-    async with asked(f"the network {name} cannot be looked at"):
+    async with asked(f"the network {name} cannot be inspected"):
         try:
             await (await docker.networks.get(name)).show()
         except DockerError as error:

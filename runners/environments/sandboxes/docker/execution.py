@@ -164,7 +164,7 @@ async def run_shell(container: "DockerContainer", script: str, timeout_s: float)
     if result.exit_code != 0:
         await check_end(container)
         raise SandboxBoundaryError(
-            "a container does not even run a shell; it may have as many processes as it may have", kind="exec_failed"
+            "a container does not even run a shell; it may have reached its limit of processes", kind="exec_failed"
         )
     return result
 
@@ -213,7 +213,7 @@ async def _exit_code(execution: "Exec") -> int:
 
 async def _check_alive(container: "DockerContainer") -> None:
     """Check that a container is running."""
-    async with asked("the container cannot be looked at"):
+    async with asked("the container cannot be inspected"):
         try:
             is_running = (await container.show())["State"]["Running"]
         except Exception:  # noqa: BLE001  the check below gives a better error

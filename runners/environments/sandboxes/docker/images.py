@@ -133,7 +133,7 @@ async def ensure_image(docker: "Docker", image: str, report: Callable[[str], Non
 async def _inspect(docker: "Docker", image: str) -> dict[str, Any] | None:
     from aiodocker import DockerError
 
-    async with asked(f"the image {image} cannot be looked at"):
+    async with asked(f"the image {image} cannot be inspected"):
         try:
             return await docker.images.inspect(image)
         except DockerError as error:

@@ -221,7 +221,7 @@ class DockerMachine:
         )
 
     async def _shown(self) -> dict[str, Any]:
-        async with asked("a container cannot be looked at"):
+        async with asked("a container cannot be inspected"):
             state: dict[str, Any] = (await self._container.show())["State"]
         return state
 
@@ -239,7 +239,7 @@ class DockerMachine:
 
     async def usage(self) -> MachineUsage:
         """Return the container's usage as the engine measures it, without running anything in the container."""
-        async with asked("the use of a container cannot be looked at"):
+        async with asked("the use of a container cannot be read"):
             # The library's own stats method waits for a second sample.
             path, once = f"containers/{self._container.id}/stats", {"stream": "false", "one-shot": "true"}
             found = await self._container.docker._query_json(path, params=once)

@@ -102,7 +102,7 @@ async def _start(stack: AsyncExitStack, container: "DockerContainer", image: Doc
 
 async def _environment(container: "DockerContainer") -> dict[str, str]:
     """Return the variables that the image sets."""
-    async with asked("the container cannot be looked at"):
+    async with asked("the container cannot be inspected"):
         known = await container.show()
     return dict(item.partition("=")[::2] for item in known["Config"]["Env"] or ())
 
@@ -124,7 +124,7 @@ async def docker_provider(image: DockerImage, report: Callable[[str], None]) -> 
             raise _unfit(image, str(error)) from error
         raise ExperimentError(str(error)) from error
     if result.output != "works\n":
-        raise _unfit(image, f"a first command printed {result.output!r}")
+        raise _unfit(image, f"'echo works' printed {result.output!r}")
     return provider
 
 

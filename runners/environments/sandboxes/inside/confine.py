@@ -84,7 +84,7 @@ def install_filter(program: bytes) -> None:
     code = (Byte * len(program)).from_buffer_copy(program)
     header = (len(program) // 8).to_bytes(8, "little") + _ctypes.addressof(code).to_bytes(8, "little")
     if _ctypes.call_function(prctl, (_PR_SET_SECCOMP, 2, header, 0, 0)) != 0:
-        raise OSError("the kernel takes no filter of system calls (seccomp)")
+        raise OSError("the kernel accepts no filter of system calls (seccomp)")
 
 
 def start_without(capabilities: str, command: "list[str]") -> None:

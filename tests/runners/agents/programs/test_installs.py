@@ -221,7 +221,7 @@ def test_what_an_earlier_version_installed_is_listed_and_never_run(tmp_path, cal
     shutil.copy(here / "robot.py", agents / "robot" / "bin")
     assert called("run", here / "experiment.toml", "--store", tmp_path / "store")[0] == 2
     (row,) = json.loads(called("agents", "list", "--installed", "--format", "json")[1])
-    assert (row["state"], Path(row["folder"])) == ("made by an earlier version, never run", agents / "robot")
+    assert (row["state"], Path(row["folder"])) == ("made by an earlier version, not used", agents / "robot")
 
 
 def test_a_python_of_the_system_is_not_mounted_by_another_name(tmp_path):

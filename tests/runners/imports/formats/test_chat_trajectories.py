@@ -150,7 +150,7 @@ def test_a_run_that_was_cut_has_no_end():
     assert (trial.end.ended_by, trial.end.final_answer) == (None, None)
     with pytest.raises(ImportFailed, match="not a whole JSON document"):
         parsed("openhands", json.dumps(openhands())[:300])
-    with pytest.raises(ImportFailed, match="is not JSON, which this format is; was another one meant"):
+    with pytest.raises(ImportFailed, match="is not JSON, but this format is; was another format meant"):
         parsed("openhands", "Dear diary,\n")
     with pytest.raises(ImportFailed, match="is no list of events with actions"):
         parsed("openhands", "true\nfalse\n")

@@ -821,7 +821,7 @@ def test_attach_ends_a_command_whose_time_is_used_up(tmp_path, serving):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--gateway", "0.0.0.0"), "no address that others can use"),
+        (("--gateway", "0.0.0.0"), "no address that other machines can use"),
         (("--gateway", "localhost:x"), "write HOST or HOST:PORT"),
         (("--gateway-url", "here"), "is no URL"),
         (("--gateway", "203.0.113.7"), "is not an address of this machine; give one of its own with --gateway"),

@@ -16,7 +16,7 @@ def test_what_is_not_a_port_is_refused_as_usage(tmp_path, monkeypatch, port):
     done = called("serve", "--store", "store", "--port", port)
     assert (done.returncode, done.stdout) == (2, "")
     assert "argument --port: " in done.stderr
-    assert ("they go from 1 to 65535" in done.stderr) == (port != "http")
+    assert ("ports go from 1 to 65535" in done.stderr) == (port != "http")
     assert list(tmp_path.iterdir()) == []
 
 

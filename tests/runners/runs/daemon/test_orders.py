@@ -186,7 +186,7 @@ async def test_files_that_cannot_be_queued(tmp_path, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "sk-0123456789abcdef0123")
     async with daemon_at(tmp_path / "store") as (_, client):
         for changes, word in (
-            ({"name": "daemon"}, "the daemon's own"),
+            ({"name": "daemon"}, "reserved for the daemon"),
             ({"variants": ["log-triage/nothing"]}, "log-triage/nothing"),
             ({"agents": [{"name": "a", "model": "scripted/never", "api_base": "sk-0123456789abcdef0123"}]}, "secret"),
         ):

@@ -94,7 +94,7 @@ def test_a_killed_study_takes_the_same_look(study, tmp_path):
     assert query(store, "select count(*), max(attempt) from stg_trials_started") == [(6, 1)]
     assert next_batch(prepare(study), stored_index(prepare(study), store)) is None
     study.write_text(study.read_text().replace("looks = 3", "looks = 2"))
-    with pytest.raises(ExperimentError, match="a plan that changes after a look holds no level"):
+    with pytest.raises(ExperimentError, match="a plan that changes after a look keeps no level"):
         next_batch(prepare(study), stored_index(prepare(study), store))
 
 

@@ -137,8 +137,8 @@ def test_a_world_that_is_not_there_stops_a_run_before_its_first_trial(tmp_path, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"container": {}, "data": "."}, "'benchmark.data': it belongs to installed servers"),
-        ({"container": {}, "allow_unconfined": True}, "'benchmark.allow_unconfined': it belongs to installed"),
+        ({"container": {}, "data": "."}, "'benchmark.data': this key is for installed servers"),
+        ({"container": {}, "allow_unconfined": True}, "'benchmark.allow_unconfined': this key is for installed"),
         (
             {"container": {"adress": "x"}},
             "unknown key 'benchmark.container.adress'; did you mean 'address'?; known: image, address",

@@ -146,7 +146,7 @@ def test_what_is_wrong_is_said_before_a_run(world, monkeypatch):
     monkeypatch.delenv("NOTES_KEY")
     assert "set NOTES_KEY" in refused()
     monkeypatch.setenv("NOTES_KEY", KEY)
-    assert "it belongs to installed servers" in refused(data="", container={"address": "http://x"})
+    assert "this key is for installed servers" in refused(data="", container={"address": "http://x"})
 
 
 @pytest.mark.thorough
