@@ -277,7 +277,7 @@ def test_a_withdrawal_is_one_of_its_experiment(tmp_path):
         ({"percents": {"benign": 60, "divergent": 60}}, "do not add up to 100"),
         ({"percents": {"benign": 130, "divergent": -30}}, "do not add up to 100"),
         ({"percents": {"new_task": 100}}, "the quotas name 'new_task'"),
-        ({"max_variants": 0}, "0 variants are none"),
+        ({"max_variants": 0}, "0 variants cannot be selected"),
         ({"benchmark": "tac"}, "no variants of benchmark tac"),
     ],
 )
