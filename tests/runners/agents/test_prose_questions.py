@@ -111,7 +111,7 @@ async def test_a_late_answer_is_the_next_turn_after_the_wait(tmp_path):
     events = await prose(tmp_path, [TARGET, WORK, SUBMIT], condition="ask_user_own", responses=responses)
     assert [state for *_, state in exchanges(events)] == ["late"]
     assert said_to(events) == [ANSWER]
-    assert events[-1].charged_ms >= 200
+    assert events[-1].charged_ms + events[-1].late_ms >= 200
 
 
 @pytest.mark.parametrize(("words", "answer"), [("Shall I proceed?", "allow_once"), ("Should I use the target?", None)])

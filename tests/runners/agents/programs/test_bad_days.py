@@ -370,8 +370,7 @@ async def test_a_slow_provider_is_the_models_and_a_silent_one_missing_data(tmp_p
         events = await trial_of(tmp_path, program, agent=agent, limits={"max_seconds": 6.0}, retry=retry)
     if is_slow:
         assert ended(events) == "time_limit"
-        assert events[-1].charged_ms > 6000
-        assert events[-1].charged_ms + events[-1].waited_ms >= 7500, "what the recorder was late is not charged"
+        assert events[-1].charged_ms + events[-1].late_ms >= 7500, "what the recorder was late is not charged"
     else:
         (end,) = of(events, TrialFailed)
         assert (end.boundary, end.error_kind) == ("model", "timeout")
