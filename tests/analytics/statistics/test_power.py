@@ -209,7 +209,7 @@ def test_the_recall_of_a_pilot_is_that_of_its_simulated_user(monkeypatch, capsys
         main([*words, *more])
         said = capsys.readouterr().err
         assert f"gain = {gain}," in said
-        assert ("met 50% of what it was asked for" in said) == (not more)
+        assert ("gave 50% of what was asked" in said) == (not more)
 
 
 def test_a_lead_is_between_the_gains_of_two_agents(capsys):
@@ -277,7 +277,7 @@ def test_a_pilot_tells_who_leads_and_what_its_user_missed(tmp_path, capsys):
     main(["power", str(judged), "--gain", "0.4", *few])
     said = capsys.readouterr().err
     assert "gain = 0.2," in said
-    assert "met 50% of what it was asked for (by its other judge)" in said
+    assert "gave 50% of what was asked (by its other judge)" in said
 
 
 def test_the_recall_of_the_user_is_that_of_the_page():
