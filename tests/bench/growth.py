@@ -82,9 +82,15 @@ def _exponents(directory: Path, what: str, workloads: dict[int, Workload], runs:
 
 def _cpu_s(directory: Path, workload: Workload) -> float:
     with tempfile.TemporaryDirectory(dir=directory) as folder:
+        root = Path(folder) / "store"
         began_s = time.process_time()
-        asyncio.run(_recorded(Path(folder) / "store", workload))
-        return time.process_time() - began_s
+        asyncio.run(_recorded(root, workload))
+        taken_s = time.process_time() - began_s
+        finished = load_trial_index(read_snapshot(root), "toy").finished.values()
+        assert {each.action_count for each in finished} == {workload.actions}, (
+            "a trial that a limit ends is another one"
+        )
+    return taken_s
 
 
 async def _recorded(root: Path, workload: Workload) -> None:

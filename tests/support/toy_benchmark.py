@@ -22,7 +22,7 @@ from lhaw_record.runners.environments.grading.grade import CheckpointResult, Gra
 from lhaw_record.runners.environments.sandboxes.local.providers import ProcessSandboxProvider
 from lhaw_record.runners.environments.sandboxes.protocol import SandboxLimits
 from lhaw_record.runners.experiment.prompts import Prompts
-from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment
+from lhaw_record.runners.experiment.tables import AgentSpec, BenchmarkSpec, Experiment, LimitsSpec
 from lhaw_record.runners.models.calls import ModelCaller
 from lhaw_record.runners.models.protocol import ModelReply, ModelRequest
 from lhaw_record.runners.runs.planning.plan import Plan, make_plan
@@ -143,6 +143,7 @@ class ToyExperiment:
             conditions=("full", "underspecified", "inject_50"),
             trials=workload.trials,
             concurrency=workload.concurrency,
+            limits=LimitsSpec(max_turns=max(LimitsSpec().max_turns, workload.actions)),
         )
         self._benchmark = ToyBenchmark(workload)
         self._prompts = Prompts(self._experiment, Path(), self._benchmark.system_prompt())
