@@ -3,6 +3,8 @@
 import argparse
 import math
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,35 +40,36 @@ TARGET_STORE = store_option("the target store; created if it is missing")
 
 def event_count(text: str) -> int:
     """Parse a number of events, at least 0."""
-    return _within(int(text), 0, math.inf, "a number of events")
+    return _within(int, text, 0, math.inf, "a number of events")
 
 
 def positive(text: str) -> int:
     """Parse an integer of at least 1."""
-    return _within(int(text), 1, math.inf, "at least 1")
+    return _within(int, text, 1, math.inf, "a whole number of at least 1")
 
 
 def positive_seconds(text: str) -> float:
     """Parse a number of seconds above 0."""
-    return _within(float(text), sys.float_info.min, sys.float_info.max, "a number above 0")
+    return _within(float, text, sys.float_info.min, sys.float_info.max, "a number above 0")
 
 
 def share(text: str) -> float:
     """Parse a share, 0 to 1."""
-    return _within(float(text), 0, 1, "a share from 0 to 1")
+    return _within(float, text, 0, 1, "a share from 0 to 1")
 
 
 def percentage_points(text: str) -> float:
     """Parse a number of percentage points, at least 0."""
-    return _within(float(text), 0, sys.float_info.max, "a number of percentage points of at least 0")
+    return _within(float, text, 0, sys.float_info.max, "a number of percentage points of at least 0")
 
 
 def port(text: str) -> int:
     """Parse a TCP port. Port 0 means any free port."""
-    return _within(int(text), 0, 65_535, "a TCP port; ports go from 1 to 65535, and 0 takes a free one")
+    return _within(int, text, 0, 65_535, "a TCP port; ports go from 1 to 65535, and 0 takes a free one")
 
 
-def _within(value: N, least: float, most: float, what: str) -> N:
-    if not least <= value <= most:
-        raise argparse.ArgumentTypeError(f"{value} is not {what}")
-    return value
+def _within(parse: Callable[[str], N], text: str, least: float, most: float, what: str) -> N:
+    with suppress(ValueError):
+        if least <= (value := parse(text)) <= most:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not {what}")

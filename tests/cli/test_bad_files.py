@@ -169,4 +169,4 @@ def test_a_number_of_things_is_at_least_one(capsys, command, name):
     with pytest.raises(SystemExit) as stopped:
         main(command)
     assert stopped.value.code == 2
-    assert re.search(f"{name}: (0|-1) is not at least 1", capsys.readouterr().err)
+    assert re.search(f"{name}: '(0|-1)' is not a whole number of at least 1", capsys.readouterr().err)
