@@ -21,6 +21,7 @@ import msgspec
 
 from tests.bench.figures import Figure, Limit, figure
 from tests.bench.gateway_load import Load, run
+from tests.bench.memory import kept
 
 DOORS = "tests.bench.gateway_doors"
 WARMING_TURNS = ALONE_TURNS = 15
@@ -75,13 +76,7 @@ def measure(directory: Path, *, runs: int, trials: int, turns: int, calls: int) 
     figures.append(figure(f"{name}: CPU per call", "ms", [each.cpu_ms for each in own]))
     figures += [_added(rounds, share) for share in (0.5, 0.99)]
     figures += [_first_token(rounds, trials, share) for share in (0.5, 0.99)]
-    memory = figure(
-        f"gateway, resident memory after {calls:,} calls",
-        "MiB",
-        [late_mib],
-        baselines=[early_mib],
-        baseline_name="after a tenth of them",
-    )
+    memory = kept(f"gateway, resident memory after {calls:,} calls", [(early_mib, late_mib)])
     return [*figures, memory]
 
 

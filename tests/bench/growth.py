@@ -20,7 +20,7 @@ from lhaw_record.recorder.storage.store import Store
 from lhaw_record.recorder.writing.store_recorder import StoreRecorder
 from tests.bench.cold import PROGRAM, run
 from tests.bench.figures import Figure, Limit, figure
-from tests.bench.memory import resident_mib
+from tests.bench.memory import kept, resident_mib
 from tests.support.toy_benchmark import ToyExperiment, Workload
 
 _LINEAR = Limit(number=1.1, unit="")
@@ -109,14 +109,7 @@ def _many(directory: Path, trials: int, runs: int) -> list[Figure]:
         pairs.append(memory)
         again.append(seconds)
     return [
-        figure(
-            f"resident memory after {trials:,} trials",
-            "MiB",
-            [after for _, after in pairs],
-            baselines=[early for early, _ in pairs],
-            baseline_name="after a tenth of them",
-            limits=[_MEMORY],
-        ),
+        kept(f"resident memory after {trials:,} trials", pairs, [_MEMORY]),
         figure(f"the same again, {trials:,} finished trials", "s", again, limits=[_AGAIN]),
     ]
 

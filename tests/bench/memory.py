@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.figures import Figure, Limit, figure
@@ -39,16 +40,13 @@ def measure(directory: Path, *, runs: int, events: int) -> list[Figure]:
         events: How many events are recorded in each, through several rotations.
     """
     pairs = [_resident(directory / f"store-{run}", events) for run in range(runs)]
-    return [
-        figure(
-            f"resident memory after {events:,} events",
-            "MiB",
-            [after for _, after in pairs],
-            baselines=[early for early, _ in pairs],
-            baseline_name="after a tenth of them",
-            limits=[Limit(number=1.1, of="ratio")],
-        )
-    ]
+    return [kept(f"resident memory after {events:,} events", pairs, [Limit(number=1.1, of="ratio")])]
+
+
+def kept(name: str, pairs: Sequence[Sequence[float]], limits: Sequence[Limit] = ()) -> Figure:
+    """Return what a process holds at the end, MiB, beside what it held after a tenth of the work, run by run."""
+    early, after = zip(*pairs, strict=True)
+    return figure(name, "MiB", after, baselines=early, baseline_name="after a tenth of them", limits=limits)
 
 
 def resident_mib() -> float:
