@@ -101,18 +101,15 @@ _SPARE = _any(
 )
 _MAY_ASK = _any(
     r"[?\uff1f:]",
-    r"\w[*_`\"“”「」]+\w",  # what is left out inside a word may complete it
     r"\b(?:if (?:you|useful|helpful|desired)|tell|let me know|specify|clarify|choose|indicate|say|please"
-    r"|c(?:ould|an) you|need|wait|awaiting|(?:once|until) you|bitte|veuillez|por favor)",
+    r"|c(?:ould|an) you|need|wait(?:ing)?|awaiting|(?:once|until) you|bitte|veuillez|por favor)\b",
     r"请|麻烦|如果",
 )
-"""What no text lacks of which a sentence asks: most texts are told apart by it in a tenth of the time."""
+"""What no sentence lacks that asks: most are told apart by it in a fifth of the time."""
 
 
 def asking_of(text: str) -> Asking:
     """Return what the closing of a text asks its reader for."""
-    if _MAY_ASK.search(text) is None:
-        return "none"
     kinds = {kind for kind, _ in _closing(text)}
     order: tuple[Asking, ...] = ("question", "permission", "offer")
     return next((kind for kind in order if kind in kinds), "none")
@@ -179,7 +176,7 @@ def _is_answered(sentence: str, after: str) -> bool:
 
 
 def _kind_of(sentence: str) -> Asking:
-    if _COURTESY.search(sentence):
+    if not _MAY_ASK.search(sentence) or _COURTESY.search(sentence):
         return "none"
     if not _MARK.search(sentence):
         found: tuple[tuple[re.Pattern[str], Asking], ...] = (

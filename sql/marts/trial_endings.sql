@@ -56,12 +56,15 @@ replies as (
 last_words as (
     select
         stream_id,
-        last_reply.said,
         last_reply.calls[-1].name as called,
-        case
-            when json_valid(last_reply.calls[-1].arguments_json)
-                then last_reply.calls[-1].arguments_json ->> '$.answer'
-        end as answer
+        concat_ws(
+            chr(10),
+            last_reply.said,
+            case
+                when json_valid(last_reply.calls[-1].arguments_json)
+                    then last_reply.calls[-1].arguments_json ->> '$.answer'
+            end
+        ) as said
     from replies
 ),
 
@@ -81,9 +84,8 @@ select
     replies.finish_reason,
     case
         when last_words.called <> 'submit' then 'none'
-        else asking_of(
-            nullif(concat_ws(chr(10), last_words.said, last_words.answer), '')
-        )
+        when may_ask(last_words.said) then asking_of(last_words.said)
+        when last_words.said <> '' then 'none'
     end as asks,
     coalesce(replies.n_replies, 0) as n_replies,
     coalesce(replies.n_cut_replies, 0) as n_cut_replies,
