@@ -7,6 +7,7 @@ and back loses nothing.
 import types
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import accumulate, chain, count
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -65,17 +66,16 @@ def to_table(envelopes: list[Envelope], *, only_present: bool = False) -> pa.Tab
 
     Column by column: a dictionary for each event would cost three times the CPU and twice the memory.
     """
-    places: dict[type, list[int]] = {}
-    for place, envelope in enumerate(envelopes):
-        places.setdefault(type(envelope.event), []).append(place)
+    events = [envelope.event for envelope in envelopes]
+    present = set(map(type, events))
     fields, arrays = list(ENVELOPE_FIELDS), []
     for field in ENVELOPE_FIELDS:
         get = _event_type if field.name == "type" else attrgetter(field.name)
         arrays.append(pa.array(list(map(get, envelopes)), field.type))
     for cls in EVENT_TYPES:
-        if cls in places or not only_present:
+        if cls in present or not only_present:
             fields.append(pa.field(type_name(cls), _struct_type(cls)))
-            arrays.append(_struct_array(cls, envelopes, places.get(cls, ())))
+            arrays.append(_array([event if type(event) is cls else None for event in events], _struct_type(cls)))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -83,21 +83,24 @@ def _event_type(envelope: Envelope) -> str:
     return type_name(type(envelope.event))
 
 
-def _struct_array(cls: type[msgspec.Struct], envelopes: Sequence[Envelope], places: Sequence[int]) -> pa.Array:
-    """Return the events of one type, which are at these places, and nulls everywhere else."""
-    struct = _struct_type(cls)
-    if not places:
-        return pa.nulls(len(envelopes), struct)
-    events = [envelopes[place].event for place in places]
-    columns = []
-    for field in struct:
-        values = map(attrgetter(field.name), events)
-        columns.append(pa.array(list(map(_plain, values) if pa.types.is_nested(field.type) else values), field.type))
-    found = pa.StructArray.from_arrays(columns, fields=list(struct))
-    rows: list[int | None] = [None] * len(envelopes)
-    for row, place in enumerate(places):
-        rows[place] = row
-    return found.take(pa.array(rows, pa.int32()))
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return values, which may be None, as an array: structs by their fields, and lists by what is in all of them."""
+    if pa.types.is_struct(kind):
+        found = [value for value in values if value is not None]
+        if not found:
+            return pa.nulls(len(values), kind)
+        columns = [_array(list(map(attrgetter(field.name), found)), field.type) for field in kind]
+        structs = pa.StructArray.from_arrays(columns, fields=list(kind))
+        places = count()
+        rows = [None if value is None else next(places) for value in values]
+        return structs if len(found) == len(values) else structs.take(pa.array(rows, pa.int32()))
+    if pa.types.is_list(kind):
+        lists = [value or () for value in values]
+        *starts, end = accumulate(map(len, lists), initial=0)
+        offsets = [None if value is None else start for value, start in zip(values, starts, strict=True)]
+        items = _array(list(chain.from_iterable(lists)), kind.value_type)
+        return pa.ListArray.from_arrays(pa.array([*offsets, end], pa.int32()), items)
+    return pa.array(values, kind)
 
 
 def from_row(row: Mapping[str, Any]) -> Envelope:
@@ -155,12 +158,3 @@ def _known_inside(value: Any, shape: _Shape) -> Any:
     if isinstance(value, list):
         return [_known(item, shape) for item in value]
     return value if value is None else _known(value, shape)
-
-
-def _plain(value: Any) -> Any:
-    """Convert structs to dictionaries, including fields with default values, because a Parquet row is complete."""
-    if isinstance(value, msgspec.Struct):
-        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value
