@@ -84,7 +84,7 @@ _SUCCESSES = (
 
 
 def build_parser(word: str | None = None) -> argparse.ArgumentParser:
-    """Build the argument parser of the whole program, or of one command if the word names one, which takes less time."""
+    """Build the argument parser of the whole program, or, in less time, of the one command that the word names."""
     parser = Parser(
         prog="lhaw-record",
         description="Record what agents do with underspecified tasks, and measure it.",

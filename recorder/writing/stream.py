@@ -64,6 +64,7 @@ class Stream:
         self._began_ns = recorder.monotonic_ns()
         self._first: AnyEvent | None = None
         self._is_closed = False
+        self._deferred: list[Draft] = []
 
     @property
     def elapsed_ms(self) -> float:
@@ -75,9 +76,14 @@ class Stream:
 
         On a shared store, an append with a decision returns when every host can see it.
         """
-        if events:
+        drafts, self._deferred = [*self._deferred, *self.drafts(events)], []
+        if drafts:
             is_decision = not _DECISIONS.isdisjoint(map(type, events))
-            await self._recorder.commit(self.drafts(events), is_decision=is_decision)
+            await self._recorder.commit(drafts, is_decision=is_decision)
+
+    def defer(self, *events: AnyEvent) -> None:
+        """Record events as of now, durable with the next append, which must come before anything follows from them."""
+        self._deferred += self.drafts(events)
 
     def drafts(self, events: Sequence[AnyEvent]) -> list[Draft]:
         """Return the next events as drafts, which the caller must commit in this order.
@@ -101,7 +107,7 @@ class Stream:
         """Return the drafts that close the stream when its recorder ends: none for an empty or closed stream."""
         if self._first is None or self._is_closed:
             return []
-        return self.drafts([closing_event(self._first, RECORDER_ENDED)])
+        return [*self._deferred, *self.drafts([closing_event(self._first, RECORDER_ENDED)])]
 
     def chained(self, payload: bytes, *, is_closing: bool) -> bytes:
         """Return the record of the next payload of this stream, which has no secrets any more.

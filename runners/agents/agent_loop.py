@@ -129,7 +129,6 @@ class NativeAgent:
         self._messages = list(self.opening)
         self._tools = self.toolbox.tools if self.ends_on_text else (*self.toolbox.tools, SUBMIT)
         self._idle_turns = 0
-        self._replied: tuple[ModelResponded, ...] = ()
         self._model_call_id = ""
         self.action_count = 0
 
@@ -161,7 +160,8 @@ class NativeAgent:
             await self.user.close()
         planned, self.injection = self.injection, None
         if planned is not None:
-            await self.recording.append(injected(planned, status="skipped", reason=reason))
+            self.recording.defer(injected(planned, status="skipped", reason=reason))
+        await self.recording.append()
 
     def _limit_reached(self, turns: int) -> Ending | None:
         if turns >= self.max_turns:
@@ -187,17 +187,15 @@ class NativeAgent:
             if (ended_by := ended_by_failure(error.kind)) is None:
                 raise
             return Ending(ended_by=ended_by, final_answer="")
-        self._replied, self._model_call_id = (responded,), responded.call_id
+        self.recording.defer(responded)  # until the first of its actions
+        self._model_call_id = responded.call_id
         reply = answered.message
         if self.trial_clock and self.trial_clock.is_used_up:  # by this reply: it was paid for, but comes too late
-            with anyio.CancelScope(shield=True):
-                await self.recording.append(responded)
             return Ending(ended_by="time_limit", final_answer="")
         self._messages.append(reply)
         if not reply.tool_calls:
             return await self._text_turn(reply, ended_by_reply(answered.finish_reason))
-        self._idle_turns = 0
-        ending = None
+        self._idle_turns, ending = 0, None
         for call in reply.tool_calls:
             if self._has_no_action_left():
                 return ending or Ending(ended_by="action_limit", final_answer="")
@@ -211,6 +209,7 @@ class NativeAgent:
         """Return the ending, or None if the agent handed in and the user now answers, or makes another request."""
         if ending.ended_by != "submitted":
             return ending
+        await self.recording.append()  # the end of its last action, before anything waits
         has_asked, request = await self._reaction(f"{text}\n{ending.final_answer}", is_handed_in=True)
         if request is None and not has_asked:
             request = await self.toolbox.next_step()
@@ -260,7 +259,7 @@ class NativeAgent:
             ending = Ending(ended_by="submitted", final_answer=str(arguments.get("answer", "")))
         else:
             result = await self._executed(call, arguments, index, began_ns)
-        await self.recording.append(_finished(index, result, self._took_ms(began_ns)))
+        self.recording.defer(_finished(index, result, began_ns))  # until the next call or action
         self._messages.append(
             Message(role="tool", content=result.text, tool_call_id=call.call_id, result_of_action=index)
         )
@@ -271,20 +270,15 @@ class NativeAgent:
         try:
             return await self.toolbox.call(call.name, arguments, call.call_id)
         except anyio.get_cancelled_exc_class():
-            await self._cut_off("the trial ended first", index, began_ns)
+            self._cut_off("the trial ended first", index, began_ns)
             raise
         except SandboxBoundaryError as error:
             if error.is_abuse:  # the trial is graded, so its last action needs an end
-                await self._cut_off(str(error), index, began_ns)
+                self._cut_off(str(error), index, began_ns)
             raise
 
-    async def _cut_off(self, why: str, index: int, began_ns: int) -> None:
-        result = ToolResult(text=f"Not finished: {why}.", is_error=True)
-        with anyio.CancelScope(shield=True):
-            await self.recording.append(_finished(index, result, self._took_ms(began_ns)))
-
-    def _took_ms(self, began_ns: int) -> float:
-        return round((time.monotonic_ns() - began_ns) / 1e6, 3)
+    def _cut_off(self, why: str, index: int, began_ns: int) -> None:
+        self.recording.defer(_finished(index, ToolResult(text=f"Not finished: {why}.", is_error=True), began_ns))
 
     async def _inject_if_due(self) -> bool:
         """Insert what the user says by themselves, if that is due: an injection, or a response to an earlier question.
@@ -301,17 +295,13 @@ class NativeAgent:
         return told is not None
 
     async def _start_action(self, action: Action) -> int:
-        """Count an action and make it durable before it is executed.
-
-        The model's reply is recorded together with the first of its actions.
-        """
+        """Count an action and make it durable before it is executed."""
         self.action_count += 1
-        started = action.started(self.action_count, self._model_call_id)
-        replied, self._replied = self._replied, ()
-        await self.recording.append(*replied, started)
+        await self.recording.append(action.started(self.action_count, self._model_call_id))
         return self.action_count
 
 
-def _finished(index: int, result: ToolResult, duration_ms: float) -> ActionFinished:
+def _finished(index: int, result: ToolResult, began_ns: int) -> ActionFinished:
     facts = msgspec.structs.asdict(result)
+    duration_ms = round((time.monotonic_ns() - began_ns) / 1e6, 3)
     return ActionFinished(action_index=index, result=facts.pop("text"), duration_ms=duration_ms, **facts)

@@ -103,19 +103,26 @@ class _Cover:
         self._intervals: list[tuple[float, float]] = []  # only those that an open interval can still overlap
 
     def add(self, began_s: float, now_s: float) -> None:
-        """Add an interval that ends now."""
-        self._intervals = _joined(self._intervals, began_s, now_s)
+        """Add an interval that ends now: it takes in those that it overlaps."""
+        while self._intervals and self._intervals[-1][1] >= began_s:
+            earlier_s, later_s = self._intervals.pop()
+            began_s, now_s = min(began_s, earlier_s), max(now_s, later_s)
+        self._intervals.append((began_s, now_s))
 
     def settle(self) -> None:
         """Collapse the past intervals into their sum; no later interval can begin before now."""
-        if self._intervals:
-            self._before_s = self.total_s([], 0.0)
-            self._intervals = []
+        while self._intervals:
+            began_s, ended_s = self._intervals.pop()
+            self._before_s += ended_s - began_s
 
     def total_s(self, open_since_s: list[float], now_s: float) -> float:
         """Return the seconds covered by past intervals and by open ones, given when these began."""
-        intervals = _joined(self._intervals, min(open_since_s), now_s) if open_since_s else self._intervals
-        return self._before_s + sum(ended_s - began_s for began_s, ended_s in intervals)
+        total = _Cover()
+        total._before_s, total._intervals = self._before_s, [*self._intervals]
+        if open_since_s:
+            total.add(min(open_since_s), now_s)
+        total.settle()
+        return total._before_s
 
 
 class LoopWatch:
@@ -429,13 +436,3 @@ def held() -> Iterator[None]:
     clock, request = current
     with clock.holding(request):
         yield
-
-
-def _joined(intervals: list[tuple[float, float]], began_s: float, now_s: float) -> list[tuple[float, float]]:
-    """Return intervals, in order and apart, together with one that ends now: it takes in those that it overlaps."""
-    first = len(intervals)
-    while first and intervals[first - 1][1] >= began_s:
-        first -= 1
-    if first < len(intervals):
-        began_s, now_s = min(began_s, intervals[first][0]), max(now_s, intervals[-1][1])
-    return [*intervals[:first], (began_s, now_s)]

@@ -17,6 +17,10 @@ class Recording(Protocol):
         """Append events in order and return when they are durable."""
         ...
 
+    def defer(self, *events: AnyEvent) -> None:
+        """Append events that become durable with the next append, which must come before anything follows from them."""
+        ...
+
 
 class ObservedRecording:
     """A recording with observers. Observers in ``before`` may reject an event; those in ``after`` see only durable
@@ -34,13 +38,21 @@ class ObservedRecording:
         self.after: list[Observer] = []
         self._recording = recording
         self._appending = appending
+        self._deferred: tuple[AnyEvent, ...] = ()
 
     async def append(self, *events: AnyEvent) -> None:
         """Append events in order, and return when they are durable and every observer has been notified."""
         _tell(self.before, events)
+        durable, self._deferred = (*self._deferred, *events), ()
         with self._appending():
             await self._recording.append(*events)
-        _tell(self.after, events)
+        _tell(self.after, durable)
+
+    def defer(self, *events: AnyEvent) -> None:
+        """Append events that become durable with the next append. Observers in ``after`` see them then."""
+        _tell(self.before, events)
+        self._recording.defer(*events)
+        self._deferred += events
 
 
 def _tell(observers: list[Observer], events: tuple[AnyEvent, ...]) -> None:

@@ -111,6 +111,11 @@ class _CountingStream:
         else:
             await asyncio.sleep(0)
 
+    def defer(self, *events: AnyEvent) -> None:
+        self._counting.events += len(events)
+        if self._behind is not None:
+            self._behind.defer(*events)
+
 
 def _bytes_figure(root: Path, plain: Path) -> Figure:
     """Compare the sealed segments with the same rows as pyarrow writes them by default."""

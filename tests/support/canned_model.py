@@ -33,14 +33,21 @@ class MemoryRecording:
 
     def __init__(self) -> None:
         self.batches: list[tuple[AnyEvent, ...]] = []
+        self._deferred: tuple[AnyEvent, ...] = ()
 
     async def append(self, *events: AnyEvent) -> None:
-        """Keep the events."""
-        self.batches.append(events)
+        """Keep the events, and those deferred before."""
+        batch, self._deferred = (*self._deferred, *events), ()
+        if batch:
+            self.batches.append(batch)
+
+    def defer(self, *events: AnyEvent) -> None:
+        """Keep the events with the next ones."""
+        self._deferred += events
 
     @property
     def events(self) -> list[AnyEvent]:
-        """All events in order."""
+        """All events in order, without those still deferred."""
         return [event for batch in self.batches for event in batch]
 
 

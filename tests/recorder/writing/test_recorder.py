@@ -29,6 +29,33 @@ async def test_everything_appended_is_read_back_in_order(tmp_path):
     assert store.journals() == {}
 
 
+async def test_a_deferred_event_is_durable_with_the_next_append(tmp_path):
+    """In its place and with its own time; also if what follows is refused first, or the recorder's end is next."""
+    store = create_store(tmp_path / "store")
+    async with StoreRecorder(store, "exp") as recorder:
+        stream, unclosed = (recorder.stream(each, trial_id=each, attempt=1) for each in ("s", "u"))
+        await stream.append(started(1))
+        stream.defer(finished(1))
+        assert len(read_envelopes(store.root)) == 1
+        await anyio.sleep(0.01)
+        with pytest.raises(RecordingFailed, match="more than 64 bits"):
+            await stream.append(started(1 << 64))
+        await stream.append(started(2))
+        written = read_envelopes(store.root, "s")
+        assert [each.event for each in written] == [started(1), finished(1), started(2)]
+        assert written[2].elapsed_ns - written[1].elapsed_ns > 9_000_000
+        stream.defer(finished(2))
+        await stream.append()
+        assert len(read_envelopes(store.root, "s")) == 4
+        await unclosed.append(started(1))
+        unclosed.defer(finished(1))
+    assert verify(store.root).findings == ()
+    assert [type(each.event).__name__ for each in read_envelopes(store.root, "u")][1:] == [
+        "ActionFinished",
+        "TrialFailed",
+    ]
+
+
 @pytest.mark.thorough
 async def test_rotation_seals_while_the_run_goes_on(tmp_path):
     """A journal that grew too long becomes a segment; readers see one stream across both all the time."""

@@ -71,9 +71,20 @@ def injection(target):
 
 
 async def test_every_tool_call_is_an_action_durable_before_it_runs():
-    """Two calls in one reply are two actions; when a tool runs, its start and the paid reply are already recorded."""
+    """Two calls in one reply are two actions; when a tool runs, its start and the paid reply are already recorded.
+
+    When the next request leaves or the next tool runs, so are the results before, in the same commits.
+    """
     agent, recording, _, toolbox = agent_of([tool_reply(echo(1), echo(2, "y")), tool_reply(submit(3, "42"))])
     ending = await agent.run()
+    assert [[type(event).__name__ for event in batch] for batch in recording.batches] == [
+        ["ModelCalled"],
+        ["ModelResponded", "ActionStarted"],
+        ["ActionFinished", "ActionStarted"],
+        ["ActionFinished", "ModelCalled"],
+        ["ModelResponded", "ActionStarted"],
+        ["ActionFinished"],
+    ]
     assert (ending.ended_by, ending.final_answer, agent.action_count) == ("submitted", "42", 3)
     assert [event.action_index for event in of(recording, ActionStarted)] == [1, 2, 3]
     assert [event.result for event in of(recording, ActionFinished)] == ["x", "y", "Submitted."]

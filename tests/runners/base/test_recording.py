@@ -31,6 +31,13 @@ async def test_observers_are_told_before_and_after_the_events_are_durable():
     recording.after.append(lambda event: seen.append(f"after {event.question_id}"))
     await recording.append(FIRST, SECOND)
     assert seen == ["before q1", "before q2", "begin", "durable", "end", "after q1", "after q2"]
+    seen.clear()
+    recording.defer(FIRST)
+    assert seen == ["before q1"]
+    await recording.append(SECOND)
+    await recording.append()
+    once = ["begin", "durable", "end"]
+    assert seen == ["before q1", "before q2", *once, "after q1", "after q2", *once]
 
 
 async def test_an_observer_that_refuses_an_event_keeps_it_out():
