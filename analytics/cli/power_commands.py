@@ -226,7 +226,7 @@ def _advice(rows: Sequence[Row], simulated: "Callable[[StudyDesign], Row]", want
     ]
     if others:
         other = min(others, key=lambda row: (row["total_trials"], -row["power"]))
-        yield f"fewer tasks with more trials: {_named(other)}, have {other['power']:.0%} instead of {best['power']:.0%}"
+        yield f"fewer tasks with more trials: {_named(other)}, power {other['power']:.0%}, not {best['power']:.0%}"
     conditions = ", ".join(f'"{name}"' for name in EFFECTS[best["of"]].conditions)
     file = _FILE.format(**best, named=_named(best), conditions=conditions)
     if best["of"] == "gain":

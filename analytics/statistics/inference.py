@@ -275,7 +275,7 @@ def _level(units: Units, sums: Clusters, scale: float, settings: InferenceSettin
 
 
 class _Level(NamedTuple):
-    """A share with its effective sample size, its degrees of freedom for t, and the value of 1 in its units."""
+    """A share, its effective sample size, its degrees of freedom for t, and the value that a share of 1 means."""
 
     share: float
     size: float

@@ -242,7 +242,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="by_persona",
-        title="Agents that differ in their persona only, against the same baseline",
+        title="Agents that differ only in their persona, against the same baseline",
         keys=("benchmark", "ambiguity_class", "persona", "agent", "condition", "measure"),
         needs="agents with a persona other than none",
         conditions=_BOTH,

@@ -33,7 +33,7 @@ _EVERYWHERE = {
     "flagged_no_main_thread": "flagged in {benchmark}: {n} trials whose main thread was not recognised; "
     "action counts are guesses (agent_health names the agents)",
     "late_recorder": "trials of {benchmark} in which the recording process was late by over 5 % of the agent's time: "
-    "{n}; no agent is charged for that delay, but run fewer trials at once, or in more workers",
+    "{n}; this delay is not the agent's time, but run fewer trials at once, or in more workers",
     "flagged_asking_unanswered": "flagged in {benchmark}: {n} trials whose program offered its own way to ask, which "
     "nobody answers (agent_health names the agents)",
     "classifying_trial": "left out of {benchmark}, because they gave the variants their class: {n} trials",
@@ -103,7 +103,7 @@ ARM_KINDS = {
     "failed_asking": (
         "failures are unanswered questions: the agent ended by asking its user in prose",
         "failures, in conditions where most failures end so",
-        "Nobody answers there, so these are not failures at the task; endings counts them in every condition.",
+        "Nobody answers there, so the task itself was not failed; table endings counts these in every condition.",
     ),
     "hung_up": (
         "the program left its model call before the reply, or never made one",

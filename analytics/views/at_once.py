@@ -61,7 +61,7 @@ def _shared_out(
 
 @contextmanager
 def _connections(connection: "duckdb.DuckDBPyConnection", n_jobs: int) -> "Iterator[list[duckdb.DuckDBPyConnection]]":
-    """Yield this connection and others to its database. DuckDB's own threads get the remaining processors."""
+    """Yield this and further connections to one database. DuckDB's own threads get the remaining processors."""
     processors = processor_count()
     others = [connection.cursor() for _ in range(min(processors - 1, _MOST - 1, n_jobs // _WORTH))]
     ((threads,),) = connection.execute("select current_setting('threads')").fetchall()

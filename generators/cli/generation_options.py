@@ -45,7 +45,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 JUDGE_ARGUMENTS = (
-    argument("--judge", metavar="MODEL", help="the model that judges what rules cannot (default: not judged)"),
+    argument("--judge", metavar="MODEL", help="the model that judges what rules cannot decide (default: none)"),
     argument(
         "--guesses",
         type=positive,

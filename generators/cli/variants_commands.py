@@ -44,7 +44,7 @@ SEVERITIES: tuple[Severity, ...] = ("delete", "vaguify", "genericize")
 CALIBRATION = "gate-calibration"
 """The experiment that a judge's replies about the kept set belong to."""
 USER_CALIBRATION = "user-calibration"
-"""The experiment that the replies of measured users and of askers belong to."""
+"""The experiment for the replies of askers and of users being measured."""
 GATE_COLUMNS = (
     *("set", "judge", "prompts", "bad", "missed", "miss_rate", "miss_low", "miss_high"),
     *("good", "refused", "false_alarm_rate", "false_alarm_low", "false_alarm_high"),
@@ -322,7 +322,7 @@ COMMANDS = (
             ),
             Command(
                 name="preview",
-                help="print what generate would make from what is written with a task, and record nothing",
+                help="print what generate would make from a task's written variants, and record nothing",
                 example="variants preview desk expense-audit",
                 arguments=(
                     *SOURCE_ARGUMENTS,
@@ -372,7 +372,7 @@ COMMANDS = (
                         "--asker", metavar="MODEL", help="the model that writes questions for the store's variants"
                     ),
                     store_option("keeps what the models reply, and has the variants of --asker", required=False),
-                    flag("--wrong", "instead, print each question that got too little or too much"),
+                    flag("--wrong", "instead, print each question whose answer told too little or too much"),
                     *ASKING_ARGUMENTS,
                     *MODEL_OPTIONS,
                     FORMAT,

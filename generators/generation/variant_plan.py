@@ -104,7 +104,7 @@ class VariantPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.rejected(made, failed, attempt=attempt, is_final=is_final, judgement=record)
 
     def _generated(self, rewriting: Rewriting, judgement: GateJudgement | None) -> VariantGenerated:
-        """Return the event that records a variant that passed its checks, and what a model judged about it."""
+        """Return the event for a variant that passed its checks, with what a model judged about its prompt."""
         task = self.source.task
         variant = Variant(
             benchmark=task.benchmark,

@@ -7,7 +7,7 @@ and back loses nothing.
 import types
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import accumulate, chain, count
+from itertools import accumulate, count
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -70,17 +70,13 @@ def to_table(envelopes: list[Envelope], *, only_present: bool = False) -> pa.Tab
     present = set(map(type, events))
     fields, arrays = list(ENVELOPE_FIELDS), []
     for field in ENVELOPE_FIELDS:
-        get = _event_type if field.name == "type" else attrgetter(field.name)
-        arrays.append(pa.array(list(map(get, envelopes)), field.type))
+        values = map(type_name, map(type, events)) if field.name == "type" else map(attrgetter(field.name), envelopes)
+        arrays.append(pa.array(list(values), field.type))
     for cls in EVENT_TYPES:
         if cls in present or not only_present:
             fields.append(pa.field(type_name(cls), _struct_type(cls)))
             arrays.append(_array([event if type(event) is cls else None for event in events], _struct_type(cls)))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def _event_type(envelope: Envelope) -> str:
-    return type_name(type(envelope.event))
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -95,10 +91,9 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         rows = [None if value is None else next(places) for value in values]
         return structs if len(found) == len(values) else structs.take(pa.array(rows, pa.int32()))
     if pa.types.is_list(kind):
-        lists = [value or () for value in values]
-        *starts, end = accumulate(map(len, lists), initial=0)
+        *starts, end = accumulate((len(value or ()) for value in values), initial=0)
         offsets = [None if value is None else start for value, start in zip(values, starts, strict=True)]
-        items = _array(list(chain.from_iterable(lists)), kind.value_type)
+        items = _array([item for value in values for item in value or ()], kind.value_type)
         return pa.ListArray.from_arrays(pa.array([*offsets, end], pa.int32()), items)
     return pa.array(values, kind)
 

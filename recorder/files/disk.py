@@ -14,7 +14,7 @@ _sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 def _make_durable(descriptor: int) -> None:
-    """On macOS ``fsync`` leaves data in the drive's cache; ``F_FULLFSYNC`` does not, where the file system knows it."""
+    """On macOS ``fsync`` leaves data in the drive's cache; ``F_FULLFSYNC`` does not, if the file system supports it."""
     if _FULL_SYNC is not None:
         try:
             fcntl.fcntl(descriptor, _FULL_SYNC)

@@ -185,7 +185,7 @@ class Remote:
         strangers = {name for name in self.names("") if not name.startswith(f"{_MAKERS}/")}
         if strangers and not self.has(MARKER):
             raise StoreError(
-                f"{self.address} is not empty and not a store (it holds {min(strangers)!r}); name an empty place"
+                f"{self.address} is neither empty nor a store (it holds {min(strangers)!r}); name an empty place"
             )
         first = {f"{_MAKERS}/{secrets.token_hex(8)}": b"", MARKER: marker(is_shared=True)}
         self._write("make", lambda: self._place.make(first))

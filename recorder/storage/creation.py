@@ -75,7 +75,7 @@ def _refuse_other_files(root: Path) -> None:
     ours = (*FOLDERS, *(path.name for path in root.glob(f"{MARKER}.*.tmp")))  # left by a crash during creation
     strangers = [path.name for path in root.iterdir() if path.name not in ours]
     if strangers:
-        raise StoreError(f"{root} is not empty and not a store (it holds {strangers[0]!r}); name an empty directory")
+        raise StoreError(f"{root} is neither empty nor a store (it holds {strangers[0]!r}); name an empty directory")
 
 
 def _write_schema_file(store: Store) -> None:

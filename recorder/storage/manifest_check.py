@@ -44,8 +44,8 @@ def check_manifest(store: Store) -> None:
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise DamagedStore(
-            f"{found[0].file} {found[0].text}{more}. 'lhaw-record log verify' names everything; restore it from a "
-            "backup, or go on without it: 'lhaw-record log repair --accept-loss'"
+            f"{found[0].file} {found[0].text}{more}. 'lhaw-record log verify' lists all such files; restore them "
+            "from a backup, or go on without them: 'lhaw-record log repair --accept-loss'"
         )
 
 

@@ -78,8 +78,7 @@ class Stream:
         """
         drafts, self._deferred = [*self._deferred, *self.drafts(events)], []
         if drafts:
-            is_decision = not _DECISIONS.isdisjoint(map(type, events))
-            await self._recorder.commit(drafts, is_decision=is_decision)
+            await self._recorder.commit(drafts, is_decision=not _DECISIONS.isdisjoint(map(type, events)))
 
     def defer(self, *events: AnyEvent) -> None:
         """Record events as of now, durable with the next append, which must come before anything follows from them."""
@@ -121,14 +120,13 @@ class Stream:
         return record(payload)
 
     def _draft(self, event: AnyEvent, sequence: int) -> Draft:
-        recorder = self._recorder
         envelope = Envelope(
             stream_id=self.stream_id,
             sequence=sequence,
-            recorded_at_us=recorder.wall_us(),
-            elapsed_ns=recorder.monotonic_ns() - self._began_ns,
-            writer_id=recorder.writer_id,
-            experiment_id=recorder.experiment_id,
+            recorded_at_us=self._recorder.wall_us(),
+            elapsed_ns=self._recorder.monotonic_ns() - self._began_ns,
+            writer_id=self._recorder.writer_id,
+            experiment_id=self._recorder.experiment_id,
             trial_id=self._trial_id,
             attempt=self._attempt,
             event=event,

@@ -23,8 +23,8 @@ class Recording(Protocol):
 
 
 class ObservedRecording:
-    """A recording with observers. Observers in ``before`` may reject an event; those in ``after`` see only durable
-    events.
+    """A recording with observers. Observers in ``before`` may reject an event; those in ``after`` see events that
+    are durable or deferred.
 
     Args:
         recording: Appends the events.
@@ -38,21 +38,19 @@ class ObservedRecording:
         self.after: list[Observer] = []
         self._recording = recording
         self._appending = appending
-        self._deferred: tuple[AnyEvent, ...] = ()
 
     async def append(self, *events: AnyEvent) -> None:
         """Append events in order, and return when they are durable and every observer has been notified."""
         _tell(self.before, events)
-        durable, self._deferred = (*self._deferred, *events), ()
         with self._appending():
             await self._recording.append(*events)
-        _tell(self.after, durable)
+        _tell(self.after, events)
 
     def defer(self, *events: AnyEvent) -> None:
-        """Append events that become durable with the next append. Observers in ``after`` see them then."""
+        """Append events that become durable with the next append, and notify every observer."""
         _tell(self.before, events)
         self._recording.defer(*events)
-        self._deferred += events
+        _tell(self.after, events)
 
 
 def _tell(observers: list[Observer], events: tuple[AnyEvent, ...]) -> None:

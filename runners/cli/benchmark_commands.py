@@ -28,7 +28,7 @@ def mcp_atlas_command(options: argparse.Namespace) -> int:
 
 
 def harbor_command(options: argparse.Namespace) -> int:
-    """Print which Harbor tasks are fit to be run on this machine. The exit code is 1 if one is not."""
+    """Print which Harbor tasks are fit to run on this machine. The exit code is 1 if one is not."""
     from lhaw_record.runners.environments.benchmarks.harbor.benchmark import open_harbor
     from lhaw_record.runners.environments.benchmarks.harbor.check import CHECK_COLUMNS, check
     from lhaw_record.runners.experiment.tables import GraderSpec

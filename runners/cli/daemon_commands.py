@@ -225,12 +225,12 @@ def daemon_commands(make_report: "MakeReport", read_attempt: "ReadAttempt", exte
             name="attach",
             help="take the next trial of a leased agent and be its agent",
             description=(
-                "Be the agent of the next trial of a leased agent. The command runs in a folder with the task's "
+                "Run a command as the agent of the next leased trial. It runs in a folder with the task's "
                 "files, with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and "
                 "LHAW_RECORD_PROMPT_FILE, _MODEL, _MCP_URL and _MCP_CONFIG. Then the files are sent back and graded. "
                 "The command has your rights and no sandbox, and can read the daemon's token, too: set "
                 "LHAW_RECORD_LEASE_TOKEN alone, which opens nothing but leases, or use another account. Variables "
-                "named *_API_KEY, *_AUTH_TOKEN, *_BASE_URL and *_API_BASE are removed: they lead past the gateway."
+                "named *_API_KEY, *_AUTH_TOKEN, *_BASE_URL and *_API_BASE are removed: they could bypass the gateway."
             ),
             example="attach --store stores/team --agent mine -- claude -p {prompt}",
             arguments=(

@@ -313,7 +313,7 @@ def run_commands(rule: "StoppingRule", attempt_page: Callable[[Path, str], str])
                     "--retry-refused",
                     "retry trials that a model refused (bad_request, cut_reply and others); otherwise they stay failed",
                 ),
-                flag("--no-preflight", "do not test each real model with one request before the run (see check)"),
+                flag("--no-preflight", "skip the test request to each real model before the run (see check)"),
                 format_option("format of the plan (default: %(default)s)"),
             ),
             function=partial(run_command, rule=rule),

@@ -105,7 +105,7 @@ def parsed_trajectory(
         return left_out("trajectories", f"{location}: its reward is {reward:g}, expected 0 to 1", remarks)
     difference = _difference(stored, wanted.strip(), found.prompt, reward) if stored else None
     if stored and stored.environment_digest and difference is not None:
-        reason = f"{location} is no trial of the store's {benchmark}/{task_id}: {difference}; --task names another"
+        reason = f"{location} does not fit the store's {benchmark}/{task_id}: {difference}; use --task for another"
         return left_out("trajectories", reason, remarks)
     remarks = (*remarks, *differing_totals(found.stated, found.turns))
     own_prompt = "" if variant else found.prompt

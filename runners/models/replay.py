@@ -184,7 +184,7 @@ def hidden_parameters(reference: Reference, removed_values: Sequence[str]) -> tu
 
 
 def hides_nothing(reference: Reference, removed_values: Sequence[str]) -> bool:
-    """Return whether no call or answer of a reference contains a removed value, so that masking has no effect."""
+    """Return whether masking has no effect: no call or answer of the reference contains a removed value."""
     hidden = hidden_parameters(reference, removed_values)
     return reference.compose is None and not any(
         depends_on(call, number, parameter)

@@ -131,7 +131,7 @@ class _Check:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """The key under which equal models are checked only once."""
+        """Models with the same identity are checked only once."""
         spec = self._spec
         parameters = repr(spec.generation_parameters)
         return spec.model, spec.api_base, spec.api_key_env, parameters, self._has_tools, self._tool_level
@@ -310,7 +310,7 @@ class ListedModel(msgspec.Struct, frozen=True):
 
 
 async def listed_model(model: LitellmModel, api_key: str | None) -> ListedModel:
-    """Return what litellm's table knows about a hosted model, or what a server says about its own."""
+    """Return what litellm's table says about a hosted model, or what a server says about the model that it runs."""
     litellm: Any = await load_litellm()
     if model.api_base is None:
         try:

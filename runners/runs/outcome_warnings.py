@@ -13,7 +13,7 @@ _VARYING = re.compile(r"\b0x[0-9a-f]+\b|\b[0-9a-f]{8,}\b|\d+")  # addresses, ids
 
 
 class _Row(msgspec.Struct):
-    """Failures of an agent in the same words. ``since`` is when the first of them was added."""
+    """An agent's failures with equal wording. ``since`` is when the first of them was added."""
 
     kind: tuple[str, str, str]
     since: int

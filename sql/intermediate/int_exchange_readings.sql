@@ -15,10 +15,10 @@
 -- source: docs/metrics.md 3, judges of questions and answers; parameter
 --     `exchange_judge`
 -- notes: an answer without readings was judged by rules/1: it asks for what it revealed
---     on request and for what it withheld. Every answer also has a row without a judge,
---     in which everything is unknown; it is chosen if the chosen judge did not read the
---     exchange. The chosen judge is the simulator's own unless the parameter names one;
---     `rules` stands for any version of the rules.
+--     on request and for what it withheld. Every answer also has a row in which judge
+--     is null and everything else unknown. is_chosen marks this row if the chosen judge
+--     did not read the exchange. The chosen judge is the simulator's own unless the
+--     parameter names one; `rules` stands for any version of the rules.
 with readings as (
     select
         stream_id,

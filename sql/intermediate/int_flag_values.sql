@@ -13,7 +13,7 @@
 -- equation: any_flag = any flag of the category is yes; a flag that does not apply
 --     counts as not raised
 -- source: docs/metrics.md 3 and 6, failure modes
--- notes: the values that the tables of failure modes average: measured trials of
+-- notes: the values that the tables of failure modes average, from measured trials of
 --     ask_user with questions. In a trial without a verdict, any_flag and the judged
 --     flags are null (unjudged), even where a prerequisite is known to fail; otherwise
 --     the share would be over only the trials that cannot have the flag. If it is

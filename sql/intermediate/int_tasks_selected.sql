@@ -13,8 +13,8 @@
 --     trials
 -- source: docs/metrics.md 6, task_selection [LHAW 3.1 and table 15]; parameters
 --     `reference_agents`, `selection_progress_pct`
--- notes: full trials of the reference agents, which are all evaluated agents if the
---     parameter is unset. A task without a value is not selected.
+-- notes: full trials of the reference agents. If the parameter is unset, they are all
+--     evaluated agents. A task without a value is not selected.
 with units as (
     select
         benchmark,

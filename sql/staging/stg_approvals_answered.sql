@@ -9,7 +9,7 @@
 --   call_id varchar: the model's tool call; null if unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event approval_answered
--- notes: one row is one request for approval, which is no question.
+-- notes: one row is one request for approval, not a question.
 select
     stream_id,
     sequence,

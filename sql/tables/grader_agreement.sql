@@ -26,7 +26,7 @@
 --     points. A trial passes as its benchmark defines it: mcp_atlas at a mean score of
 --     0.75, rounded to 3 places, the others with all points. Trials that one of the two
 --     did not score completely are dropped from the last two measures
---     (incomplete_grading). Kappa is null if both gave one score to everything
+--     (incomplete_grading). Kappa is null if all scores of both graders are equal
 --     (no_variation). Clusters are tasks.
 with results as (
     select distinct

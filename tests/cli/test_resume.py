@@ -61,7 +61,7 @@ def test_a_finished_store_that_is_damaged_is_refused(reference, tmp_path, way):
     done = called("run", experiment, "--store", copy, *way)
     assert done.returncode == 3
     assert f"{segment} has other bytes than were written" in done.stderr
-    assert "'lhaw-record log verify' names everything" in done.stderr
+    assert "'lhaw-record log verify' lists all such files" in done.stderr
     assert "nothing to run" not in done.stderr
 
 

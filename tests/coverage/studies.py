@@ -488,7 +488,7 @@ KINDS: dict[str, Kind] = {
         has_agents=True,
     ),
     "contrast": Kind(
-        title="Contrasts: two arms of different tasks, an answer mends 40 % of the failures in one",
+        title="Contrasts: two arms of different tasks; in one, answers mend 40 % of the failures",
         method="permutation",
         judge=partial(_contrast, mended=_MENDED),
         tasks=_TESTED[2:],
@@ -559,7 +559,7 @@ KINDS: dict[str, Kind] = {
         variants=(1, 0),
     ),
     "net_value": Kind(
-        title="Gains without bounds: net value at 5 points a question",
+        title="Unbounded gains: net value at 5 points per question",
         method="sign_flips",
         judge=_net_value,
         tasks=_TESTED,

@@ -60,8 +60,8 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
             )
         if responding and agent.external.asks_by == "built_in":
             raise ExperimentError(
-                f"{key}: {responding[0]} is for agents that ask by ask_user, and {agent.name} asks by its own tool; "
-                "give it 'conditions' of its own"
+                f"{key}: {responding[0]} needs agents that ask with ask_user, but {agent.name} asks with its own tool; "
+                "give this agent 'conditions' of its own"
             )
         if experiment.sandbox.kind != "process":
             _check_shown(key, agent.external)

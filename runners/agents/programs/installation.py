@@ -32,7 +32,7 @@ class InstallationMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def install_missing(spec: ProgramSpec, entry: Path) -> None:
-    """Install an entry unless it is installed, once for all processes of this machine that need it now."""
+    """Install an entry if it is missing. A lock lets one process of this machine install at a time."""
     agents_directory().mkdir(parents=True, exist_ok=True)
     with (agents_directory() / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -49,7 +49,7 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     """Return the one trial of a file."""
     given = decode_json(source)
     if not isinstance(given, dict) or not {"info", "messages"} <= given.keys():
-        raise ImportFailed(f"{source.label} has no info and messages, so it is no trajectory of mini-swe-agent")
+        raise ImportFailed(f"{source.label} has no info and messages, so it is not a mini-swe-agent trajectory")
     named = given.get("trajectory_format", _FORMATS[0])
     if named not in _FORMATS:
         raise ImportFailed(f"{source.label} has the trajectory_format {named!r}; known: {', '.join(_FORMATS)}")
@@ -116,7 +116,7 @@ def parse_swe_agent(source: SourceFile, options: Options, known: KnownRecords) -
     """Return the one trial of a file of SWE-agent, whose name is that of the task."""
     given = decode_json(source)
     if not isinstance(given, dict) or not isinstance(given.get("history"), list):
-        raise ImportFailed(f"{source.label} has no list under history, so it is no trajectory of SWE-agent")
+        raise ImportFailed(f"{source.label} has no list under history, so it is not a SWE-agent trajectory")
     name = PurePosixPath(source.name).name.removesuffix(".traj")
     return read_trajectory(source.label, partial(_of_swe_agent, given, name), options, known, format_name=SWE_AGENT)
 

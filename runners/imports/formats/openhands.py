@@ -95,7 +95,7 @@ def _runs(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
         location = source.label if len(runs) == 1 else f"{source.label}:{number}"
         history = next((run[name] for name in _LISTS if name in run), None) if isinstance(run, dict) else None
         if not isinstance(history, list) or not any(isinstance(each, dict) and is_event(each) for each in history):
-            raise ImportFailed(f"{location} is no list of events with actions, so it is no trajectory of OpenHands")
+            raise ImportFailed(f"{location} is no list of events with actions, so it is not an OpenHands trajectory")
         read = partial(_trajectory, history, run)
         found.append(read_trajectory(location, read, options, known, format_name=FORMAT))
     return in_one(found)

@@ -207,7 +207,7 @@ def _run(
         }
         given = {name: value for name, value in os.environ.items() if name in kept or not _leads_past(name)}
         if dropped := sorted(set(os.environ) - set(given) - set(start.environment) - _TOKENS):
-            say(f"without {', '.join(dropped)}, which could lead past the gateway; --env NAME keeps one")
+            say(f"removed {', '.join(dropped)}, which could bypass the gateway; --env NAME keeps one")
         say(f"its files are in {folder}; its prompt:\n\n{prompt}\n")
         if is_shell:
             say("leave the shell with 'exit' to have the trial graded, with 'exit 130' to give it back")

@@ -1,4 +1,4 @@
-"""Live runs with their schedulers, running trials and trial counts, and the limit on running trials that they share."""
+"""Live runs: their schedulers, running trials and trial counts, and their shared limit on running trials."""
 
 import time
 from collections import Counter

@@ -188,7 +188,7 @@ def is_recommended(option: QuestionOption) -> bool:
 
 
 def plain_label(text: str) -> str:
-    """Return a label or an answer as it is compared: without case, final marks, and that it is recommended."""
+    """Return a label or an answer in the form used to compare it: no case, end marks or "(recommended)"."""
     return _RECOMMENDED.sub("", text).strip(" .!").casefold()
 
 

@@ -39,7 +39,7 @@ _CODE = re.compile(r"[(){}\[\]=_/]")
 _HAN = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 
 Similarity = Callable[[Sequence[str], Sequence[str]], Any]
-"""Compares each of some texts with each of others: one row per text, one column per other."""
+"""Compares each text of a list with each text of a second list: one row per text, one column per second text."""
 
 
 class _Clue(msgspec.Struct, frozen=True, kw_only=True):

@@ -191,7 +191,7 @@ def test_strange_directories_are_refused(tmp_path):
     with pytest.raises(StoreError, match="is not a store"):
         Store(tmp_path)
     (tmp_path / "letter.txt").write_text("hello")
-    with pytest.raises(StoreError, match=r"not empty and not a store \(it holds 'letter.txt'\)"):
+    with pytest.raises(StoreError, match=r"neither empty nor a store \(it holds 'letter.txt'\)"):
         create_store(tmp_path)
     create_store(tmp_path / "store")
     (tmp_path / "store" / "store.json").write_text('{"format": 99}')

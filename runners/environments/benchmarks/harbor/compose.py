@@ -216,7 +216,7 @@ def read_compose(task: Path, given: Mapping[str, str], without: Sequence[str] = 
         read = {name: reader.service(name, file.services[name]) for name in names}
         _check_networks(reader.networks if MAIN in names else {MAIN: {"default"}, **reader.networks}, file.networks)
     except (AttributeError, OverflowError, RecursionError, TypeError, ValueError) as error:
-        raise ComposeError(f"{COMPOSE} has a value of another kind than its key needs: {error}") from error
+        raise ComposeError(f"{COMPOSE} has a value of the wrong type for its key: {error}") from error
     main = read.pop(MAIN, Service(name=MAIN))
     return Compose(main=main, services=tuple(_in_order(read, main)))
 

@@ -176,7 +176,7 @@ class TaskContainer(MachineShell):
             await self.bash(_GIVE_SKILLS, agent_phase(task), self._table.skills_dir, home)
 
     async def begin(self, step: HarborTask, *, is_first: bool) -> None:
-        """Prepare one of several steps: clear what graded the one before, place the files, run ``setup.sh``, wait."""
+        """Prepare a step: clear the last step's tests and logs, place the files, run ``setup.sh``, check health."""
         if not is_first:
             await self._renew(_TESTS, _VERIFIER, f"{_LOGS}/agent")
         phase = msgspec.structs.replace(agent_phase(step), timeout_s=_SOLUTION_S)
@@ -201,7 +201,7 @@ class TaskContainer(MachineShell):
             )
 
     async def upload(self, folder: Path, target: str) -> None:
-        """Copy the content of a host folder into a folder of the container, with modes, owned by root."""
+        """Copy what is in a host folder into a container folder. Files keep their modes and belong to root."""
         async with folder_archive(folder, target.strip("/")) as archive:
             await self.machine.put_back("/", archive)
 

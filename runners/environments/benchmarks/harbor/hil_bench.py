@@ -119,7 +119,7 @@ def task_units(folders: Sequence[Path]) -> list[Path | Group]:
 
 
 def remarks_on(task: HarborTask, variant: Variant) -> Iterator[str]:
-    """Yield which resolutions the full prompt does not say, and how many blockers the rules find only to the letter."""
+    """Yield the resolutions that the full prompt lacks, and how many blockers' questions match only word for word."""
     told = " ".join(task.prompt.split())
     for segment in variant.segments:
         if " ".join(segment.value.split()) not in told:

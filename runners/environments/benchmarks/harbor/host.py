@@ -98,9 +98,7 @@ def placed(task: HarborTask) -> Placed:
         raise NeedsImage(f"the work directory is {root}; without Docker it must be the task's own, such as /app")
     outside = next((path for path in copies if not PurePosixPath(path).is_relative_to(root)), None)
     if outside is not None:
-        raise NeedsImage(
-            f"{_DOCKERFILE} copies to {outside}, which is not in the work directory {root} and needs Docker"
-        )
+        raise NeedsImage(f"{_DOCKERFILE} copies to {outside}; copying outside the work directory {root} needs Docker")
     inner = {PurePosixPath(path).relative_to(root).as_posix(): source for path, source in copies.items()}
     return Placed(work_dir=str(root), copies=inner)
 

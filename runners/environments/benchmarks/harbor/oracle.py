@@ -75,7 +75,7 @@ class OracleGate:
         self._refusals: dict[str, SandboxBoundaryError] = {}
 
     async def pass_through(self, oracle: Oracle, since: float = 0.0) -> OraclePass:
-        """Return what the task's solution shows if it passes here, after running it if that is not known."""
+        """Return what the task's solution showed when it passed here; run it first if that is not known."""
         task_id = oracle.task.task_id
         async with self._turns.setdefault(task_id, anyio.Lock()):
             if task_id in self._refusals:

@@ -118,7 +118,7 @@ class TacBenchmark(Benchmark):
         """Return remarks on a missing browser and on guessed memory limits."""
         remarks = []
         if not self._options.browser:
-            remarks.append("Agents have no browser, which the papers' agents had: benchmark.browser gives them one.")
+            remarks.append("The papers' agents had a browser; these have none: benchmark.browser gives them one.")
         guessed = self._options.guessed_memory()
         if guessed:
             names = ", ".join(guessed)

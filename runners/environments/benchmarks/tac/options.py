@@ -83,7 +83,7 @@ class ServiceSpec(CompanyContainer, frozen=True, kw_only=True, forbid_unknown_fi
     """One service of the company.
 
     Args:
-        health: An address, as containers reach it, that answers with a success once the service is ready. If empty, the
+        health: An address, as containers reach it, that answers with HTTP 2xx once the service is ready. If empty, the
             running company's control server is asked.
         login: How to log in, as told to agents.
         companions: Further containers, by name.
@@ -243,7 +243,7 @@ def _check_services(chosen: TacOptions) -> None:
     for name, spec in chosen.services.items():
         if spec.image and not spec.health:
             raise ExperimentError(
-                f"key 'benchmark.services.{name}.health': name an address that answers with a success once it is ready"
+                f"key 'benchmark.services.{name}.health': name an address that answers with HTTP 2xx once it is ready"
             )
         if spec.image and not spec.ports:
             raise ExperimentError(

@@ -26,7 +26,7 @@ _PAUSE_S = 0.2
 
 
 def problem_of(url: str) -> str | None:
-    """Return the problem with a service, or None if it answers with a success."""
+    """Return the problem with a service, or None if it answers with HTTP 2xx."""
     try:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(url, timeout=_ANSWER_S):
@@ -69,7 +69,7 @@ class ControlHandler(BaseHTTPRequestHandler):
             self._answer(200 if problem_of(url) is None else 500)
 
     def do_HEAD(self) -> None:
-        """Report the health of a service; neither answer has content."""
+        """Report the health of a service. A reply to HEAD or GET has no body."""
         self.do_GET()
 
     def log_message(self, *_: object) -> None:

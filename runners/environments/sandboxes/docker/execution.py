@@ -170,7 +170,7 @@ async def run_shell(container: "DockerContainer", script: str, timeout_s: float)
 
 
 async def check_end(container: "DockerContainer") -> None:
-    """Wait a few seconds for a report of the container's end, which arrives after the end of its programs."""
+    """Raise if the container ends within a few seconds. Docker may report it after the programs in it have ended."""
     with anyio.move_on_after(_NEWS_S):
         while True:
             await _check_alive(container)

@@ -94,7 +94,7 @@ def _drop_bounding_set() -> None:
 
 
 def _wait_outside(process_id: int) -> None:
-    """Wait for the driver's end with only standard error open."""
+    """Close all but standard error, wait until the driver has ended, and exit."""
     os.closerange(0, 2)
     os.closerange(3, 65536)
     os.waitpid(process_id, 0)

@@ -691,7 +691,7 @@ def test_another_agent_behind_openhands_is_left_out():
 
 def test_events_are_known_by_their_shape():
     """One truthy key is none: an action that is an object does not make a list one of OpenHands."""
-    with pytest.raises(ImportFailed, match="no trajectory of OpenHands"):
+    with pytest.raises(ImportFailed, match="not an OpenHands trajectory"):
         parsed("openhands", [{"action": {"command": "ls"}, "source": "agent"}])
 
 

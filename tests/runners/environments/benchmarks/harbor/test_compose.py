@@ -118,7 +118,7 @@ REFUSED = [
     ("services: {}\nvolumes: {a: {external: true}}\n", "unknown key 'volumes.a.external'"),
     ("services: [\n", "not readable YAML"),
     ("services: !reset {}\n", "not readable YAML"),
-    ("- services\n", "another kind than its key needs"),
+    ("- services\n", "the wrong type for its key"),
 ]
 
 
