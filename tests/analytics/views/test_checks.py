@@ -20,6 +20,7 @@ from lhaw_record.recorder.events import (
     TrialStarted,
     Wire,
 )
+from lhaw_record.recorder.events.interaction import RevealedSegment
 from lhaw_record.recorder.events.values import Checkpoint, Usage
 from tests.analytics.make_store import Store, scored
 
@@ -100,7 +101,7 @@ FAULTS = {
     "actions_finish": dropped(ActionFinished),
     "answers_have_questions": dropped(QuestionAsked),
     "answers_reveal_removed_segments": changed(
-        QuestionAnswered, revealed=({"segment_id": "S7", "is_requested": True},)
+        QuestionAnswered, revealed=(RevealedSegment(segment_id="S7", is_requested=True),)
     ),
     "questions_need_the_channel": changed(TrialStarted, lambda event: event.channel == "ask_user", channel="none"),
     "budgets_are_rounded_means": changed(OracleBudgetSet, budget_actions=3),
