@@ -277,7 +277,7 @@ def test_a_trajectory_is_a_trial_of_the_stored_task_or_is_left_out(prompt, total
     assert [(trial.task, [each.score for each in trial.end.results]) for trial in found.trials] == (
         [] if scores is None else [(task, scores)]
     )
-    assert ["no trial of the store's harbor/t" in each.reason for each in found.skipped] == [True] * (scores is None)
+    assert ["does not fit the store's harbor/t" in each.reason for each in found.skipped] == [True] * (scores is None)
 
 
 _FULL, _PART = "Add crime names to a.txt, sorted.", "Add crime names to a.txt"
