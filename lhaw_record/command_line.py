@@ -173,7 +173,7 @@ def _help(options: argparse.Namespace) -> int:
         build_parser().print_help()
         print(f"\npages: {', '.join(known)}")
     elif topic.partition(" ")[0] in commands:
-        build_parser().parse_args([*options.topic, "--help"])
+        build_parser(options.topic[0]).parse_args([*options.topic, "--help"])
     elif path := known.get(page) or texts.get(topic):
         print(path.read_text(encoding="utf-8"), end="")
     else:

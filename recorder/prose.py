@@ -105,7 +105,7 @@ _MAY_ASK = _any(
     r"|c(?:ould|an) you|need|wait(?:ing)?|awaiting|(?:once|until) you|bitte|veuillez|por favor)\b",
     r"请|麻烦|如果",
 )
-"""What no sentence lacks that asks: most are told apart by it in a fifth of the time."""
+"""Every sentence that asks has one of these. Looking for them first takes a fifth of the time of the rules."""
 
 
 def asking_of(text: str) -> Asking:
