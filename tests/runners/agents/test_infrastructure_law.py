@@ -100,6 +100,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         """The kind of a trial's failure: a provider that refuses everything for hours is down for all."""
         return EndpointDown.KIND if self.is_for_all or self.kind == "rate_limit" else self.kind
 
+    def silent(self, requests):
+        """Those of the requests that meet the row's fault which are never answered."""
+        return requests if self.fault.kind in ("hang", "stall") else ()
+
 
 def answer(status, body, **more):
     """A row's answer, whatever it is."""
@@ -213,10 +217,16 @@ AGENTS_OWN = {
 
 
 class Hands:
-    """The clock of the trials: real time, and what a test puts on top of it."""
+    """The clock of the trials: real time, and what a test puts on top of it.
+
+    The n-th requests of ``silent`` are those that the provider never answers: they alone have a short timeout, so that
+    a slow machine is not a silent provider.
+    """
 
     def __init__(self):
         self.ahead_s = 0.0
+        self.silent = ()
+        self.requests = 0
 
     def __call__(self):
         """The time."""
@@ -423,9 +433,8 @@ class Life(ListedBenchmark):
             "conditions": (condition,),
             "trials": 1,
             "limits": LimitsSpec(max_seconds=60.0, max_turns=6),
-            "retry": RetrySpec(request_timeout_s=0.15 if "hang" in changes else 60.0, patience_s=1e6),
+            "retry": RetrySpec(request_timeout_s=60.0, patience_s=1e6),
         }
-        changes.pop("hang", None)
         described = experiment(**{**settings, **changes})
         prompts = Prompts(described, Path(), self.system_prompt())
         (trial,) = make_plan(described, self, prompts, "exact:1").trials
@@ -488,7 +497,13 @@ def doors_of_a_test(hands, pace=Unhurried):
 async def hands(monkeypatch, anyio_backend):
     """The clock of the trials; litellm is loaded before it counts, and lets go of its connections afterwards."""
     await load_litellm()
-    hands = Hands()
+    hands, attempt = Hands(), LitellmModel.attempt
+
+    def attempt_in_time(model, messages, timeout_s, *more):
+        hands.requests += 1
+        return attempt(model, messages, 0.15 if hands.requests in hands.silent else timeout_s, *more)
+
+    monkeypatch.setattr(LitellmModel, "attempt", attempt_in_time)
     monkeypatch.setattr("lhaw_record.runners.agents.runner.TrialClock", partial(TrialClock, now_s=hands))
     monkeypatch.setattr("lhaw_record.runners.agents.programs.agent._GRACE_S", 0.2)
     monkeypatch.setattr("lhaw_record.runners.models.litellm_model.door_of", doors_of_a_test(hands))
@@ -510,11 +525,6 @@ def scored(events):
     return events[-1].ended_by, events[-1].is_success
 
 
-def waits(row):
-    """What a row needs: short requests where it never answers."""
-    return {"hang": True} if row.kind == "timeout" and row.fault.kind in ("hang", "stall") else {}
-
-
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", MODEL)
@@ -526,7 +536,8 @@ async def test_a_provider_that_stays_broken_leaves_missing_data(hands, name, kin
         CannedModel([WORK, SUBMIT]), [*first, msgspec.structs.replace(row.fault, times=None)]
     ) as url:
         at = url.replace("http:", "https:") if row.url == "https" else row.url or url
-        events = await Life(is_program=kind == "program").lived(at, hands=hands, **waits(row))
+        hands.silent = row.silent(range(2, 100))
+        events = await Life(is_program=kind == "program").lived(at, hands=hands)
     ended = row.kind_in_the_end
     assert missing(events) == ("model", ended)
     assert {event.error_kind for event in events if isinstance(event, ModelFailed)} == {row.kind}
@@ -541,7 +552,8 @@ async def test_a_fault_that_goes_by_costs_the_agent_nothing(hands, name, kind):
     """One failed request of hours, then as ever: the same ending and success, and not a minute charged."""
     row = MODEL[name]
     async with chat_server(CannedModel([WORK, SUBMIT]), [GOOD, row.fault]) as url:
-        events = await Life(is_program=kind == "program").lived(url, hands=hands, **waits(row))
+        hands.silent = row.silent((2,))
+        events = await Life(is_program=kind == "program").lived(url, hands=hands)
     assert scored(events) == ("submitted", True)
     assert [event.error_kind for event in events if isinstance(event, ModelFailed)] == [row.kind]
     assert events[-1].waited_ms >= WAITED_MS
