@@ -57,7 +57,18 @@ class Requests {
       tools === null ? null : folded("tools", indented(tools)),
       earlier.length ? element("details", {}, element("summary", {}, counted(earlier.length, "earlier message")), earlier.map((each) => this.message(each))) : null,
       ...messages.slice(call.shared).map((each) => this.message(each)),
-      call.text === null ? null : this.message({ role: "reply", text: call.text, toolCalls: call.toolCalls })].filter(Boolean);
+      call.text === null ? null : this.message({ role: "reply", text: call.text, toolCalls: call.toolCalls }),
+      folded("as JSON", JSON.stringify(this.json(call), null, 1))].filter(Boolean);
+  }
+
+  // A request and its reply with the names of `show --requests`, messages in the form of OpenAI's API.
+  json(call) {
+    const called = (toolCalls) => typeof toolCalls === "string" ? parsed(toolCalls) : toolCalls.map(([id, name, args]) => ({ id, type: "function", function: { name, arguments: args } }));
+    const said = ({ role, text, toolCalls }) => ({ role, content: text, ...(toolCalls?.length ? { tool_calls: called(toolCalls) } : {}) });
+    return { call_id: call.id, role: call.role, thread_id: call.thread, call_kind: call.kind, model: call.model,
+      parameters: call.parameters === null ? null : parsed(this.texts[call.parameters]), tools: parsed(this.toolsOf(call)), messages: this.messages(call).map(said),
+      failure: call.error === null ? null : { error_kind: call.error, message: call.failure },
+      reply: call.text === null ? null : { message: said({ role: "assistant", text: call.text, toolCalls: call.toolCalls }), finish_reason: call.finish } };
   }
 
   message({ role, text, toolCalls }) {

@@ -70,11 +70,16 @@ function shownArguments(json) {
 }
 
 function objectOf(json) {
+  const given = parsed(json);
+  return given !== null && typeof given === "object" && !Array.isArray(given) ? given : null;
+}
+
+// The value of a JSON text, or the text itself if it is none.
+function parsed(json) {
   try {
-    const given = JSON.parse(json);
-    return given !== null && typeof given === "object" && !Array.isArray(given) ? given : null;
+    return JSON.parse(json);
   } catch {
-    return null;
+    return json;
   }
 }
 
@@ -95,10 +100,8 @@ function result(text) {
   return element("details", {}, element("summary", {}, `result, ${counted(text.length, "character")}, ${counted(lines, "line")}`), shown);
 }
 
+// JSON with line breaks; a text that was cut stays as it is.
 function indented(json) {
-  try {
-    return JSON.stringify(JSON.parse(json), null, 1);
-  } catch {
-    return json; // it was cut
-  }
+  const value = parsed(json);
+  return typeof value === "string" ? json : JSON.stringify(value, null, 1);
 }

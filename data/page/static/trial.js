@@ -59,7 +59,7 @@ class Trial {
     const copy = element("button", { type: "button", class: "copy", title: "Copy the text" }, "copy");
     const item = element("li", { class: `event${kind && ` ${kind}`}`, "data-event": key, "data-stop": stop, tabindex: -1 },
       element("p", {}, element("a", { class: "flag", href: this.address(key), "data-go": key }, name), line, copy), body);
-    copy.addEventListener("click", () => copied(copy, [...item.querySelectorAll(":scope > pre, :scope > .prose, :scope > details pre")].map((each) => each.source ?? each.textContent).join("\n\n")));
+    copy.addEventListener("click", () => copied(copy, [...item.querySelectorAll(":scope > pre, :scope > .prose, :scope > details:not(.request) pre")].map((each) => each.source ?? each.textContent).join("\n\n")));
     return item;
   }
 
@@ -325,12 +325,14 @@ function marked(title, parts) {
   return element("details", { open: true, class: "prompt" }, element("summary", {}, title), element("pre", { tabindex: 0 }, shown));
 }
 
+let hits = []; // of the search in the open trials, in order
+
 // Marks what was searched for; if asked, opens what hides it.
 function showHits(box, terms, isOpening) {
   if (typeof Highlight === "undefined") return; // Firefox before 140
-  CSS.highlights.delete("hits");
+  CSS.highlights.clear();
+  hits = [];
   if (!terms.length) return;
-  const ranges = [];
   const texts = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
   for (let node = texts.nextNode(); node; node = texts.nextNode()) {
     const lower = node.data.toLowerCase();
@@ -339,12 +341,12 @@ function showHits(box, terms, isOpening) {
         const range = new Range();
         range.setStart(node, at);
         range.setEnd(node, at + term.length);
-        ranges.push(range);
+        hits.push(range);
       }
     }
   }
-  if (isOpening) ranges.forEach((range) => { const fold = range.startContainer.parentElement.closest("details"); if (fold) fold.open = true; });
-  CSS.highlights.set("hits", new Highlight(...ranges));
+  if (isOpening) hits.forEach((range) => { const fold = range.startContainer.parentElement.closest("details"); if (fold) fold.open = true; });
+  CSS.highlights.set("hits", new Highlight(...hits));
 }
 
 function grouped(questions) {

@@ -1,6 +1,7 @@
 // Walks through what happened in the shown trials: links to events, keys, and the event that the address names.
 
 const STEPS = { j: [1, false], k: [-1, false], n: [1, true], p: [-1, true] }; // forwards or back, and whether only to stops
+const HITS = { h: 1, H: -1 };
 
 class Walk {
   constructor(box) {
@@ -14,10 +15,12 @@ class Walk {
     });
     addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("input, select, textarea")) return;
-      if (!Object.hasOwn(STEPS, event.key)) return;
-      this.step(...STEPS[event.key]);
+      if (Object.hasOwn(STEPS, event.key)) this.step(...STEPS[event.key]);
+      else if (Object.hasOwn(HITS, event.key)) this.hit(HITS[event.key]);
+      else return;
       event.preventDefault();
     });
+    addEventListener("scroll", () => this.look(), { passive: true });
     state.onChange((changed) => changed.has("action") && this.follow());
   }
 
@@ -35,10 +38,38 @@ class Walk {
     if (next) state.set({ action: next.dataset.event });
   }
 
+  // To the next or previous place of what is searched for, counted from the last one.
+  hit(direction) {
+    const at = hits.indexOf(this.lastHit) + (hits.includes(this.lastHit) || direction > 0 ? direction : 0);
+    this.lastHit = hits.at(at % hits.length);
+    if (!this.lastHit) return;
+    const parent = this.lastHit.startContainer.parentElement;
+    for (let fold = parent.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    CSS.highlights.set("hit", new Highlight(this.lastHit));
+    const text = parent.closest("pre") || parent;
+    text.scrollIntoView({ block: "nearest" });
+    text.scrollTop += this.lastHit.getBoundingClientRect().top - text.getBoundingClientRect().top - text.clientHeight / 2;
+    scrollBy(0, this.lastHit.getBoundingClientRect().top - innerHeight / 2);
+  }
+
+  // Marks in the outline what stands at the top of the window.
+  look() {
+    const events = this.box.querySelector(".happened .outline + div > .events");
+    if (!events) return;
+    const under = document.elementFromPoint(events.getBoundingClientRect().left + 8, parseFloat(getComputedStyle(events.firstElementChild).scrollMarginTop) + 24);
+    let event = under?.closest("[data-event]");
+    const linkOf = (each) => this.box.querySelector(`.outline [data-go="${CSS.escape(each.dataset.event)}"]`);
+    while (event && !linkOf(event)) event = event.previousElementSibling;
+    if (!event || !events.contains(event)) return;
+    this.box.querySelector(".outline .near")?.classList.remove("near");
+    linkOf(event).classList.add("near");
+    inOutline(linkOf(event));
+  }
+
   follow() {
-    if (state.get("action") === "first") { // at which information arrives, or is asked for
-      const stop = this.box.querySelector("[data-stop=told], .arrival[data-stop], [data-stop=question]");
-      if (this.box.querySelector("[data-event]")) state.set({ action: stop?.dataset.event || "" });
+    if (state.get("action") === "first") { // at which information arrives, or is asked for; without any, the end
+      const stop = this.box.querySelector("[data-stop=told], .arrival[data-stop], [data-stop=question]") ?? [...this.box.querySelectorAll(".trial-in-full:first-of-type [data-event]")].at(-1);
+      if (stop) state.set({ action: stop.dataset.event });
     }
     const wanted = state.get("action");
     for (const each of this.box.querySelectorAll(".current")) {
@@ -53,11 +84,16 @@ class Walk {
     if (link) {
       link.classList.add("current");
       link.setAttribute("aria-current", "location");
-      const outline = link.closest(".outline");
-      if (link.offsetTop < outline.scrollTop || link.offsetTop > outline.scrollTop + outline.clientHeight - 40) outline.scrollTop = link.offsetTop - outline.clientHeight / 2;
+      inOutline(link);
     }
     found.scrollIntoView();
     found.focus({ preventScroll: true });
     return true;
   }
+}
+
+// Scrolls the outline so that a link of it is seen.
+function inOutline(link) {
+  const outline = link.closest(".outline");
+  if (link.offsetTop < outline.scrollTop || link.offsetTop > outline.scrollTop + outline.clientHeight - 40) outline.scrollTop = link.offsetTop - outline.clientHeight / 2;
 }

@@ -323,6 +323,9 @@ def test_the_search_reads_everything(view, busy_address):
         assert not shown if not conditions else shown
     view.value("state.set({ q: 'which?' })")
     view.wait("document.querySelector('.trial .found mark')?.textContent === 'which?'")
+    _open_first(view, "ask_user")
+    view.press("h", "h", "H")
+    assert view.value("hits.indexOf([...CSS.highlights.get('hit')][0])") == 0
 
 
 @pytest.mark.thorough
@@ -721,6 +724,8 @@ def test_every_event_has_an_address(view, busy_address):
     view.wait("document.querySelector('.event.current .copy').textContent === 'copied'")
     view.press("k", "k", "k", "j")
     assert view.value("document.querySelector('.outline .current').dataset.go") == "2"
+    view.value("document.querySelector('[data-event=\"3\"]').scrollIntoView()")
+    view.wait("document.querySelector('.outline .near')")  # the outline follows the reader
     view.send("Page.navigate", url="about:blank")
     view.open(address)
     view.wait("document.activeElement.dataset.event === '3'")
@@ -750,6 +755,8 @@ def test_a_finding_leads_to_the_moment_that_decides_it(view, tmp_path):
     last = "each.querySelector('[data-event]:last-child').style.gridRow"
     rows = view.value(f"[...document.querySelectorAll('.trial-in-full')].map((each) => {last})")
     assert rows[0] == rows[1]
+    view.value("[...document.querySelectorAll('.decides')].find((each) => each.dataset.cell.includes('_loss')).click()")
+    view.wait("document.querySelector('.columns .event.current')?.matches(':last-child')")  # nothing arrives: the end
     assert view.complaints() == []
 
 
@@ -762,6 +769,13 @@ def test_a_trial_is_shown_as_its_requests_and_saved(view, busy_address):
     )
     view.wait("document.querySelector('#timeline [data-event^=call]')")
     assert "view=requests" in view.value("location.hash")
+    view.value("document.querySelector('#timeline .request').open = true")
+    view.wait("document.querySelector('#timeline .request > details:last-child pre')")
+    request = json.loads(
+        view.value("document.querySelector('#timeline .request > details:last-child pre').textContent")
+    )
+    assert [request["messages"][0]["role"], request["reply"]["message"]["role"]] == ["user", "assistant"]
+    assert request["reply"]["message"]["tool_calls"][0]["function"]["name"] == "ask_user"
     view.value(
         "var saved_text, make = URL.createObjectURL;"
         "URL.createObjectURL = (file) => { saved_text = file.text(); return make.call(URL, file); }"
