@@ -17,11 +17,11 @@ from lhaw_record.recorder.reading.typed_rows import events_of_types, in_recorded
 from lhaw_record.runners.runs.daemon.messages import ApiMessage
 
 REASONS: Mapping[str, str] = {
-    "unnatural": "does not read as a person would write it",
-    "recoverable": "still tells what was removed, or lets it be worked out",
+    "unnatural": "does not read as if a person wrote it",
+    "recoverable": "still reveals what was removed, or lets a reader infer it",
     "collateral": "lost or gained more than the segments",
-    "not_a_task": "is no task any more, or has only one sensible reading",
-    "questions": "an expected question is wrong, or tells the value",
+    "not_a_task": "is no longer a task, or has only one sensible reading",
+    "questions": "an expected question is wrong, or reveals the value",
     "segment": "the segment is badly chosen: nobody would ask for it",
 }
 """Why a variant is rejected or edited."""

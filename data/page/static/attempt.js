@@ -16,7 +16,7 @@ class Attempt {
     const { from } = this.box.dataset;
     const text = from ? await fetch(from).then((reply) => reply.ok ? reply.text() : "").catch(() => "") : JSON.stringify(await unpack("data-attempt"));
     if (text && text !== this.shown) this.draw(JSON.parse(text));
-    document.getElementById("live").textContent = this.isRunning ? "Running: what is recorded appears here." : "Ended.";
+    document.getElementById("live").textContent = this.isRunning ? "Running: new events appear here." : "Ended.";
     if (this.isRunning) setTimeout(() => this.follow(), LIVE_AGAIN_MS);
     if (from && !this.isWriting) this.write(from.replace(/data$/, "writing"));
     this.shown = text || this.shown;

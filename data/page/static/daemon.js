@@ -117,6 +117,6 @@ if (follow !== undefined) {
   const events = new EventSource("/api/events" + (follow ? `?experiment=${encodeURIComponent(follow)}` : ""));
   for (const name of ["snapshot", "experiment", "trial"]) events.addEventListener(name, refresh);
   events.onopen = () => { connection.textContent = "live"; };
-  events.onerror = () => { connection.textContent = "connecting again …"; };
+  events.onerror = () => { connection.textContent = "reconnecting …"; };
 }
 document.documentElement.dataset.ready = "true";

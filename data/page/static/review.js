@@ -49,7 +49,7 @@ async function askAgain(path, body) {
       return answer;
     } catch (error) {
       if (error.kind) throw error;
-      complain(`${SILENT} What you typed and decided is kept and sent when it answers.`);
+      complain(`${SILENT} Your texts and decisions are kept, and are sent when it answers.`);
       await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     }
   }
@@ -128,8 +128,8 @@ function showEnd() {
   for (const id of ["own", "note", "shown"]) part(id).hidden = true;
   part("end").hidden = false;
   part("end").textContent = none
-    ? "The store has none of this benchmark and experiment."
-    : left ? `${counted(left, "variant")} left for later: s shows the first of them.` : "q closes the sitting, b goes back to the last variant.";
+    ? "The store has no variants of this benchmark and experiment."
+    : left ? `${counted(left, "variant")} left for later: press s to see the first of them.` : "Press q to end the review, or b to go back to the last variant.";
   part("task").focus({ preventScroll: true });
 }
 
@@ -173,7 +173,7 @@ function showFacts({ segments, changes_environment, findings, unjudged, judged, 
   const section = (title, ...content) => element("section", { "data-about": title }, element("h3", {}, title), ...content);
   const list = (items, attributes) => element("ul", attributes, items.map((each) => element("li", {}, each)));
   const removed = segments.map((each) => [
-    element("mark", {}, each.value), ` ${each.dimension}/${each.subdimension}`, each.decoy && `, and in its place: ${each.decoy}`,
+    element("mark", {}, each.value), ` ${each.dimension}/${each.subdimension}`, each.decoy && `, replaced by: ${each.decoy}`,
   ]);
   part("facts").replaceChildren(
     section("Removed", element("ol", {}, removed.map((each) => element("li", {}, each))), changes_environment ? element("p", {}, "The environment is changed, not the prompt.") : null),
@@ -187,7 +187,7 @@ function showFacts({ segments, changes_environment, findings, unjudged, judged, 
 
 const passing = ({ unjudged, judged }) => {
   if (unjudged) return `The gate cannot judge this: ${unjudged}.`;
-  return judged ? `Of the gate ${judged}.` : "The gate finds nothing. It does not judge how it reads.";
+  return judged ? `Result: ${judged}.` : "The gate finds nothing. It does not judge how the prompt reads.";
 };
 
 const succeeded = ([agent, rows]) => `${agent}: ${rows.map((each) => `${conditions[each.condition] ?? each.condition} ${each.successes} of ${each.trials}`).join(", ")}`;
@@ -239,7 +239,7 @@ function reasonOf(question, findings = []) {
 }
 
 async function reject() {
-  const reason = await reasonOf("Why is it rejected?");
+  const reason = await reasonOf("Why do you reject the variant?");
   if (reason) await decide("rejected", reason);
 }
 
@@ -285,7 +285,7 @@ function typed() {
 async function checkText() {
   clearTimeout(checkText.timer);
   const number = checkText.number = (checkText.number ?? 0) + 1;
-  part("checked").textContent = "The gate reads …";
+  part("checked").textContent = "The gate is checking …";
   try {
     const checked = await ask("/comparison", { variant_digest: sitting.shown.variant_digest, prompt: typed() });
     if (number !== checkText.number) return null;
@@ -294,7 +294,7 @@ async function checkText() {
     part("checked").replaceChildren(...(checked.findings.length ? ["The gate finds:", found(checked.findings)] : [passing(checked)]));
     return checked;
   } catch (error) {
-    if (number === checkText.number) part("checked").textContent = `Not read by the gate: ${error.kind ? error.message : SILENT} Your text is kept.`;
+    if (number === checkText.number) part("checked").textContent = `The gate could not check the text: ${error.kind ? error.message : SILENT} Your text is kept.`;
     return null;
   }
 }
@@ -302,12 +302,12 @@ async function checkText() {
 async function keepText() {
   const prompt = typed();
   if (prompt === sitting.shown.prompt) {
-    part("checked").textContent = "Nothing was changed.";
+    part("checked").textContent = "You changed nothing.";
     return;
   }
   const checked = await checkText();
   if (!checked) return;
-  const question = checked.findings.length ? "Keep it all the same? Why was the variant edited?" : "Why was the variant edited?";
+  const question = checked.findings.length ? "Keep it anyway? Why did you edit the variant?" : "Why did you edit the variant?";
   const reason = await reasonOf(question, checked.findings);
   if (reason) await decide("edited", reason, prompt);
   else part("text").focus();
@@ -397,7 +397,7 @@ document.addEventListener("visibilitychange", () => {
 
 addEventListener("storage", (event) => {
   const isEditing = sitting.shown && !part("edit").hidden;
-  if (isEditing && event.key === keyOf(sitting.shown.variant_digest)) complain("This variant is being edited or decided on another page of this browser, too.");
+  if (isEditing && event.key === keyOf(sitting.shown.variant_digest)) complain("This variant is also being edited or decided on in another tab of this browser.");
 });
 
 async function begin() {
@@ -405,7 +405,7 @@ async function begin() {
     const wanted = { benchmark: chosen.get("benchmark"), experiment: chosen.get("experiment") };
     sitting.variants = (await askAgain("", wanted)).variants;
   } catch (refusal) {
-    part("task").textContent = "The sitting is not open";
+    part("task").textContent = "The review could not start";
     complain(refusal.message);
     part("end").replaceChildren(element("button", { id: "again" }, "Try again"));
     part("end").hidden = false;

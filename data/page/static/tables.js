@@ -158,7 +158,7 @@ function repeats(view, lines, place, column) {
 
 function drawCell(table, cell, isRepeated) {
   const shown = [cell.text, cell.beside ? element("span", { class: "interval" }, ` ${cell.beside}`) : null];
-  const inside = cell.row ? element("button", { type: "button", class: "cell", tabindex: -1, title: cell.hint ? `${cell.hint}: press for its trials` : "press for its trials" }, shown) : shown;
+  const inside = cell.row ? element("button", { type: "button", class: "cell", tabindex: -1, title: cell.hint ? `${cell.hint}: press to see the trials` : "press to see the trials" }, shown) : shown;
   if (cell.row) inside.addEventListener("click", () => {
     state.set({ cell: cellName(table, cell.row), at: "trials", trial: "", beside: "", q: "", condition: "", outcome: "", role: "", ambiguity_class: "" }, true);
     document.getElementById("list").focus({ preventScroll: true });
@@ -248,7 +248,7 @@ async function fillTable(place) {
   const table = tables.find((each) => each.name === place.dataset.table);
   const rows = chosenRows(table);
   document.querySelector(`[data-count="${table.name}"]`).textContent = rows.length === table.count ? counted(table.count, "row") : `${rows.length} of ${counted(table.count, "row")}`;
-  if (!rows.length) return void place.append(element("p", { class: "aside" }, "No row fits the filters."));
+  if (!rows.length) return void place.append(element("p", { class: "aside" }, "No row matches the filters."));
   const isEstimates = table.columns.includes("measure") && table.keys.includes("agent");
   const isNarrow = !table.shown.length && new Set(rows.map((row) => row.agent)).size <= MOST_SIDE_BY_SIDE;
   const views = isEstimates ? [isNarrow ? sideBySide : oneByOne, everyColumn] : [everyColumn];

@@ -32,7 +32,7 @@ class TrialList {
     const clear = document.getElementById("clear");
     document.getElementById("count").before(...GLOBAL.map((name) => chooser(name, this.choices(name))).filter(Boolean));
     document.getElementById("more").append(...FURTHER.map((name) => chooser(name, this.choices(name))).filter(Boolean), this.trials.count > 1 ? chooser("sort", Object.keys(SORTS), "by task") : "");
-    const save = element("button", { type: "button", class: "switch", title: "the trials in the list" }, "CSV");
+    const save = element("button", { type: "button", class: "switch", title: "save the trials in the list" }, "CSV");
     save.addEventListener("click", () => saveCsv({ name: "trials", columns: SAVED }, this.found.map((place) => Object.fromEntries(SAVED.map((name) => [name, this.at(name, place)])))));
     document.getElementById("more").append(save, this.columns());
     clear.addEventListener("click", () => state.set(Object.fromEntries([...CHOICES, "cell"].map((name) => [name, ""])), true));
@@ -124,7 +124,7 @@ class TrialList {
       const number = this.behind.trials.size;
       const { measures } = await unpack("data-tables");
       const keys = table.keys.map((key) => key === "measure" ? measures[row[key]]?.[0] ?? row[key] : labelOf(key, row[key])).filter((value) => value !== null && value !== "all");
-      const other = row.n_trials === number ? "" : ` The value rests on ${counted(row.n_trials, "trial")}: the list has those with the same keys.`;
+      const other = row.n_trials === number ? "" : ` The value is computed from ${counted(row.n_trials, "trial")}; the list shows the trials with the same keys.`;
       const undo = element("button", { type: "button" }, "All trials");
       undo.addEventListener("click", () => state.set({ cell: "" }, true));
       place.replaceChildren(element("strong", {}, `${counted(number, "trial")} behind ${estimate(row).filter(Boolean).join(" ")}`), ` (${keys.join(", ")}; table `,
@@ -176,7 +176,7 @@ class TrialList {
     const first = Math.max(0, Math.floor(this.box.scrollTop / this.pixels) - 4);
     const last = Math.min(this.found.length, first + Math.ceil(this.box.clientHeight / this.pixels) + 8);
     const places = Array.from({ length: Math.max(0, last - first) }, (_, offset) => first + offset);
-    const none = this.trials.count ? "No trial fits what is searched and chosen." : "The store has no trials.";
+    const none = this.trials.count ? "No trial matches the search and the filters." : "The store has no trials.";
     this.rows.replaceChildren(...(this.found.length ? places.map((place) => this.row(place)) : [element("p", { class: "none" }, none)]));
     if (this.active >= first && this.active < last) this.box.setAttribute("aria-activedescendant", `trial-${this.active}`);
     else this.box.removeAttribute("aria-activedescendant");

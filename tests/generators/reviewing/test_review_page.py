@@ -105,7 +105,7 @@ def test_an_edit_that_the_gate_refuses_is_kept_as_typed(view, served, store):  #
     view.wait("document.querySelector('#checked .finding')")
     keep_text(view)
     view.wait("document.getElementById('reasons').open")
-    assert "Keep it all the same?" in view.value(TEXT.format("why"))
+    assert "Keep it anyway?" in view.value(TEXT.format("why"))
     assert view.value("document.querySelectorAll('#why-not li').length") > 0
     view.press("Escape")
     view.wait("!document.getElementById('reasons').open")
