@@ -64,10 +64,15 @@ def install_command(options: argparse.Namespace) -> int:
     from lhaw_record.runners.agents.programs.entries import entry_path, load_entry, resolved
     from lhaw_record.runners.agents.programs.installation import install_entry
 
+    failed = []
     for named in options.entries:
-        spec = load_entry(named, Path())
-        install_entry(spec, entry_path(named, Path()), say)
-        say(f"installed: {resolved(named, Path()).title}")
+        try:
+            install_entry(load_entry(named, Path()), entry_path(named, Path()), say)
+            say(f"installed: {resolved(named, Path()).title}")
+        except ExperimentError as error:
+            failed.append(str(error))
+    if failed:
+        raise ExperimentError("\n".join(failed))
     return 0
 
 

@@ -49,7 +49,8 @@ def test_an_entry_is_installed_shown_and_run_in_the_sandbox(tmp_path, entry, cap
     code, _, said = run(capsys, "agents", "show", entry)
     assert (code, "is not installed" in said) == (0, True)
     assert run(capsys, "agents", "install", entry)[0] == 0
-    assert "installed in" in run(capsys, "agents", "install", entry)[2]
+    code, _, said = run(capsys, "agents", "install", "no-such-agent", entry)  # the others are installed all the same
+    assert (code, "installed in" in said, "no-such-agent" in said) == (2, True, True)
     version = run(capsys, "agents", "show", entry)[2]
     assert "robot Python 3." in version
     assert ", install " in version
