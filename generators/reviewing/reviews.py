@@ -18,10 +18,10 @@ from lhaw_record.runners.runs.daemon.messages import ApiMessage
 
 REASONS: Mapping[str, str] = {
     "unnatural": "does not read as a person would write it",
-    "recoverable": "still tells what was removed, or lets it be worked out",
-    "collateral": "lost or gained more than the segments",
-    "not_a_task": "is no task any more, or has only one sensible reading",
-    "questions": "an expected question is wrong, or tells the value",
+    "recoverable": "still reveals what was removed, or enough to infer it",
+    "collateral": "more than the segments was removed, or something was added",
+    "not_a_task": "is no longer a task, or has only one sensible reading",
+    "questions": "an expected question is wrong, or reveals the value",
     "segment": "the segment is badly chosen: nobody would ask for it",
 }
 """Why a variant is rejected or edited."""
