@@ -39,7 +39,8 @@ SOURCE_ARGUMENTS = (
             repeatable(
                 "--from",
                 "PATH",
-                "files of mcp_atlas or swebench_pro, folders of harbor or tac (may be repeated), the path of another",
+                "files of mcp_atlas or swebench_pro, folders of harbor or tac (may be repeated), "
+                "or the path of another source",
                 dest="source_paths",
                 type=Path,
             ),
