@@ -74,7 +74,7 @@ def run(experiment: str | Path, store: str | Path | None = None, arguments: Sequ
     if process.returncode:
         from lhaw_record.runners.base.errors import RunnerError
 
-        raise RunnerError(f"'run {experiment}' ended with exit code {process.returncode}; its messages stand above")
+        raise RunnerError(f"'run {experiment}' ended with exit code {process.returncode}; see its messages above")
 
 
 def _notebook_line() -> "Callable[[str], bool]":

@@ -73,7 +73,7 @@ def ab_command(options: argparse.Namespace) -> int:
     for outcome in summary.failures[:3]:
         say(f"  failed in {outcome.trial.agent.name}: {outcome.failure.message if outcome.failure else 'unknown'}")
     if summary.left:
-        say(f"{store_name(options.store)}: {summary.left} trials are left; the same command goes on with them")
+        say(f"{store_name(options.store)}: {summary.left} trials are left; run the same command again to continue")
         return 130 if summary.outcome == "interrupted" else 1
     with open_store(options.store, parameters={"experiment": "ab"}) as connection:
         print_rows(_differences(connection, before.name, after.name), (*_COLUMNS, *_COUNTS), options.format)
@@ -90,7 +90,7 @@ def _arms(options: argparse.Namespace, model: str) -> "tuple[AgentSpec, AgentSpe
 
     entries, folders = options.entries, options.files
     if (len(entries), len(folders)) not in ((1, 2), (2, 0)):
-        raise ExperimentError("give one ENTRY and --files DIR twice, before and after the change, or two entries")
+        raise ExperimentError("give one ENTRY and --files DIR twice (before and after the change), or two entries")
     arms = []
     for entry, folder in zip(entries * 2 if folders else entries, folders or (None, None), strict=True):
         program = load_entry(entry, Path())
@@ -168,7 +168,7 @@ COMMANDS = (
                 type=Path,
                 metavar="FILE",
                 default=experiment_path("demo.toml"),
-                help="the file whose tasks, variants, user, limits and trials are used (default: the demo's)",
+                help="the experiment file that gives tasks, variants, user, limits and trials (default: the demo's)",
             ),
             argument("--model", help="the model of both arms (default: that of the file's first agent)"),
             argument("--trials", type=int, metavar="N", help="trials of each cell (default: as the file says)"),
@@ -177,9 +177,9 @@ COMMANDS = (
                 type=float,
                 default=0.1,
                 metavar="X",
-                help="the smallest difference of success worth seeing, for the number of tasks (default: %(default)s)",
+                help="the smallest difference in success that the number of tasks should show (default: %(default)s)",
             ),
-            store_option("where events go; the same command resumes"),
+            store_option("the store for the events; the same command resumes"),
             FORMAT,
         ),
         function=ab_command,

@@ -116,7 +116,7 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
                     "--store",
                     type=store_address,
                     default=Path("stores/demo"),
-                    help="where events go (default: %(default)s)",
+                    help="the store for the events (default: %(default)s)",
                 ),
             ),
             function=_demo,
@@ -143,8 +143,8 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         Command(
             name="help",
             help="print the help of a command, or a page of the documentation",
-            description="Print the help of a command, a page of the documentation, named as docs/PAGE.md in messages, "
-            "or a file, named as data/FILE or experiments/FILE. Without a topic: all commands and all pages.",
+            description="Print the help of a command, a page of the documentation (docs/PAGE.md in messages), or a "
+            "file (data/FILE or experiments/FILE). Without a topic, list all commands and pages.",
             example="help docs/recovery.md",
             arguments=(argument("topic", nargs="*", metavar="TOPIC", help="a command, a page, or a file"),),
             function=_help,
@@ -152,10 +152,10 @@ def _commands() -> tuple[Command | CommandGroup, ...]:
         Command(
             name="completion",
             help="print the shell code that completes commands, options and names",
-            description="Print what makes a shell complete commands, options, and names of tables, agents and "
-            "conditions with the tab key. "
-            'bash and zsh: eval "$(lhaw-record completion bash)" in ~/.bashrc or ~/.zshrc; fish: lhaw-record '
-            "completion fish > ~/.config/fish/completions/lhaw-record.fish.",
+            description="Print shell code that completes commands, options, and names of tables, agents and conditions "
+            "when you press the tab key. For bash or zsh, add this to ~/.bashrc or ~/.zshrc: "
+            'eval "$(lhaw-record completion bash)". For fish, run: lhaw-record completion fish > '
+            "~/.config/fish/completions/lhaw-record.fish.",
             example="completion bash",
             arguments=(argument("shell", choices=("bash", "zsh", "fish"), help="the shell"),),
             function=_completion,

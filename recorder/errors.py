@@ -19,7 +19,7 @@ NEXT_STEPS = {
     errno.EROFS: "name a place that you may write to",
     **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "a file is in the way of a folder, so name another place"),
     errno.EISDIR: "name a file, not a folder",
-    errno.ENOENT: "name a place that can be made",
+    errno.ENOENT: "name a place that can be created",
     errno.ENAMETOOLONG: "name a shorter path",
     errno.EIO: "check the disk",
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files (ulimit -n 4096)"),

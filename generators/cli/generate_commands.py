@@ -105,7 +105,7 @@ def chosen_tasks(
     known = [source.task.task_id for source in tasks]
     unknown = [name for name in options.task if name not in known]
     if unknown:
-        raise ExperimentError(f"--task {unknown[0]}: no such task; there are: {', '.join(known[:12])}")
+        raise ExperimentError(f"--task {unknown[0]}: no such task; the tasks are: {', '.join(known[:12])}")
     chosen = [source for source in tasks if not options.task or source.task.task_id in options.task]
     if is_competent:
         from lhaw_record.generators.selection import competent_tasks
@@ -117,7 +117,7 @@ def chosen_tasks(
         within_reach = {verdict.task_id for verdict in verdicts if verdict.is_chosen}
         chosen = [source for source in chosen if source.task.task_id in within_reach]
     if not chosen:
-        raise GeneratorError("no task is left to make variants of")
+        raise GeneratorError("no task is left for which variants can be made")
     if options.environment and not any(each.environment_change for source in chosen for each in source.variants):
         raise GeneratorError(
             f"--environment: {benchmark} has no changed workspaces for these tasks; leave the option out, or see "
@@ -134,12 +134,12 @@ def _check_makers(tasks: Sequence["SourceTask"], options: argparse.Namespace, be
     kinds = variant_kinds(options)
     if options.extractor is None and not any(source.written or ready_variants(source, kinds) for source in tasks):
         raise ExperimentError(
-            f"{benchmark}: nobody wrote variants of {tasks[0].task.task_id}{' and others' * (len(tasks) > 1)}; write "
+            f"{benchmark}: nobody wrote variants for {tasks[0].task.task_id}{' and others' * (len(tasks) > 1)}; write "
             "them in variants.toml beside the task (docs/own-tasks.md), or name models with --extractor and --rewriter"
         )
     if options.extractor is not None and options.rewriter is None and set(options.severity or ()) != {"decoy"}:
         raise ExperimentError(
-            "--extractor needs --rewriter MODEL, to remove the segments that it finds; only --severity decoy needs none"
+            "--extractor needs --rewriter MODEL, to remove the segments that it finds, except with --severity decoy"
         )
 
 
@@ -193,11 +193,11 @@ def conclude(generation: "Generation", options: argparse.Namespace, name: str) -
         for events in (judged, refused)
     )
     if n_made or n_refused:
-        say(f"  {n_made} of them, and {n_refused} that were given up, keep the judgement of another judge")
+        say(f"  {n_made} of them and {n_refused} refused ones keep the judgement of another judge")
     if owed or left:
         return say_how_to_go_on(work, "extraction, rewriting or judgement")
     spec = f'{{ store = "{options.store.resolve()}", experiment = "{name}" }}'
-    say(f"to run them, in [benchmark] of an experiment file:\n  variants_from = {spec}")
+    say(f"to run them, write in [benchmark] of an experiment file:\n  variants_from = {spec}")
     return 0
 
 
@@ -213,7 +213,7 @@ COMMANDS = (
             EVENTS_STORE,
             argument("--name", help="the experiment of the variants (default: BENCHMARK-variants)"),
             ONLY_TASK,
-            flag("--competent", "only tasks that the store's full trials show to be within reach"),
+            flag("--competent", "only tasks that agents can solve, as the store's full trials show"),
             *GENERATION_ARGUMENTS,
             FORMAT,
         ),

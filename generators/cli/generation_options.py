@@ -51,7 +51,7 @@ JUDGE_ARGUMENTS = (
         type=positive,
         default=3,
         metavar="N",
-        help="how often the judge tries to get a removed value back (default: %(default)s)",
+        help="how often the judge tries to guess a removed value (default: %(default)s)",
     ),
 )
 
@@ -62,7 +62,7 @@ ASKING_ARGUMENTS = (
         metavar="DIR",
         help="prompts that replace those in data/generation/prompts, under the same file names",
     ),
-    argument("--concurrency", type=positive, default=4, help="model calls at a time (default: %(default)s)"),
+    argument("--concurrency", type=positive, default=4, help="parallel model calls (default: %(default)s)"),
 )
 
 GENERATION_ARGUMENTS = (
@@ -72,10 +72,10 @@ GENERATION_ARGUMENTS = (
             argument(
                 "--extractor",
                 metavar="MODEL",
-                help="the model that finds segments (default: take the segments written with tasks)",
+                help="the model that finds segments (default: use the segments written with tasks)",
             ),
             argument(
-                "--rewriter", metavar="MODEL", help="the model that removes segments (default: as written with tasks)"
+                "--rewriter", metavar="MODEL", help="the model that removes segments (default: the tasks' own texts)"
             ),
             *JUDGE_ARGUMENTS,
             flag("--no-trajectory", "do not read trajectories and recorded trials"),
@@ -93,8 +93,8 @@ GENERATION_ARGUMENTS = (
                 choices=("delete", "vaguify", "genericize", "decoy"),
                 help="how to remove them; decoy puts a wrong value in their place (may be repeated; default: delete)",
             ),
-            flag("--chains", "also make pairs of segments, of which the second can only be asked for after the first"),
-            flag("--controls", "also make controls: the unmodified prompt, and removals of what nobody needs"),
+            flag("--chains", "also remove pairs of segments where the second can be asked for only after the first"),
+            flag("--controls", "also make controls: the unmodified prompt, and removals of unneeded text"),
             flag(
                 "--environment",
                 "also use the benchmark's variants that change the workspace and not the prompt",

@@ -156,7 +156,7 @@ COMMANDS = (
         name="pipeline",
         help="baseline, generation, validation, selection and evaluation in one command, which resumes where it "
         "stopped",
-        description="Make a benchmark: run the original tasks, make variants of those that agents can do, classify the "
+        description="Make a benchmark: run the original tasks, make variants of those that agents solve, classify the "
         "variants by trials, select by quotas, and evaluate the selection.",
         example="pipeline desk --store stores/desk-benchmark",
         arguments=(
@@ -166,7 +166,7 @@ COMMANDS = (
                 "--experiment",
                 type=Path,
                 metavar="FILE",
-                help="agents, conditions and limits (default: scripted agents for desk; for experiment its own file)",
+                help="agents, conditions and limits (default: scripted agents for desk; the experiment's own file)",
             ),
             ONLY_TASK,
             *GENERATION_ARGUMENTS,
@@ -176,8 +176,8 @@ COMMANDS = (
                 "--output",
                 type=Path,
                 metavar="DIR",
-                help="the folder of the benchmark's files, NAME.json and its card, or the path of the .json "
-                "(default: the folder benchmark in the store's directory; for a shared store, NAME here)",
+                help="the folder for the benchmark's files (NAME.json and its card), or the path of the .json "
+                "(default: STORE/benchmark; for a shared store, NAME in the current folder)",
             ),
         ),
         function=pipeline_command,

@@ -58,7 +58,7 @@ def _narrate(selection: "BenchmarkSelection", options: argparse.Namespace, reque
             f"of them {selection.unjudged} may be new tasks that no judge has looked at; they count as outcome-critical"
         )
     for name, count in selection.offered.excluded.items():
-        say(f"not to be chosen: {count} {name} ({REASONS[name]})")
+        say(f"cannot be chosen: {count} {name} ({REASONS[name]})")
     if not selection.offered.is_classified and selection.chosen:
         say("no variant has a class yet: the reviews alone decide, and all are selected as unclassified")
     short = ", ".join(f"{name} {count}" for name, count in selection.shortfalls.items())
@@ -88,7 +88,7 @@ def _percents(text: str) -> dict[str, int]:
     except ValueError:
         shares = []
     if len(shares) != len(CLASSES) or min(shares) < 0 or sum(shares) != 100:
-        raise argparse.ArgumentTypeError(f"{text!r}: write three whole numbers that add up to 100, as 40/30/30")
+        raise argparse.ArgumentTypeError(f"{text!r}: write three whole numbers that add up to 100, such as 40/30/30")
     return dict(zip(CLASSES, shares, strict=True))
 
 
@@ -107,10 +107,10 @@ COMMANDS = (
     Command(
         name="select",
         help="select a benchmark from a store's classified variants, by quotas",
-        description="Choose from the classified variants of a store a given percentage of each class, spread over "
-        "tasks, dimensions, segment counts and severities. The choice and its classes are recorded. A class with too "
-        "few variants stays short. With --reviewed, select before any trial from the variants that reviewers "
-        "accepted, as unclassified.",
+        description="Choose a given percentage of each class from a store's classified variants, spread over tasks, "
+        "dimensions, segment counts and severities. The choice and its classes are recorded. If a class has too few "
+        "variants, no other class replaces them. With --reviewed, variants that reviewers accepted can be selected "
+        "before any trial, as unclassified.",
         example="select --store stores/demo --benchmark desk --max 20 --output my-benchmark.json",
         arguments=(
             store_option("the store's directory or shared address"),
@@ -118,7 +118,7 @@ COMMANDS = (
             argument("--name", metavar="NAME", help="the name of the selection (default: BENCHMARK-selection)"),
             *QUOTA_ARGUMENTS,
             argument("--classifier", metavar="AGENT", help="the classifying agent, or vote (default: the only one)"),
-            argument("--classifier-experiment", metavar="NAME", help="count only its trials in this experiment"),
+            argument("--classifier-experiment", metavar="NAME", help="count only trials in this experiment"),
             argument("--from", dest="source", metavar="EXPERIMENT", help="only variants registered in this experiment"),
             argument(
                 "--reviewed",
@@ -130,12 +130,12 @@ COMMANDS = (
                 help="only variants that N reviewers accepted (default: 1) and none refused",
             ),
             argument(
-                "--experiment", metavar="NAME", help="the experiment of the event (default: the selection's name)"
+                "--experiment", metavar="NAME", help="the experiment to record in (default: the selection's name)"
             ),
             argument(
                 "-o", "--output", type=Path, metavar="FILE", help="also write the dataset, in the published JSON format"
             ),
-            argument("--card", type=Path, metavar="FILE", help="also write its card, in Markdown"),
+            argument("--card", type=Path, metavar="FILE", help="also write the dataset card, in Markdown"),
             flag("--dry-run", "only print what would be chosen"),
             FORMAT,
         ),

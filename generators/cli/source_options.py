@@ -27,7 +27,7 @@ _WHAT = {
     "tac": "a folder of published task folders",
     "swebench_pro": "a file of published instances (JSON Lines, JSON, CSV or Parquet)",
     "own": "your folder or JSON Lines file of tasks (docs/own-tasks.md)",
-    "experiment": "an experiment file; its benchmark's tasks are taken, also those of an installed package",
+    "experiment": "an experiment file; its benchmark's tasks are used, also those of an installed package",
 }
 
 
@@ -39,7 +39,8 @@ SOURCE_ARGUMENTS = (
             repeatable(
                 "--from",
                 "PATH",
-                "files of mcp_atlas or swebench_pro, folders of harbor or tac (may be repeated), the path of others",
+                "files of mcp_atlas or swebench_pro, folders of harbor or tac (may be repeated), "
+                "or the path of another source",
                 dest="source_paths",
                 type=Path,
             ),
@@ -61,7 +62,7 @@ SOURCE_ARGUMENTS = (
                 "--benchmark",
                 dest="source_benchmark",
                 metavar="NAME",
-                help="own: the benchmark's name (default: that of the folder or file)",
+                help="own: the benchmark's name (default: the folder's or file's name)",
             ),
         ),
     ),

@@ -99,7 +99,7 @@ def gate_command(options: argparse.Namespace) -> int:
     if not set(sets) <= set(SETS):
         raise ExperimentError(f"--set {', '.join(sets)}: the sets are {', '.join(SETS)}")
     if (options.judge is None) != (options.store is None):
-        raise ExperimentError("--judge MODEL and --store DIR belong together: the store keeps what the judge replies")
+        raise ExperimentError("--judge MODEL and --store DIR belong together: the store keeps the judge's replies")
     if options.judge is None:
         print_rows([rates_on(name).row() for name in sets], GATE_COLUMNS, options.format)
         return 0
@@ -138,12 +138,12 @@ def user_command(options: argparse.Namespace) -> int:
 
     if (options.set is None) == (options.asker is None):
         raise ExperimentError(
-            "name a set of questions, or --asker MODEL, which writes them for the variants of --store"
+            "name a set of questions, or --asker MODEL, which writes questions for the variants of --store"
         )
     if (options.simulator == "llm") != (options.user_model is not None):
         raise ExperimentError("--simulator llm and --user-model MODEL belong together")
     if (options.store is None) != (options.asker is options.user_model is None):
-        raise ExperimentError("--store DIR belongs to --asker and --user-model: it keeps what the models reply")
+        raise ExperimentError("--store DIR belongs to --asker and --user-model: it keeps the models' replies")
     simulator, users = partial(_simulator, options), _asked_users(options)
     if options.store is None:
 
@@ -310,14 +310,14 @@ COMMANDS = (
     CommandGroup(
         name="variants",
         help="print tasks and their variants, with the changes marked",
-        description="Print a task of a store with its variants, preview those of any task, or measure the gate that "
-        "every variant passes, and the simulated user.",
+        description="Print a task of a store with its variants, preview a task's written variants, or measure the "
+        "gate that variants must pass, or the simulated user.",
         commands=(
             Command(
                 name="show",
                 help="print a task of a store with its variants under each severity",
                 example="variants show stores/desk expense-audit",
-                arguments=(STORE, _TASK, argument("--limit", type=positive, metavar="N", help="the first N removals")),
+                arguments=(STORE, _TASK, argument("--limit", type=positive, metavar="N", help="show only N removals")),
                 function=show_command,
             ),
             Command(
@@ -341,7 +341,7 @@ COMMANDS = (
                 arguments=(
                     repeatable("--set", "NAME", "only this set (may be repeated; default: all)"),
                     *JUDGE_ARGUMENTS,
-                    store_option("keeps what the judge replies; created if it is missing", required=False),
+                    store_option("the store for the judge's replies; created if it is missing", required=False),
                     *ASKING_ARGUMENTS,
                     *MODEL_OPTIONS,
                     FORMAT,
@@ -351,15 +351,15 @@ COMMANDS = (
             Command(
                 name="user",
                 help="measure a simulated user on labelled questions",
-                description="Ask a simulated user labelled questions, each by itself, and print its recall (of the "
-                "questions that ask for something, how many got all of it), its precision (of what was revealed, how "
-                "much was asked for) and its leaks (questions for no removed segment that got one), with 95 % "
-                "intervals over variants, by kind and language. With --asker a model writes the questions, and their "
-                "labels, for the variants of a store. docs/matcher.md has the format of a set.",
+                description="Ask a simulated user labelled questions, one at a time. Print its recall (how many "
+                "questions for removed segments got all of them), its precision (how many revealed segments were asked "
+                "for) and its leaks (how many questions for no removed segment got one), with 95 % intervals over "
+                "variants, by kind and language. With --asker, a model writes the questions and labels for a store's "
+                "variants. docs/matcher.md describes the format of a set.",
                 example="variants user questions.json --simulator exact",
                 arguments=(
                     argument("set", nargs="?", metavar="SET", help="a file of questions, or the name of a bundled set"),
-                    argument("--names", type=Path, metavar="FILE", help="other names and questions of its segments"),
+                    argument("--names", type=Path, metavar="FILE", help="a file of other names and questions"),
                     argument(
                         "--simulator",
                         choices=("exact", "dump", "llm"),
@@ -371,8 +371,8 @@ COMMANDS = (
                     argument(
                         "--asker", metavar="MODEL", help="the model that writes questions for the store's variants"
                     ),
-                    store_option("keeps what the models reply, and has the variants of --asker", required=False),
-                    flag("--wrong", "instead, print each question whose answer told too little or too much"),
+                    store_option("the store for the models' replies, with the variants for --asker", required=False),
+                    flag("--wrong", "print only the questions whose answer revealed too little or too much"),
                     *ASKING_ARGUMENTS,
                     *MODEL_OPTIONS,
                     FORMAT,

@@ -110,7 +110,7 @@ def read_set(path: Path, names_path: Path | None, known: Mapping[str, UserKnowle
     for name, segments in named.items():
         there = {each.segment_id for each in users[name].removed} if name in users else set()
         if unknown := sorted(segments.keys() - there):
-            raise SourceError(f"{names_path}: key '{name}': there is no segment {unknown[0]!r} of such a variant")
+            raise SourceError(f"{names_path}: key '{name}': no variant of this name has a segment {unknown[0]!r}")
     asked: dict[str, list[LabelledQuestion]] = {}
     for number, each in enumerate(found.questions):
         if each.variant not in users:
@@ -140,7 +140,7 @@ def _problem(each: LabelledQuestion, known: UserKnowledge, asked: Sequence[Label
     if not each.question.strip():
         return "the question is empty"
     is_known = any((other.question, other.context) == (each.question, each.context) for other in asked)
-    return f"variant {each.variant!r} is asked {each.question[:80]!r} above; ask it once" if is_known else ""
+    return f"variant {each.variant!r} already has the question {each.question[:80]!r}; ask it once" if is_known else ""
 
 
 def _with_names(known: UserKnowledge, named: Mapping[str, _Names]) -> UserKnowledge:

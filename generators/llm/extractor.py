@@ -62,7 +62,7 @@ class LlmExtractor:
         try:
             return await ask(caller, self._template, question, reader.read, wanted=_KEY, form=SEGMENTS_FORM)
         except NothingUsable as error:
-            raise ExtractionFailed(f"{error}; the same command asks once more") from error
+            raise ExtractionFailed(f"{error}; run the same command again to ask once more") from error
         except ModelBoundaryError as error:
             if error.kind == "context_window":
                 raise ExtractionFailed(f"{error}; show the model less, or leave out the task") from error

@@ -18,8 +18,8 @@ from lhaw_record.runners.runs.daemon.messages import ApiMessage
 
 REASONS: Mapping[str, str] = {
     "unnatural": "does not read as if a person wrote it",
-    "recoverable": "still reveals what was removed, or lets a reader infer it",
-    "collateral": "lost or gained more than the segments",
+    "recoverable": "still reveals what was removed, or enough to infer it",
+    "collateral": "more than the segments was removed, or something was added",
     "not_a_task": "is no longer a task, or has only one sensible reading",
     "questions": "an expected question is wrong, or reveals the value",
     "segment": "the segment is badly chosen: nobody would ask for it",

@@ -75,7 +75,7 @@ def _check(item: Reviewable, decision: DecisionRequest) -> None:
     if decision.reason is not None and decision.reason not in REASONS:
         raise GeneratorError(f"there is no reason {decision.reason!r}; the reasons are {', '.join(REASONS)}")
     if (decision.prompt is None) != (decision.decision != "edited"):
-        raise GeneratorError("an edited variant needs its new prompt, and no other has one")
+        raise GeneratorError("an edited variant needs its new prompt, and only an edited variant has one")
     if decision.prompt is not None:
         item.check_edit(decision.prompt)
 

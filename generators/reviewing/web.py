@@ -62,10 +62,10 @@ async def _sitting(sittings: Sittings, reviewer: str) -> AsyncIterator[Sitting]:
         async with sittings.of(reviewer) as sitting:
             yield sitting
     except StoreInUse as error:
-        message = f"{reviewer} has a sitting open elsewhere, which has to end first ({error})"
+        message = f"{reviewer} has a sitting open elsewhere, which must end first ({error})"
         raise DaemonRefusal(message, kind="in_use", status=409) from error
     except RecordingFailed as error:
-        message = f"the decision is not recorded: {error}; make room, then decide again"
+        message = f"the decision is not recorded: {error}; free disk space, then decide again"
         raise DaemonRefusal(message, kind="not_recorded", status=507) from error
     except GeneratorError as error:
         raise DaemonRefusal(str(error), kind="bad_decision", status=422) from error
@@ -174,7 +174,7 @@ ENDPOINTS = (
     ApiEndpoint(
         path="/api/reviews/{name}/comparison",
         operation="compare",
-        summary="What a reviewer sees of a variant, or of another prompt in its place, with what the gate finds.",
+        summary="What a reviewer sees of a variant, or of an edited prompt, with the gate's findings.",
         request=ComparisonRequest,
         response=Comparison,
         handler=_compare,

@@ -23,17 +23,17 @@ VOTE = "vote"
 REASONS = {
     "control": "a control, made for calibration",
     "fault": "a request with a fault, which has a table of its own",
-    "no_segments": "nothing was removed, or it is not known what",
+    "no_segments": "nothing was removed, or what was removed is unknown",
     "superseded": "made from an earlier version of its task",
     "no_task": "its task is not registered",
     "no_class": "no label and no trials of the classifier",
     "trials_incomplete": "fewer valid trials of the classifier than planned",
-    "classifiers_tie": "as many classifiers say one class as another",
+    "classifiers_tie": "equally many classifiers say two different classes",
     "new_task": "it became another task, by its label or a judge's verdict",
     "failed_checks": "given up, because every rewriting failed the checks",
     "withdrawn": "refused by a model that judged it after it was made",
-    "not_reviewed": "read by fewer reviewers than wanted",
-    "not_accepted": "a reviewer rejected it, or wrote another in its place",
+    "not_reviewed": "reviewed by fewer people than required",
+    "not_accepted": "a reviewer rejected or replaced it",
 }
 """Why a variant is excluded. If several reasons apply, the first one counts."""
 

@@ -178,4 +178,4 @@ def _check(request: SelectionRequest) -> None:
 
 def _why(offered: EligibleVariants) -> str:
     excluded = [f"{count} {name}" for name, count in offered.excluded.items()]
-    return f": {', '.join(excluded)}" if excluded else "; raise the number, or the quota of a class that has some"
+    return f": {', '.join(excluded)}" if excluded else "; select more, or raise the quota of another class"

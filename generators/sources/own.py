@@ -201,7 +201,7 @@ def name_problem(name: str) -> str | None:
     if released is not None:
         return f"{name!r} is the name of {released} in the released dataset, whose variants would be taken for yours"
     if not _NAME.fullmatch(name):
-        return f"{name!r} is no name of letters, digits, '.', '_' and '-'"
+        return f"{name!r} is not a name; use letters, digits, '.', '_' and '-'"
     return None
 
 

@@ -125,7 +125,7 @@ def _points(published: tac.PublishedTask) -> Iterator[str]:
         return
     unpriced = [each.title for each in found.items if each.points is None]
     for title in unpriced:
-        yield f"{title!r} names no points and counts 1"
+        yield f"{title!r} has no points and counts as 1 point"
     points = sum(1.0 if each.points is None else each.points for each in found.items)
     if found.stated_points is not None and found.stated_points != points:
         yield f"its text says {found.stated_points} points, its checkpoints have {points:g}"

@@ -102,12 +102,12 @@ def _across(placed: Sequence[LocatedTask], findings: Sequence[SourceFinding]) ->
         place = places.setdefault(task.task_id, each.place)
         if place is not each.place:
             yield error(
-                f"{each.place}: task {task.task_id!r} is there already: {place}; give each task an id of its own",
+                f"{each.place}: task {task.task_id!r} already exists: {place}; give each task a unique id",
                 task.task_id,
             )
         other = prompts.setdefault(task.prompt, task.task_id)
         if other != task.task_id and not is_blank(task.prompt):
-            yield warning(f"{each.place}: its prompt is that of task {other!r}", task.task_id)
+            yield warning(f"{each.place}: it has the same prompt as task {other!r}", task.task_id)
 
 
 def _findings(placed: LocatedTask) -> Iterator[SourceFinding]:
@@ -145,7 +145,7 @@ def _prompt_warnings(prompt: str) -> Iterator[str]:
     if "\ufffd" in prompt:
         yield "the prompt has replacement characters: it was decoded wrongly before"
     if len(prompt) > _MOST_CHARACTERS:
-        yield f"the prompt has {len(prompt)} characters; a model may not take all of it"
+        yield f"the prompt has {len(prompt)} characters; a model may not accept all of it"
 
 
 def _checkpoint_errors(source: SourceTask) -> Iterator[str]:
@@ -154,10 +154,10 @@ def _checkpoint_errors(source: SourceTask) -> Iterator[str]:
         if not math.isfinite(each.total) or each.total <= 0:
             yield f"checkpoint {each.checkpoint_id} is worth {each.total:g} points; it must be worth more than 0"
         if is_blank(each.label):
-            yield f"checkpoint {each.checkpoint_id} has no label; write what is looked for"
+            yield f"checkpoint {each.checkpoint_id} has no label; write what it checks"
     for checkpoint_id, count in Counter(each.checkpoint_id for each in checkpoints).items():
         if count > 1:
-            yield f"checkpoint {checkpoint_id!r} is there {count} times; give each an id of its own"
+            yield f"checkpoint {checkpoint_id!r} occurs {count} times; give each a unique id"
 
 
 def _step_errors(source: SourceTask) -> Iterator[str]:
@@ -176,4 +176,4 @@ def _other_warnings(source: SourceTask) -> Iterator[str]:
         if count > 1:
             yield f"{count} checkpoints have the label {label[:60]!r}"
     if source.trajectory == ():
-        yield "the trajectory has no steps; leave it out where there is none"
+        yield "the trajectory has no steps; leave out an empty trajectory"

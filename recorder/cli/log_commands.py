@@ -92,8 +92,8 @@ def _stat_rows(found: "Stat") -> Iterator[dict[str, Any]]:
             yield {"what": experiment.experiment_id, "name": name, "count": getattr(experiment, name)}
     for kind, files in found.files.items():
         yield {"what": "files", "name": kind, "count": files.files, "bytes": files.bytes}
-    yield {"what": "compaction", "name": "segments that it would merge", "count": found.mergeable_segments}
-    yield {"what": "compaction", "name": "segments that it would make", "count": found.merged_segments}
+    yield {"what": "compaction", "name": "segments to merge", "count": found.mergeable_segments}
+    yield {"what": "compaction", "name": "segments after the merge", "count": found.merged_segments}
 
 
 def _moment(time_us: int) -> str:
@@ -118,7 +118,7 @@ def verify_command(options: argparse.Namespace) -> int:
             [msgspec.to_builtins(found) for found in report.findings], ("file", "row", "problem"), options.format
         )
     if not report.has_manifest:
-        say(f"{store_name(options.store)} has no manifest: a missing file would go unnoticed")
+        say(f"{store_name(options.store)} has no manifest, so a missing file would go unnoticed")
     verdict = f"{len(report.findings)} problems{_advice(options)}" if report.findings else "all good"
     say(
         f"{store_name(options.store)}: {report.events} events in {report.streams} streams, {report.segments} segments "

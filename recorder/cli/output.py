@@ -70,7 +70,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     from lhaw_record.recorder.errors import StoreError, refusal
 
     if path == STANDARD_STREAM or path.exists():
-        where = "standard output" if path == STANDARD_STREAM else f"{path}, which is there already"
+        where = "standard output" if path == STANDARD_STREAM else f"{path}, which already exists"
         raise StoreError(f"this export is a folder and cannot go to {where}; name a new folder with -o")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -44,7 +44,7 @@ def export_command(options: argparse.Namespace) -> int:
             end = write_export(source, out)
             if not end.events and selection != StreamSelection():
                 raise StoreError(
-                    f"{store.name} has no such events; 'lhaw-record log stat' and 'log tail' show what is there"
+                    f"{store.name} has no such events; 'lhaw-record log stat' and 'log tail' show what it contains"
                 )
     say(f"{store.name}: {end.events} events in {end.streams} streams and {end.blobs} artifacts exported")
     return 0
@@ -56,7 +56,7 @@ def import_command(options: argparse.Namespace) -> int:
 
     with (
         clear_errors("import into", options.store),
-        Progress("events looked at") as progress,
+        Progress("events checked") as progress,
         _source(options.source, _limits(options)) as source,
     ):
         done = import_streams(_target(options), source, is_dry_run=options.dry_run, on_progress=progress)
@@ -69,10 +69,11 @@ def import_command(options: argparse.Namespace) -> int:
         ]
         print_rows(rows, IMPORT_COLUMNS, options.format)
     _name(
-        "has not ended and was left out; import it when it has", [name for each in done for name in each.open_streams]
+        "has not ended and was left out; import it after it has ended",
+        [name for each in done for name in each.open_streams],
     )
     conflicts = [name for each in done for name in each.conflicts]
-    _name(f"is in {store_name(options.store)} with other events; nothing was changed there", conflicts)
+    _name(f"is in {store_name(options.store)} with other events; the stream there was not changed", conflicts)
     if missing := sum(each.missing_blobs for each in done):
         say(f"{missing} artifacts are neither in the import nor in the store")
     return 1 if conflicts else 0
@@ -83,7 +84,7 @@ def _name(what: str, streams: list[str]) -> None:
     for name in streams[:10]:
         say(f"stream {name} {what}")
     if len(streams) > 10:
-        say(f"the same holds for {len(streams) - 10} more streams; --format json names them all")
+        say(f"the same applies to {len(streams) - 10} more streams; --format json lists all of them")
 
 
 def _target(options: argparse.Namespace) -> "Store | None":
@@ -140,10 +141,9 @@ COMMANDS = (
     Command(
         name="import",
         help="import events from an export or another store",
-        description="Import the streams of an export, or of another store, each as a whole. Streams that the "
-        "store already "
-        "has are skipped. A stream of the same name with other events is a conflict and changes nothing. A stream that "
-        "has not ended is left out.",
+        description="Import the streams of an export or of another store. Streams are imported whole. Streams that the "
+        "store already has are skipped. If the store has a stream with the same name and different events, this is a "
+        "conflict, and the store's stream does not change. Streams that have not ended are left out.",
         example="log import demo.jsonl.zst --store stores/all",
         arguments=(
             argument("source", type=store_address, help="a file of 'log export', - for stdin, or another store"),

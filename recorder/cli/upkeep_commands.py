@@ -86,8 +86,8 @@ COMMANDS = (
     Command(
         name="repair",
         help="accept that files of a store are lost",
-        description="Accept that files are missing or damaged, print what they contained, and close the streams that "
-        "lack their end, so that their trials can run again. Damaged files move into the folder damaged/.",
+        description="Accept that files are missing or damaged, print what they contained, and close the streams whose "
+        "end is missing, so that their trials can run again. Damaged files are moved into the folder damaged/.",
         example="log repair stores/demo --accept-loss --dry-run",
         arguments=(
             STORE,

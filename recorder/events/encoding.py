@@ -48,7 +48,7 @@ def _has_too_large(value: Any) -> bool:
 def _too_large(envelope: Envelope) -> RecordingFailed:
     return RecordingFailed(
         f"a {type_name(type(envelope.event))} event holds an integer of more than 64 bits, which Parquet cannot store; "
-        "nothing of it was recorded. Look for the number where it came from, such as a seed"
+        "the event was not recorded. Look for the source of the number, such as a seed"
     )
 
 

@@ -124,7 +124,7 @@ def _read(store: Store) -> Stat:
     differing = find_problems(store)
     problems = [f"{each.file} {each.text}" for each in differing] + [text for part in parts for text in part.problems]
     if streams.repeated:
-        problems.append(f"{streams.repeated} streams are there once more; 'log verify' names their files")
+        problems.append(f"{streams.repeated} streams are stored more than once; 'log verify' names their files")
     return Stat(
         store=store.name,
         events=events,

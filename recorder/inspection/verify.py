@@ -102,10 +102,10 @@ class StreamChecks:
     def _problems(self, record: Record, state: _StreamState) -> Iterator[str]:
         envelope = record.envelope
         if envelope.experiment_id != record.experiment_id:
-            yield f"its event is of experiment {envelope.experiment_id}, the file is for {record.experiment_id}"
+            yield f"its event is of experiment {envelope.experiment_id}, but the file is for {record.experiment_id}"
         if not state.is_disordered and (state.chain is None or envelope.sequence != state.following):
             state.is_disordered = True
-            where = "follows the closing event" if state.chain is None else f"is where {state.following} belongs"
+            where = "follows the closing event" if state.chain is None else f"is where event {state.following} belongs"
             yield f"event {envelope.sequence} {where}"
         if state.chain is not None:
             state.chain.update(covered(envelope))
@@ -241,7 +241,7 @@ def _journal_records(path: Path, findings: list[VerifyProblem]) -> Iterator[Reco
         problem = f"{content.tail.torn_bytes} bytes of an unfinished commit; 'lhaw-record log recover' cuts them"
         findings.append(VerifyProblem(file=str(path), row=len(content.payloads), problem=problem))
     if content.footer is not None and content.footer.records != len(content.payloads):
-        problem = f"the footer counts {content.footer.records} records, there are {len(content.payloads)}"
+        problem = f"the footer says {content.footer.records} records, but there are {len(content.payloads)}"
         findings.append(VerifyProblem(file=str(path), row=None, problem=problem))
     try:
         for row, envelope in enumerate(content.envelopes()):

@@ -86,7 +86,7 @@ def _recover_one(
         )
     content = read_journal(path, path.read_bytes())
     if content is None:
-        return _drop(store, path, "removed: it was never begun", is_dry_run=is_dry_run)
+        return _drop(store, path, "removed: it has no complete record", is_dry_run=is_dry_run)
     if experiment_id not in (None, content.header.experiment_id):
         return None
     if name in consistent_read(store, lambda: list_segments(store)).covered:

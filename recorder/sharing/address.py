@@ -99,16 +99,16 @@ def _bucket_address(text: str) -> SharedAddress:
     parts = urlsplit(text)
     if parts.scheme != "s3":
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a store: take a directory, shared:/DIRECTORY or s3://BUCKET/PREFIX"
+            f"{text!r} is not a store: use a directory, shared:/DIRECTORY or s3://BUCKET/PREFIX"
         )
     options = sorted(parse_qsl(parts.query, keep_blank_values=True))
     if "@" in parts.netloc:  # an address is printed and stored
-        raise argparse.ArgumentTypeError("addresses take no keys; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+        raise argparse.ArgumentTypeError("addresses cannot have keys; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
     strange = [name for name, _ in options if name not in S3_OPTIONS]
     if strange:
         raise argparse.ArgumentTypeError(f"{text!r}: {strange[0]!r} is not one of {', '.join(S3_OPTIONS)}")
     if not parts.netloc:
-        raise argparse.ArgumentTypeError(f"{text!r} names no bucket: s3://BUCKET/PREFIX")
+        raise argparse.ArgumentTypeError(f"{text!r} names no bucket: write s3://BUCKET/PREFIX")
     path = "/".join(filter(None, (parts.netloc, *parts.path.split("/"))))
     return SharedAddress(f"s3://{path}" + (f"?{urlencode(options, safe=':/')}" if options else ""))
 

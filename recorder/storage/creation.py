@@ -60,14 +60,14 @@ def check_remote(store: Store, remote: Remote) -> None:
     """
     known = _known_makers(store)
     if not remote.is_made():
-        advice = "it did before: bring it back (is it mounted?)" if known else "'lhaw-record run' makes one"
+        advice = "it did before: restore it (is it mounted?)" if known else "'lhaw-record run' makes one"
         raise StoreError(f"{remote.address} holds no shared store; {advice}")
     if not known:
         publish(store.disk, store.root / _KNOWN_MAKERS_FILE, "\n".join(sorted(remote.makers)).encode())
     elif known.isdisjoint(remote.makers):
         raise StoreError(
-            f"{remote.address} holds another store than the one that {store.root} is a working copy of. Bring the old "
-            "one back; or, to go on with the new one, move that directory away (journals in it were never published)"
+            f"{remote.address} holds another store than before; {store.root} is a working copy of the old one. Restore "
+            "the old store, or use the new one and move that directory away (its journals were never published)"
         )
 
 

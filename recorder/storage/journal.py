@@ -208,7 +208,7 @@ def read_journal(path: Path, data: bytes) -> JournalContent | None:
     if tail.is_corrupt:
         raise DamagedStore(
             f"{path} is damaged at byte {tail.good_end}: complete commits follow a bad one. "
-            "Restore it from a backup, or keep what is before: 'lhaw-record log repair --accept-loss'"
+            "Restore it from a backup, or keep only what comes before: 'lhaw-record log repair --accept-loss'"
         )
     if not whole:
         return None
@@ -246,5 +246,5 @@ def is_live(path: Path) -> bool:
 def _advice(path: Path, error: OSError) -> str:
     return (
         f"cannot record to {refusal(error, path)}, then run the same command again. "
-        "Everything acknowledged before is safe"
+        "Everything that was acknowledged before is safe"
     )

@@ -127,7 +127,9 @@ def _repeated(store: Store, unreadable: Collection[Path]) -> dict[Path, str]:
         firsts = pq.read_table(where_now(each.path), columns=["stream_id"], filters=[("sequence", "=", 0)])
         streams = {(each.experiment_id, stream_id) for stream_id in firsts["stream_id"].to_pylist()}
         if twice := streams & begun:
-            found[each.path] = f"has {len(twice)} streams once more, such as {min(twice)[1]}, and {len(streams)} in all"
+            found[each.path] = (
+                f"shares {len(twice)} of {len(streams)} streams with other segments, such as {min(twice)[1]}"
+            )
         else:
             begun |= streams
     return found
@@ -140,7 +142,7 @@ def _broken(path: Path) -> str | None:
         read_journal(path, data)
     except DamagedStore:
         if not is_live(path):
-            return f"is damaged at byte {scan(data)[1].good_end} of {len(data)}; what is before it stays"
+            return f"is damaged at byte {scan(data)[1].good_end} of {len(data)}; what comes before it is kept"
     return None
 
 

@@ -63,8 +63,8 @@ def choose(segments: Iterable[StoreSegment]) -> StoreSegments:
     for segment in superseded:
         if missing := [name for name in segment.covers if name not in taken]:
             raise DamagedStore(
-                f"{segment.path} overlaps with another compacted segment and alone holds journal {missing[0]}; "
-                "restore the segments that it was merged from"
+                f"{segment.path} overlaps with another compacted segment but is the only one with journal "
+                f"{missing[0]}; restore the segments that it was merged from"
             )
     order = sorted(chosen, key=lambda each: each.covers)
     return StoreSegments(tuple(order), tuple(superseded))

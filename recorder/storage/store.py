@@ -57,11 +57,11 @@ class Store:
                 raise DamagedStore(f"{path} is missing; 'lhaw-record log repair --accept-loss' writes it") from None
             raise StoreError(f"{root} is not a store: {path} is missing; 'lhaw-record run' makes one") from None
         except (ValueError, KeyError, TypeError) as error:
-            advice = f"restore it as {{\"format\": {FORMAT}}}; 'lhaw-record log repair --accept-loss' does"
+            advice = f"restore it as {{\"format\": {FORMAT}}}; 'lhaw-record log repair --accept-loss' does this"
             raise DamagedStore(f"{path} is damaged ({error}); {advice}") from error
         if found != FORMAT:
             raise StoreError(
-                f"{root} has store format {found}, this version reads {FORMAT}; use the lhaw-record that wrote it"
+                f"{root} has store format {found}, this version reads {FORMAT}; use the version that wrote it"
             )
         self.address: str | None = said.get("address")
         self.is_remote_side = bool(said.get("is_shared"))
@@ -163,8 +163,8 @@ def check_experiment_id(experiment_id: str) -> str:
     """Return an experiment id after checking that it can be a folder name."""
     if not is_experiment_id(experiment_id):
         raise StoreError(
-            f"experiment name {experiment_id!r} is not usable: take lower-case letters, digits, '.', '_' and '-', "
-            "at most 100, the first a letter or digit"
+            f"experiment name {experiment_id!r} is not usable: use lower-case letters, digits, '.', '_' and '-', "
+            "at most 100, and begin with a letter or digit"
         )
     return experiment_id
 

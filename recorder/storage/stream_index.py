@@ -64,7 +64,7 @@ def index_problem(store: Store, segment: Path, rows: pa.Table) -> str | None:
     except pa.ArrowException as error:
         return f"the index of a segment cannot be read ({error})"
     if index.to_pylist() != _index_of(rows).to_pylist():
-        return "the index of a segment contradicts its rows"
+        return "the index of a segment does not match its rows"
     return None
 
 

@@ -63,7 +63,7 @@ def _contents(lines: Iterable[bytes], name: str, limits: ImportLimits) -> Iterat
     for number, line in enumerate(lines, 1):
         place = f"{name}, line {number}"
         if end is not None:
-            raise DamagedStore(f"{place} follows the last line of an export; import two exports one after the other")
+            raise DamagedStore(f"{place} follows the last line of an export; import two exports separately")
         if not line.endswith(b"\n"):
             raise DamagedStore(f"{place} ends early; export it again")
         found = _decoded(line, place, is_first=number == 1)
@@ -158,10 +158,10 @@ def _decoded(line: bytes, place: str, *, is_first: bool) -> Envelope | Blob | Ex
             return _marker(_line_decoder.decode(content), is_first=is_first)
         envelope = _event_decoder.decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        what = "the first line of an export" if is_first else "a line of an export that this version knows"
+        what = "the first line of an export" if is_first else "a line of an export that this version supports"
         raise StoreError(f"{place} is not {what} ({error}); 'lhaw-record log export' writes them") from error
     if event_line(envelope) != content:
-        raise DamagedStore(f"{place} was changed, or has fields of a newer version, which this program would drop")
+        raise DamagedStore(f"{place} was changed, or has fields of a newer version, which this version would drop")
     return envelope
 
 

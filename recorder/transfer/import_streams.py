@@ -113,7 +113,7 @@ def _check(stream: list[Envelope]) -> None:
     chain = hashlib.sha256()
     for sequence, envelope in enumerate(stream):
         if envelope.sequence != sequence:
-            raise _damaged(stream, f"event {envelope.sequence} is where {sequence} belongs")
+            raise _damaged(stream, f"event {envelope.sequence} is where event {sequence} belongs")
         if isinstance(envelope.event, CLOSING) and envelope is not stream[-1]:
             raise _damaged(stream, f"events follow the closing event {sequence}")
         chain.update(covered(envelope))

@@ -143,7 +143,7 @@ def _in_order(store: Store, stream: list[Envelope]) -> list[Envelope]:
     stream.sort(key=lambda envelope: envelope.sequence)
     if [envelope.sequence for envelope in stream] != list(range(len(stream))):
         raise DamagedStore(
-            f"stream {stream[0].stream_id} in {store.name} has a gap or an event twice; "
+            f"stream {stream[0].stream_id} in {store.name} has a gap or a repeated event; "
             "'lhaw-record log verify' shows where"
         )
     return stream

@@ -202,7 +202,7 @@ class Recorder:
         if stream_id in self._names_in_use:
             raise StoreError(
                 f"{self.store.name} already has a stream {stream_id!r} of experiment {self.experiment_id!r}. "
-                "'lhaw-record log recover' closes what a dead run left open; then run the same command again"
+                "'lhaw-record log recover' closes streams that a dead run left open; then run the same command again"
             )
         self._names_in_use.add(stream_id)
         stream = self._open_streams[stream_id] = Stream(self, stream_id, trial_id, attempt)

@@ -64,7 +64,7 @@ def test_a_folder_differs_from_its_task_by_the_prompt_alone(tmp_path, monkeypatc
         "sort-guests--no-first-word"
     ]
     again = called("export", "harbor", tmp_path / "store", "--tasks", dataset, "-o", tmp_path / "out")
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
     assert _files(tmp_path / "out" / "sort-guests") == original
 
 

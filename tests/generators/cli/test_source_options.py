@@ -71,7 +71,7 @@ def test_the_name_of_an_own_benchmark(tmp_path):
             r"is the name of TheAgentCompany in the released",
         ),
         (["own", "--from", "{here}", "--benchmark", "swe-bench-pro"], r"is the name of SWE-Bench Pro in the released"),
-        (["own", "--from", "{here}", "--benchmark", "a b"], r"'a b' is no name of letters, .* --benchmark NAME"),
+        (["own", "--from", "{here}", "--benchmark", "a b"], r"'a b' is not a name; use letters, .* --benchmark NAME"),
     ],
 )
 def test_arguments_that_do_not_fit(tmp_path, words, message):

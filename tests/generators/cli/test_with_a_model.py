@@ -156,7 +156,7 @@ def test_what_another_judge_decided_is_counted(task):
         later = [generate(task, server.url, *words) for words in (("--judge", "local-model", "--guesses", "2"), ())]
     assert "another judge" not in first.stderr
     for done in later:
-        assert "2 of them, and 1 that were given up, keep the judgement of another judge" in done.stderr
+        assert "2 of them and 1 refused ones keep the judgement of another judge" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["generate", "pipeline"])

@@ -146,7 +146,7 @@ GOOD = question("Which file?", "S1")
             {"questions": [GOOD, {**GOOD, "asks_for": ["S9"], "question": "b"}]},
             "questions[1]: .*no segment 'S9'; it has S1",
         ),
-        ({"questions": [GOOD, GOOD]}, "questions[1]: .*is asked 'Which file\\?' above"),
+        ({"questions": [GOOD, GOOD]}, "questions[1]: .*already has the question 'Which file\\?'"),
         ({"questions": [{**GOOD, "question": " "}]}, "questions[0]: the question is empty"),
         ({"questions": [{"variant": "payments", "question": "a"}]}, "key 'questions[0].asks_for' is missing"),
         ({"questions": [{**GOOD, "ask_for": []}]}, "unknown key 'questions[0].ask_for'"),
@@ -166,7 +166,7 @@ def test_a_set_that_cannot_be_used_is_refused_with_file_and_place(write, whole, 
 def test_names_of_an_unknown_segment_and_a_file_without_json_are_refused(write, tmp_path):
     """The message names the second file and the key in it."""
     path, names = write(GOOD), write(whole={"payments": {"S7": {}}}, name="names.json")
-    with pytest.raises(SourceError, match=r"names.json: key 'payments': there is no segment 'S7'"):
+    with pytest.raises(SourceError, match=r"names.json: key 'payments': no variant of this name has a segment 'S7'"):
         read_set(path, names, {})
     for content in (b"\xff", b"{"):
         (tmp_path / "bad.json").write_bytes(content)

@@ -202,7 +202,7 @@ def test_the_card_says_where_it_comes_from(card):
         "Classes by c: from its trials",
         "at most 10 variants (4 outcome-critical, 3 divergent, 3 benign), seed 0",
         "Unjudged: `",
-        "Not to be chosen: 1 (it became another task, by its label or a judge's verdict).",
+        "Cannot be chosen: 1 (it became another task, by its label or a judge's verdict).",
         "not recorded: 4 tasks",
         hashlib.sha256((card / "rows.json").read_bytes()).hexdigest(),
     ):

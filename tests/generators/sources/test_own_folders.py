@@ -124,7 +124,7 @@ WRONG = [
     ({"checkpoints__toml": "[[checkpoints]]\nlabel = ' '"}, r"checkpoint c1 has no label"),
     (
         {"checkpoints__toml": "[[checkpoints]]\nlabel = 'a'\n[[checkpoints]]\nlabel = 'b'\ncheckpoint_id = 'c1'"},
-        r"checkpoint 'c1' is there 2 times",
+        r"checkpoint 'c1' occurs 2 times",
     ),
     ({"trajectory__json": "{"}, r"trajectory\.json, column 2: not JSON"),
     ({"trajectory__json": '[\n{"name": }]'}, r"trajectory\.json, line 2, column 10: not JSON"),
@@ -221,7 +221,7 @@ def test_odd_ids_and_repeated_prompts_are_suspicious(tmp_path):
     assert reading.errors == ()
     assert messages(reading, errors=False) == [
         f"{tmp_path / 'a b'}: its id 'a b' has ' ', which is awkward in file names and commands",
-        f"{tmp_path / 'c'}: its prompt is that of task 'a b'",
+        f"{tmp_path / 'c'}: it has the same prompt as task 'a b'",
     ]
 
 

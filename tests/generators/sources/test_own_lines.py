@@ -57,7 +57,7 @@ WRONG = [
     ({**LINE, "task_id": " b"}, r"line 2: ' b' is not a valid id"),
     ({**LINE, "task_id": "b\nc"}, r"line 2: 'b\\nc' is not a valid id"),
     ({**LINE, "prompt": " \n"}, r"line 2: the prompt is empty"),
-    ({**LINE, "task_id": "a"}, r"line 2: task 'a' is there already: .*t\.jsonl, line 1; give each task an id"),
+    ({**LINE, "task_id": "a"}, r"line 2: task 'a' already exists: .*t\.jsonl, line 1; give each task a unique id"),
     ({**LINE, "checkpoints": [{"label": "x", "total": True}]}, r"key 'checkpoints\[0\]\.total': true, where a number"),
     ({**LINE, "checkpoints": ["x"]}, r"key 'checkpoints\[0\]': \"x\", where an object with keys is expected"),
     ({**LINE, "files": {"ok": "t", "bad": 3}}, r"key 'files\.bad': 3, where a text is expected"),

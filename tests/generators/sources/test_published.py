@@ -145,7 +145,7 @@ def test_texts_about_grading_that_contradict_themselves(company):
     assert messages(reading, errors=False) == [
         f"{company / 'admin-a'}: its text says 2 checkpoints, it has 1",
         f"{company / 'docs'} has no task.md and is not a task",
-        f"{company / 'sde-b'}: 'Checkpoint 2' names no points and counts 1",
+        f"{company / 'sde-b'}: 'Checkpoint 2' has no points and counts as 1 point",
         f"{company / 'sde-b'}: its text says 5 points, its checkpoints have 3",
     ]
 

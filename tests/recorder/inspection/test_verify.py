@@ -72,7 +72,7 @@ async def test_a_segment_in_the_wrong_folder_is_found(store):
     path = store.segment_paths()[0]
     path.rename(path.parent.with_name("experiment=b") / path.name)
     assert any(
-        "its event is of experiment a, the file is for b" in each.problem for each in verify(store.root).findings
+        "its event is of experiment a, but the file is for b" in each.problem for each in verify(store.root).findings
     )
 
 
@@ -92,7 +92,7 @@ async def test_an_index_is_compared_with_its_segment(store):
         writer.write_table(table)
     content = sink.getvalue().to_pybytes()
     path.write_bytes(zlib.crc32(content).to_bytes(8, "little") + content)
-    assert "contradicts its rows; remove" in verify(store.root).findings[0].problem
+    assert "does not match its rows; remove" in verify(store.root).findings[0].problem
     path.unlink()
     assert verify(store.root).findings == ()
 

@@ -189,9 +189,9 @@ def test_a_stream_that_a_restored_backup_has_too_counts_once(tmp_path, capsys, i
     streams = stat(store).streams
     assert (streams.closed, streams.interrupted, streams.repeated) == (3, 0, 2)
     assert main(["log", "stat", str(store)]) == 3
-    assert "2 streams are there once more; 'log verify' names their files" in capsys.readouterr().err
+    assert "2 streams are stored more than once; 'log verify' names their files" in capsys.readouterr().err
     assert main(["log", "repair", str(store), "--accept-loss"]) == 0
-    assert "has 2 streams once more, such as s0, and 3 in all" in capsys.readouterr().out
+    assert "shares 2 of 3 streams with other segments, such as s0" in capsys.readouterr().out
     assert verify(store).findings == ()
     assert len(list((store / "damaged").iterdir())) == 1
     assert len({each.stream_id for each in read_envelopes(store)}) == 2
