@@ -163,7 +163,7 @@ def test_a_reason_that_every_cell_has_is_said_once():
     few = [row("a", condition, 0.5, None, None, reason="too_few_clusters") for condition in ("full", "ask_user")]
     made = pivoted(few)
     assert made.reasons == {}
-    assert "No intervals, too few clusters: levels need 5 tasks" in made.caption
+    assert "No intervals, too few clusters: an interval needs 5 tasks for levels" in made.caption
     assert "textsuperscript" not in to_latex(made)
     mixed = pivoted([few[0], row("a", "ask_user", 0.5, 0.4, 0.6)])
     undefined = pivoted([few[0], row("a", "ask_user", None, None, None, reason="too_few_clusters")])

@@ -192,9 +192,9 @@ def test_an_empty_table_says_what_it_would_need():
 @pytest.mark.parametrize(
     ("made", "name", "note"),
     [
-        (without("ask_user"), "overall", "desk has no rows under ask_user, and no gain or test that needs them"),
-        (without("full"), "by_dimension_pass", "desk has no rows under full, and no gain or test that needs them"),
-        (without("inject_50"), "wasted", "desk has no rows under inject_50, and no gain or test that needs them"),
+        (without("ask_user"), "overall", "desk has no rows under ask_user, so no gains and tests that need them"),
+        (without("full"), "by_dimension_pass", "desk has no rows under full, so no gains and tests that need them"),
+        (without("inject_50"), "wasted", "desk has no rows under inject_50, so no gains and tests that need them"),
         (without("none"), "overall", None),
         (unknown_dimension, "voi", "dimensions of variants other than goal, constraint, input, context:"),
     ],
