@@ -157,7 +157,7 @@ def paint(
     }
     rows = {view: shown(found) for view, found in rows.items()}
     if about_agents and not any(rows[view] for view in about_agents):
-        raise NothingToDraw("no rows match what is to be shown")
+        raise NothingToDraw("no rows match the filters")
     rows |= pools
     rows["parameters"] = [dict(current(connection))]
     with styled():

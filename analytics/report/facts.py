@@ -149,7 +149,7 @@ def facts(
         folded=(
             *((f"Configuration of {name}", _pretty(config)) for name, config, _ in details),
             *((f"Packages of {name}", "\n".join(names)) for name, _, names in details if names),
-            ("Choices that the numbers depend on", parameters),
+            ("Parameters that the numbers depend on", parameters),
         ),
     )
 
