@@ -143,7 +143,7 @@ def facts(
     parameters = "\n".join(f"{name} = {'unset' if value is None else value}" for name, value in settings.items())
     return Facts(
         grids=(
-            grid(tuple(_TRIALS_COLUMNS), _trials(counts), caption="Trials and what they cost"),
+            grid(tuple(_TRIALS_COLUMNS), _trials(counts), caption="Trials and their cost"),
             grid(_RUN_HEAD, runs, caption="Runs"),
         ),
         folded=(
