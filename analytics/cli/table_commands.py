@@ -72,7 +72,7 @@ def sql_command(options: argparse.Namespace) -> int:
 
     text = ("" if sys.stdin.isatty() else sys.stdin.read()) if options.command is None else options.command
     if not text.strip():
-        raise BadParameter("give a query with -c or on standard input; for DuckDB's prompt, 'export duckdb'")
+        raise BadParameter("give a query with -c or on standard input; for DuckDB's prompt use 'export duckdb'")
     run_queries(options.store, text, options.format, sys.stdout)
     return 0
 

@@ -405,7 +405,7 @@ def missing_notes(needs: str, conditions: Sequence[str], rows: Sequence[dict[str
     for benchmark, present in found.items():
         missing = [condition for condition in conditions if condition not in present]
         if missing and benchmark != "all":
-            notes.append(f"{benchmark} has no rows under {', '.join(missing)}, so no gains and tests that need them")
+            notes.append(f"{benchmark} lacks rows under {', '.join(missing)}, and gains and tests that need them")
     unknown = sorted({str(row["dimension"]) for row in rows if "dimension" in row} - {"all", *DIMENSIONS})
     if unknown:
         notes.append(f"dimensions of variants other than {', '.join(DIMENSIONS)}: {', '.join(unknown)}")

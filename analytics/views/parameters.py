@@ -150,7 +150,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         name="flipped",
         default="tasks",
         allowed=("tasks", "units"),
-        meaning="point of no return. tasks: flip the signs of whole tasks, correct by Holm, take the end of the first "
+        meaning="point of no return. tasks: flip the signs of whole tasks, correct by Holm, take the end of the "
         "unbroken run of significant timings, and show a window only after a shown gain. units: flip each unit, "
         "correct by Bonferroni, take the latest significant timing, and always show a window",
         source="docs/metrics.md 4",
