@@ -20,7 +20,7 @@ def settings_option(help_text: str = "set an analysis parameter; see 'tables STO
 def filters(keys: tuple[str, ...] = FILTER_KEYS) -> ArgumentGroup:
     """Declare the options that filter rows by these keys."""
     return ArgumentGroup(
-        "what is shown (filters change no number; each may be given several times)",
+        "what is shown (filters do not change numbers; each filter may be given several times)",
         tuple(
             repeatable(f"--{key}", "NAME", f"only this {key}", completer=_known_measures)
             if key == "measure"

@@ -21,7 +21,7 @@ _HELP = {
     "atif": "valid trials in Harbor's interchange format, a folder of documents",
     "harbor-job": "valid trials as Harbor jobs, a folder that 'harbor view' opens",
     "training": "valid trials as chat messages with rewards, a folder of JSON Lines for TRL and verl",
-    "harbor": "variants of harbor tasks, and these tasks, as task folders in Harbor's format",
+    "harbor": "harbor tasks and their variants as task folders in Harbor's format",
     "inspect": "valid trials as logs of inspect_ai, a folder of .eval files",
     "otlp": "attempts as OpenTelemetry spans, OTLP in JSON Lines",
     "duckdb": "every mart and table as one DuckDB file, for DataGrip, Metabase or Evidence",

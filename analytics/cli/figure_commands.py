@@ -66,7 +66,7 @@ def paper_command(options: argparse.Namespace) -> int:
     written, spec_path = paper.write(options.output), write_spec(text, options.output)
     sys.stdout.writelines(f"{path}\n" for path in (*written, spec_path) if path)
     if spec_path is None:
-        say(f"{options.output / 'paper.toml'} has other content and stays unchanged; give it as SPEC, or delete it")
+        say(f"{options.output / 'paper.toml'} has other content and is not overwritten; give it as SPEC, or delete it")
     for note in paper.notes:
         say(note)
     for name, reason in paper.left_out.items():
@@ -135,7 +135,7 @@ COMMANDS = (
                 metavar="DIR",
                 help="the folder; default: %(default)s",
             ),
-            flag("--compare", "add to paper.md every table that the papers print, beside ours in the reading 'paper'"),
+            flag("--compare", "add the papers' printed tables to paper.md, beside this store's in the reading 'paper'"),
             settings_option(),
             filters(),
         ),

@@ -151,7 +151,7 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
     )
     say(f"  rates ({known.source}): {shown}")
     if hides and recall is not None:
-        say(f"  the simulated user gave {recall[0]:.0%} of what was asked ({recall[1]}): this share of a gain is seen")
+        say(f"  the simulated user gave {recall[0]:.0%} of what was asked ({recall[1]}): gains shrink to this share")
     lines = (*_doubts(known, options, rates), *_curve(rows), *_advice(rows, simulated, options.wanted))
     say("\n".join(f"  {line}" for line in lines))
     return 0 if any(row["is_enough"] for row in rows) else 1
@@ -160,13 +160,13 @@ def power_command(options: argparse.Namespace, planned_by: Callable[[Path], Plan
 def _doubts(known: _Known, options: argparse.Namespace, rates: "SuccessRates") -> Iterator[str]:
     """Say what a pilot's rates rest on."""
     if len(known.agents) > 1 and options.of != "lead":
-        yield f"agents of the pilot, averaged: {', '.join(known.agents)} (--agent NAME for one)"
+        yield f"rates are means over agents of the pilot: {', '.join(known.agents)} (--agent NAME chooses one)"
     if known.agents and options.gain is None:
-        yield "the gain of a pilot is uncertain, and so is this power: --gain sets the smallest gain worth seeing"
+        yield "the gain of a pilot is uncertain, and so is this power; set --gain to the smallest gain worth detecting"
     even = [one for one in ("spread", "gain_spread") if getattr(options, one) is None and getattr(rates, one) < 5e-5]
     if even:
         assumed = " ".join(f"--{one.replace('_', '-')} {rates._field_defaults[one]}" for one in even)
-        yield f"a spread of 0 may be chance, as few tasks hardly show how much tasks differ; cautious values: {assumed}"
+        yield f"a spread of 0 may be chance, because a few tasks hardly show how much tasks differ; try {assumed}"
 
 
 def _priced(
@@ -185,7 +185,7 @@ def _priced(
         for one in ones
     ]
     if not any(design.tasks for _, design in paid):
-        raise BadParameter(f"no price pays for one task: it costs {cost * min(one.total for one in ones):,.2f} USD")
+        raise BadParameter(f"no price pays for one task, which costs {cost * min(one.total for one in ones):,.2f} USD")
     return [(price, design) for price, design in paid if design.tasks]
 
 
@@ -195,8 +195,8 @@ def _curve(rows: Sequence[Row]) -> Iterator[str]:
         paid = sorted((row for row in rows if row["price_usd"] == price), key=lambda row: row["power"])
         least = paid[-1]["power"] - 2 * paid[-1]["power_error"]
         best = max((row for row in paid if row["power"] >= least), key=lambda row: row["tasks"])
-        worse = f"; {_named(paid[0])} have {paid[0]['power']:.0%}" if paid[0]["power"] < least else ""
-        yield f"at {price:,.2f} USD: {_named(best)} have {best['power']:.0%}{worse}"
+        worse = f"; {_named(paid[0])} have a power of {paid[0]['power']:.0%}" if paid[0]["power"] < least else ""
+        yield f"at {price:,.2f} USD: {_named(best)} have a power of {best['power']:.0%}{worse}"
 
 
 def _advice(rows: Sequence[Row], simulated: "Callable[[StudyDesign], Row]", wanted: float) -> Iterator[str]:
@@ -208,14 +208,14 @@ def _advice(rows: Sequence[Row], simulated: "Callable[[StudyDesign], Row]", want
 
     enough = [row for row in rows if row["is_enough"]]
     if not enough:
-        yield f"no design here reaches {wanted:.0%}: add tasks before variants, and variants before trials"
+        yield f"no design here has a power of {wanted:.0%}: first add tasks, then variants, then trials"
         best = max(rows, key=lambda row: (row["power"], -row["total_trials"]))
         for doubling in range(1, _MOST_DOUBLINGS + 1):
             more = simulated(StudyDesign(best["tasks"] * 2**doubling, best["variants"], best["trials"], best["of"]))
             if more["is_enough"]:
-                yield f"{_named(more)} would: {more['power']:.0%}"
+                yield f"{_named(more)} would have a power of {more['power']:.0%}"
                 return
-        yield f"not even {_named(more)} would: {more['power']:.0%}"
+        yield f"even {_named(more)} would have a power of only {more['power']:.0%}"
         return
     best = min(enough, key=lambda row: (row["total_trials"], -row["tasks"]))
     yield f"cheapest design with {wanted:.0%}: {_named(best)}"
@@ -291,10 +291,10 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
             name="power",
             help="plan the tasks, variants and trials that would show what asking is worth, and their cost",
             description="Simulate whole studies of underspecified against ask_user, test each study as the tables do "
-            "(sign flips of whole tasks; Fieller's set for recovered shares), and print how often the gain is seen. "
-            "A store is a pilot: the rates are estimated from its trials. An experiment file (.toml) gives design "
-            "and prices. Without a store the rates are assumed. An assumed gain is reduced by the share that the "
-            "simulated user was measured to miss. Exit code 1: no design has the wanted power.",
+            "(sign flips of whole tasks; Fieller's set for recovered shares), and print how often the gain is shown. "
+            "A store is a pilot: its trials give the rates. An experiment file (.toml) gives the design and the "
+            "prices. Without a store, the rates are assumed. An assumed gain is reduced by the measured share of "
+            "questions that the simulated user misses. Exit code 1: no design has the wanted power.",
             example="power stores/demo --gain 0.1 --tasks 10 20 40 --trials 1 3",
             arguments=(
                 argument(
@@ -308,13 +308,13 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
                     "--of",
                     choices=("gain", "loss", "lead", "recovered"),
                     default="gain",
-                    help="what is to be shown: the gain of ask_user over underspecified, the loss of underspecified "
+                    help="what to show: the gain of ask_user over underspecified, the loss of underspecified "
                     "against full, that one agent gains more than another, or the share of the loss that asking "
                     "recovers (default: %(default)s)",
                 ),
-                repeatable("--agent", "NAME", "only this agent of the pilot; given twice: these two"),
+                repeatable("--agent", "NAME", "only this agent of the pilot; if given twice, only these two"),
                 _share("--base", "share of successes without asking (assumed: 0.3)"),
-                _share("--gain", "the true mean gain to be seen, as a fraction (assumed: 0.1)"),
+                _share("--gain", "the true mean gain to detect, as a fraction (assumed: 0.1)"),
                 _share("--other-gain", "for --of lead: the gain of the other agent (assumed: 0)"),
                 _share("--loss", "for --of recovered: the loss (assumed: 0.3)"),
                 argument(
@@ -326,23 +326,23 @@ def power_commands(planned_by: Callable[[Path], PlannedStudy]) -> tuple[Command,
                 ),
                 _share(
                     "--recall",
-                    "share of well-aimed questions that the simulated user answers; the rest of an assumed gain is "
-                    "never seen (default: as measured for the user of the pilot or file, else 1)",
+                    "share of well-aimed questions that the simulated user answers; an assumed gain is reduced to "
+                    "this share (default: as measured for the user of the pilot or file, else 1)",
                 ),
                 _share("--spread", "standard deviation of the tasks' log odds (assumed: 1.5)"),
                 _share("--gain-spread", "standard deviation of the tasks' gains in log odds (assumed: 0.7)"),
-                _counts("--tasks", "default: 6 10 20 40 80; for an experiment file its own number, and twice that"),
+                _counts("--tasks", "default: 6 10 20 40 80, or the number in an experiment file and twice that number"),
                 _counts("--variants", "variants of each task (default: 1 3, or those of the file)"),
                 _counts("--trials", "trials of each variant in each arm (default: 1 3 5, or those of the file)"),
                 argument("--wanted", type=float, default=0.8, metavar="X", help="wanted power (default: %(default)s)"),
-                argument("--level", type=float, default=0.05, metavar="X", help="of the test (default: %(default)s)"),
-                argument("--cost-per-trial", type=float, metavar="USD", help="default: that of the pilot"),
+                argument("--level", type=float, default=0.05, metavar="X", help="test level (default: %(default)s)"),
+                argument("--cost-per-trial", type=float, metavar="USD", help="default: as in the pilot"),
                 argument(
                     "--price",
                     type=float,
                     nargs="+",
                     metavar="USD",
-                    help="in place of --tasks: as many tasks as each of these prices pays for",
+                    help="instead of --tasks: use as many tasks as each of these prices pays for",
                 ),
                 argument(
                     "--studies", type=positive, default=300, metavar="N", help="studies per design (default: 300)"

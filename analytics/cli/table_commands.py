@@ -14,7 +14,7 @@ from lhaw_record.recorder.cli.arguments import FORMAT, STORE
 from lhaw_record.recorder.cli.command import Command, argument, flag, repeatable
 from lhaw_record.recorder.cli.output import FORMATS, print_rows, say
 
-FRESH = flag("--fresh", "ignore kept results (analysis.msgpack in the store's folder) and compute again")
+FRESH = flag("--fresh", "ignore cached results (analysis.msgpack in the store's folder) and compute all again")
 FINDING_KEYS = ("agent", "condition", "benchmark")
 """The keys that findings are filtered by. All findings share one measure."""
 
@@ -28,7 +28,7 @@ def tables_command(options: argparse.Namespace) -> int:
         print_list(options.format, sys.stdout)
         return 0
     if options.names and options.all:
-        raise BadParameter("--all names every table; leave out the NAMEs or the option")
+        raise BadParameter("--all already means every table; leave out the NAMEs or --all")
     shorthands = {"reading": options.reading, "draws": options.draws, "permutations": options.permutations}
     given = [f"{name}={value}" for name, value in shorthands.items() if value is not None]
     is_short = options.format == "table" and not (options.output or options.names or options.all or options.compare)
@@ -72,7 +72,7 @@ def sql_command(options: argparse.Namespace) -> int:
 
     text = ("" if sys.stdin.isatty() else sys.stdin.read()) if options.command is None else options.command
     if not text.strip():
-        raise BadParameter("give a query by -c or standard input; for DuckDB's own prompt: 'lhaw-record export duckdb'")
+        raise BadParameter("give a query with -c or on standard input; for DuckDB's prompt use 'export duckdb'")
     run_queries(options.store, text, options.format, sys.stdout)
     return 0
 
@@ -118,7 +118,7 @@ def sensitivity_command(options: argparse.Namespace) -> int:
         print_rows([msgspec.structs.asdict(change) for change in changes], columns, options.format)
     moved = {change.reading for change in changes}
     if still := [str(reading) for reading in tried if str(reading) not in moved]:
-        say(f"nothing in these tables changes under: {', '.join(still)}")
+        say(f"these tables do not change under: {', '.join(still)}")
     return 0
 
 
@@ -133,8 +133,8 @@ COMMANDS = (
     Command(
         name="tables",
         help="compute tables from the events of a store",
-        description="Compute tables from the events of a store. It works while a run is writing. A row 'all' that "
-        "only repeats the row of a single agent or benchmark is in csv and json only.",
+        description="Compute tables from the events of a store. This also works during a run. A row 'all' that only "
+        "repeats the row of a single agent or benchmark appears only in csv and json.",
         example="tables stores/demo overall voi --format csv",
         arguments=(
             STORE,
@@ -142,7 +142,7 @@ COMMANDS = (
                 "names",
                 nargs="*",
                 metavar="NAME",
-                help="tables (default: overall, by_class and voi; all for files and JSON); 'list' prints what each has",
+                help="tables (default: overall, by_class and voi; all for files and JSON); 'list' says what each has",
                 completer=_table_names,
             ),
             flag("--all", "every table (the default for files and JSON)"),
@@ -150,7 +150,7 @@ COMMANDS = (
             argument(
                 "--reading",
                 metavar="NAME",
-                help="short for --set reading=NAME; 'paper' makes every choice as the papers did",
+                help="short for --set reading=NAME; 'paper' makes the same choices as the papers",
             ),
             argument("--draws", type=int, metavar="N", help="bootstrap draws, short for --set draws=N"),
             argument("--permutations", type=int, metavar="N", help="short for --set permutations=N"),
@@ -162,9 +162,9 @@ COMMANDS = (
                 metavar="DIR",
                 help="write NAME.csv, .json, .md and .tex of each table instead of printing",
             ),
-            flag("--compare", "print one table with the papers' numbers beside ours, made with --reading paper"),
+            flag("--compare", "print one table with the papers' numbers beside this store's, with --reading paper"),
             repeatable(
-                "--printed-as", "AGENT=MODEL", "with --compare: which model of the papers to compare an agent with"
+                "--printed-as", "AGENT=MODEL", "with --compare: the model of the papers to compare an agent with"
             ),
             FRESH,
             filters(),
@@ -174,9 +174,9 @@ COMMANDS = (
     Command(
         name="findings",
         help="say in sentences what a store shows, what it does not show, and what would settle it",
-        description="Say in sentences what missing information cost, what asking gained and for whom, when it came "
-        "too late, what was wasted and who asks too much: only what the intervals of the tables support. Say also "
-        "what is not shown or not known, and what would settle it.",
+        description="Say in sentences what missing information cost, what asking gained and for whom, when information "
+        "came too late, what was wasted and who asks too much. Sentences claim only what the intervals of the tables "
+        "support. They also say what is not shown or not known, and what would settle it.",
         example="findings stores/demo --measure pass_at_k",
         arguments=(
             STORE,
@@ -184,9 +184,9 @@ COMMANDS = (
                 "--measure",
                 choices=tuple(FINDING_MEASURES),
                 default="pass_at_1",
-                help="which success is meant; default: %(default)s",
+                help="measure of success; default: %(default)s",
             ),
-            flag("--headline", "only the levels by condition, what missing information cost and what asking gained"),
+            flag("--headline", "print only levels by condition, what missing information cost and what asking gained"),
             settings_option(),
             FORMAT,
             FRESH,
@@ -217,15 +217,15 @@ COMMANDS = (
         description="Compare arm A with arm B over the units that both have: the value of each arm, the mean "
         "difference A - B with its interval, and the p-value of a paired permutation test. An arm is "
         "AGENT:CONDITION, an agent, or a condition, also written agent=NAME,condition=NAME. Both arms must name the "
-        "same keys; the keys that they leave out are paired too.",
+        "same keys. The keys that they leave out are paired, too.",
         example="compare stores/demo ask_user underspecified --by class",
         arguments=(
             STORE,
             argument("arms", nargs=2, metavar="ARM", help="A and B"),
             argument("--measure", choices=MEASURES, default=MEASURES[0], help="default: %(default)s"),
             argument("--by", choices=tuple(SPLITS), help="split the rows"),
-            flag("--allow-hang-ups", "compare also agents that hung up in too many of their attempts"),
-            flag("--allow-mixed-instruments", "compare also trials of several versions of the instruments"),
+            flag("--allow-hang-ups", "also compare agents that hung up in too many of their attempts"),
+            flag("--allow-mixed-instruments", "also compare trials of several versions of the instruments"),
             settings_option(),
             FORMAT,
         ),
@@ -234,8 +234,8 @@ COMMANDS = (
     Command(
         name="sensitivity",
         help="show how results change with other values of the parameters",
-        description="Compute the tables under every other value of each parameter. Show for each table and measure how "
-        "many cells change, by how much on average, and where most.",
+        description="Compute the tables under every other value of each parameter. For each table and measure, show "
+        "how many cells change, by how much on average, and where most.",
         example="sensitivity stores/demo --tables overall voi wasted",
         arguments=(
             STORE,

@@ -58,7 +58,7 @@ def print_tables(
     """Print tables or write them to files. Return 1 if a claim about the store does not hold, else 0."""
     chosen = known_tables(names)
     if form == "csv" and len(chosen) > 1 and not is_compared and folder is None:
-        raise BadParameter("csv holds one table; name one, take --format json, or --output DIR for a file each")
+        raise BadParameter("csv holds one table; name one, use --format json, or use --output DIR for a file each")
     computed, broken = compute(store, chosen, parse_settings(settings), is_fresh=is_fresh)
     if wanted:
         shown = known_filter(wanted, [row for each in computed for row in each.rows])
@@ -114,7 +114,7 @@ def compute(
 def print_list(form: str, out: TextIO) -> None:
     """Print the name and meaning of every table and parameter."""
     if form not in FORMATS:
-        raise BadParameter(f"the list comes as {', '.join(FORMATS)}; choose one of them with --format")
+        raise BadParameter(f"the list can be printed as {', '.join(FORMATS)}; choose one of them with --format")
     grains = {each.view: each.grain for each in headers() if each.layer == "tables"}
     rows: list[Mapping[str, object]] = []
     for each in SPECS:
@@ -264,4 +264,4 @@ def _print_rows(
     print_rows([dict(zip(names, row, strict=True)) for row in rows[:most_rows]], names, form, out)
     if most_rows is not None and len(rows) > most_rows:
         connection.interrupt()
-        say(f"the first {most_rows} rows; a pipe or --format csv has all")
+        say(f"only the first {most_rows} rows are shown; --format csv or a pipe prints all rows")

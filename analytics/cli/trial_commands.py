@@ -94,9 +94,9 @@ COMMANDS = (
     Command(
         name="trials",
         help="list the trials of a store, by agent, condition, task, state or outcome",
-        description="List the trials of a store, one row each. A trial with several attempts is shown by the one "
-        "that counts. 'show' takes its stream_id, which is the trial's id where no attempt counts. Trials that were "
-        "set aside are not listed; 'discard STORE' names them. The view trials has more columns: see 'sql'.",
+        description="List the trials of a store, one row each. If a trial has several attempts, its row shows the "
+        "attempt that counts. 'show' accepts the stream_id, which is the trial's id if no attempt counts. Trials that "
+        "were set aside are not listed; 'discard STORE' lists them. The view trials has more columns: see 'sql'.",
         example="trials stores/demo --condition ask_user --outcome failure",
         arguments=(
             STORE,

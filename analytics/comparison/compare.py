@@ -293,7 +293,7 @@ def compare(
         )
         if by_task[0]["difference"] is not None:
             if by in ("class", "dimension"):
-                raise BadParameter(f"the arms have no variant in common, so tasks are paired, which have no {by}")
+                raise BadParameter(f"the arms have no variant in common, so tasks are paired, and tasks have no {by}")
             return _marked(by_task, is_by_task=True)
     return _marked(rows, is_by_task=False)
 
@@ -303,7 +303,7 @@ def _check_instruments(found: Sequence[str]) -> None:
     if len(found) > 1:
         raise BadParameter(
             f"the trials were recorded with several versions of the instruments ({'; '.join(found)}), so a difference "
-            "may be one between versions; --allow-mixed-instruments compares them all the same"
+            "may be due to the versions; --allow-mixed-instruments compares them anyway"
         )
 
 
@@ -367,8 +367,8 @@ def _check_hang_ups(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group)
     for agent, benchmark, n, n_all in connection.execute(query).fetchall():
         if 100 * n > MOST_HANG_UPS * n_all and (agent in (a.agent, b.agent) or a.agent is None):
             raise BadParameter(
-                f"{n} of {n_all} attempts of {agent} in {benchmark} ended because it left its model call or never "
-                f"made one, more than {MOST_HANG_UPS:g} %: it may have chosen which trials count; "
+                f"{n} of {n_all} attempts of {agent} in {benchmark} ended because the agent closed its model call or "
+                f"never made one, more than {MOST_HANG_UPS:g} %, so it may have chosen which trials count; "
                 "--allow-hang-ups compares it anyway"
             )
 
@@ -381,12 +381,12 @@ def media_notes(connection: "duckdb.DuckDBPyConnection", a: Group, b: Group) -> 
     if len(found) < 2 or all(found[0][name] == found[1][name] for name in ("media", "hosts")):
         return []
     media, hosts = ([", ".join(each[name]) for each in found] for name in ("media", "hosts"))
-    notes = [f"media: a asks by {media[0]}, b by {media[1]}"]
+    notes = [f"media: a asks through {media[0]}, b through {media[1]}"]
     if hosts[0] != hosts[1]:
-        notes.append(f"a has the host {hosts[0]}, b {hosts[1]}: a host changes more than asking")
+        notes.append(f"a ran in the host {hosts[0]}, b in {hosts[1]}; a host changes more than the way of asking")
     for (side, _), one, other in zip(groups, found, reversed(found), strict=True):
         if only := sorted({*one["tools"]} - {*other["tools"]}):
-            notes.append(f"tools that only {side} offered its models: {', '.join(only)}")
+            notes.append(f"tools that only {side} offered to its models: {', '.join(only)}")
     return notes
 
 
@@ -397,7 +397,7 @@ def _left_out(connection: "duckdb.DuckDBPyConnection") -> dict[str, str]:
                 then 'discarded' else string_agg(distinct role, ' and ') end
         from stg_trials_started
         where agent not in (select agent from int_arm_values) group by agent order by agent"""
-    discarded = "all its trials are set aside; 'lhaw-record discard STORE --undo' takes them back in"
+    discarded = "all its trials are set aside; 'lhaw-record discard STORE --undo' includes them again"
     reasons = {
         "discarded": discarded,
         "classifier": "it is a classifier: its trials give variants their class and are in no table",

@@ -68,11 +68,11 @@ def check_groups(
 ) -> None:
     """Check that two groups can be compared."""
     if a == b:
-        raise BadParameter(f"both arms are {a}; name two different ones")
+        raise BadParameter(f"both arms are {a}; name two different arms")
     named = [[name for name in Group._fields if getattr(arm, name) is not None] for arm in (a, b)]
     if named[0] != named[1]:
         said = " and ".join(f"{arm} names {' and '.join(names)}" for arm, names in zip((a, b), named, strict=True))
-        raise BadParameter(f"{said}; name the same in both, for example agent=NAME,condition=NAME twice")
+        raise BadParameter(f"{said}; name the same keys in both, for example agent=NAME,condition=NAME twice")
     if by in named[0]:
         raise BadParameter(f"both arms name the {by}, so it cannot split the rows; leave it out of both")
     for arm in (a, b):

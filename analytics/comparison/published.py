@@ -261,19 +261,17 @@ def _notes(
     tables: Sequence[Table], rows: Sequence[Row], models: Mapping[str, str], agents: Sequence[str]
 ) -> tuple[str, ...]:
     notes = [
-        "ours, low and high are in the unit of metric; printed keeps its digits, empty where the paper prints nothing",
-        "is_within: the printed value lies in our interval; is_as_printed: it is ours, rounded to the printed digits",
-        "the printed tables contradict each other in places (data/published/README.md): expect no equality",
+        "ours, low and high have the unit of metric; printed has the paper's digits and is empty if it prints none",
+        "is_within: the printed value is in the interval; is_as_printed: it equals ours, rounded to the printed digits",
+        "some printed tables contradict each other (data/published/README.md), so do not expect equal values",
     ]
     if models:
         notes.append("printed as: " + ", ".join(f"{agent} = {model}" for agent, model in sorted(models.items())))
     others = [agent for agent in agents if agent not in models]
     if others:
-        notes.append(
-            f"printed nowhere under these names (--printed-as AGENT=MODEL tells who they are): {', '.join(others)}"
-        )
+        notes.append(f"no paper prints these agents (--printed-as AGENT=MODEL names their models): {', '.join(others)}")
     seen = {row["table"] for row in rows}
     if missing := [table.name for table in tables if table.name not in seen]:
         known = ", ".join(sorted(printed_benchmarks()))
-        notes.append(f"nothing printed beside: {', '.join(missing)}; printed benchmarks are {known}")
+        notes.append(f"no printed values for: {', '.join(missing)}; the papers have the benchmarks {known}")
     return tuple(notes)

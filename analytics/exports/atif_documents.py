@@ -66,7 +66,7 @@ def atif_documents(store: Path, experiment: str | None = None) -> ExportFolder:
         files={f"{stream_id}.trajectory.json": _json(each) for stream_id, each in documents.items()},
         count=len(documents),
         what="trajectories",
-        left_out=(*missing, *([f"{silent} trials of which nobody knows what the agent did"] if silent else [])),
+        left_out=(*missing, *([f"{silent} trials without a record of what the agent did"] if silent else [])),
         has_events=True,
     )
 

@@ -55,7 +55,7 @@ def harbor_folders(
     """Return the folders of a dataset's tasks and of their variants in a store, each task before its variants."""
     sources = _tasks_in(tasks)
     if not sources:
-        raise UnknownName(f"no folder in {tasks} has a {CONFIG}; name the dataset that the variants were made of")
+        raise UnknownName(f"no folder in {tasks} has a {CONFIG}; name the dataset that the variants were made from")
     chosen = None if selection is None else chosen_variants(store, selection, BENCHMARK)
     registrations = Registrations.read(read_snapshot(store))
     latest: dict[str, tuple[str, Variant]] = {}
@@ -69,11 +69,11 @@ def harbor_folders(
         place = _instruction_of(source) if source else Path(INSTRUCTION)
         instruction = _text(source / place).replace("\r\n", "\n").replace("\r", "\n") if source else ""
         if variant.follow_up is not None or variant.environment_change is not None:
-            reason = "with a second request or another environment, for which a plain folder has no place"
+            reason = "with a second request or another environment, which a plain folder cannot contain"
         elif source is None:
             reason = "whose task is not in the dataset"
         elif task is None or not task.prompt or not instruction.endswith(task.prompt):
-            reason = f"made of another {INSTRUCTION} than the dataset has"
+            reason = f"made from another {INSTRUCTION} than the dataset has"
         else:
             base = _UNSAFE.sub("-", _place_of(source, tasks)).strip(".-")
             folders = made.setdefault(variant.task_id, [HarborFolder(name=base, source=source)])

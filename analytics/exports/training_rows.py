@@ -198,7 +198,7 @@ def training_of(connection: duckdb.DuckDBPyConnection, *, test_share: float, que
         what="trials",
         notes=tuple(told),
         left_out=(
-            *((f"{missing} trials without a valid attempt, which get no reward",) if missing else ()),
+            *((f"{missing} trials without a valid attempt and so without a reward",) if missing else ()),
             *(f"{count} trials that no table uses ({reason})" for reason, count in sorted(unused.items())),
             *((f"{silent} trials without a recorded conversation",) if silent else ()),
             *((f"{changed} trials whose conversation was rewritten or compacted on the way",) if changed else ()),

@@ -63,7 +63,7 @@ _SPECS = (
     ),
     FigureSpec(
         name="point_of_no_return",
-        title="Up to when the information still helps",
+        title="How late the information still helps",
         source="Ask Early figure 12",
         reads=("point_of_no_return",),
         draw=injections.point_of_no_return,
@@ -105,7 +105,7 @@ _SPECS = (
     ),
     FigureSpec(
         name="kendall",
-        title="Agreement of agents on what matters when",
+        title="Agreement of agents on which information matters when",
         source="Ask Early figure 11",
         reads=("kendall",),
         draw=injections.kendall,
@@ -157,7 +157,7 @@ def paint(
     }
     rows = {view: shown(found) for view, found in rows.items()}
     if about_agents and not any(rows[view] for view in about_agents):
-        raise NothingToDraw("no rows match what is to be shown")
+        raise NothingToDraw("no rows match the filters")
     rows |= pools
     rows["parameters"] = [dict(current(connection))]
     with styled():

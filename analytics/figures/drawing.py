@@ -113,7 +113,7 @@ def look(place: int) -> dict[str, Any]:
 
 
 _BAND = "simultaneous band"
-_ALLOWS = "The band holds the whole curve at once: say of the curve only what is true of every curve inside it."
+_ALLOWS = "The band covers the whole curve at once: a claim about it must be true for every curve in the band."
 
 
 def legend(figure: "Figure", handles: Sequence[Any]) -> None:

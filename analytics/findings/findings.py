@@ -200,7 +200,7 @@ _COST_OF_CHANNEL = _Difference(
 )
 _MEASURES_SHOWN = {"pass_at_1": "pass@1", "pass_at_k": "pass@k", "checkpoint_progress": "progress"}
 _ASKING_UNKNOWN = "How often {agent} ask{s} with the full prompt is unknown"
-_PRECISION_UNKNOWN = "The share of questions of {agent}{user} that target removed information is unknown"
+_PRECISION_UNKNOWN = "It is unknown what share of the questions of {agent}{user} target removed information"
 _WASTE_UNKNOWN = "How much {agent} waste{s} before a message {when} is unknown"
 _LATE_WASTE_UNKNOWN = "What {agent} waste{s} before a late message is unknown"
 _PLANNED = {("gain", "ask_user"): "", ("loss", "underspecified"): " --of loss"}
@@ -212,8 +212,8 @@ _REMEDIES = {
     "no_oracle_trace": "valid trials under full to compare the actions with",
     "no_points": "tasks with checkpoints that give points",
     "no_units": "trials of this cell",
-    "no_valid_trials": "valid trials; all planned ones are missing",
-    "no_variation": "tasks with different values; all have this one, so its uncertainty is unknown",
+    "no_valid_trials": "valid trials; all planned trials are missing",
+    "no_variation": "tasks with other values; all tasks have this value, so its uncertainty is unknown",
     "nobody_asked": "trials in which the agent asks",
     "not_injected": "trials that reach their injection",
     "not_run": "trials of this cell",
@@ -374,7 +374,7 @@ def _if_missing(row: Row | None) -> str:
     if row is None or not depends_on_missing(row):
         return ""
     low, high = (number_in_unit(row["measure"], row[bound]) for bound in ("worst_low", "best_high"))
-    return f", but from {low} to {high} if missing trials count against it or for it, a range that includes 0"
+    return f", but depending on missing trials it may be anything from {low} to {high} (a range with 0)"
 
 
 def _recovered(said: _Said) -> Iterator[Finding]:
@@ -386,11 +386,11 @@ def _recovered(said: _Said) -> Iterator[Finding]:
     for row in said.rows("overall", {"measure": f"{said.measure}_recovered_share"}):
         if row["value"] is None or row["reason"] == "too_few_clusters":
             continue
-        share = f"{_bare(row)}, and any share is possible" if row["reason"] == "unbounded" else _estimate(row)
-        beside = _bare(whole[row["benchmark"], row["agent"]])
+        share = f"{_bare(row)} (any share is possible)" if row["reason"] == "unbounded" else _estimate(row)
+        beside, measure = _bare(whole[row["benchmark"], row["agent"]]), _MEASURES_SHOWN[said.measure]
         sentence = (
-            f"Of the {_MEASURES_SHOWN[said.measure]} that missing information costs {{agent}}, asking recovers "
-            f"{share}; the value with asking is {beside} of that with the full prompt"
+            f"Asking recovers {share} of the {measure} that missing information costs {{agent}}; "
+            f"{measure} with asking is {beside} of {measure} with the full prompt"
         )
         yield said.finding(_GAIN, "overall", row, "measured", sentence)
 
@@ -405,8 +405,8 @@ def _ranks(said: _Said) -> Iterator[Finding]:
             seen.add((row["benchmark"], agent))
             value, low, high = (row[f"{rank}{end}"] for end in ("", "_low", "_high"))
             sentence = (
-                f"By what asking gains, the rank of {{agent}} is {value} and may be {low} to {high} "
-                "(family of all pairs)"
+                f"In the ranking by gain from asking, {{agent}} hold{{s}} rank {value} "
+                f"(possible: {low} to {high} after correction over all pairs)"
             )
             found = said.finding(_GAIN, "agent_differences", row, "measured", sentence)
             yield msgspec.structs.replace(found, agent=agent)
@@ -480,7 +480,7 @@ def _point_of_no_return(said: _Said) -> Iterator[Finding]:
             sentence = f"{where}information is not shown to improve {measure} {when}: {_estimate(rows[0])}"
             yield said.claim(_LATE, rows[0], _capitalised(sentence))
         else:
-            sentence = f"{where}how late information improves {measure} is unknown"
+            sentence = f"{where}it is unknown how late information still improves {measure}"
             yield said.finding(_LATE, "claims", rows[0], "not known", _capitalised(sentence))
 
 
@@ -510,8 +510,8 @@ def _wasted(said: _Said) -> Iterator[Finding]:
         is_unknown = spent["value"] is None
         cost = "the cost is unknown" if is_unknown else f"replies until then cost {said_as(spent)}"
         sentence = (
-            f"Before a message {when}, {{agent}} took {said_as(done)}, "
-            f"{said_as(of['wasted_actions'], is_bare=True)} of them ({said_as(row)}) absent from every "
+            f"Before a message {when}, {{agent}} took {said_as(done)}; "
+            f"{said_as(of['wasted_actions'], is_bare=True)} of them ({said_as(row)}) occur in no "
             f"trial with the full prompt; {cost}"
             f"{', without intervals' if has_none else ''}"
         )
@@ -566,7 +566,7 @@ def _precision(said: _Said) -> Iterator[Finding]:
             sentence = _PRECISION_UNKNOWN.replace("{user}", user)
             yield said.finding(_TOO_MUCH, "question_quality", row, "not known", sentence)
             continue
-        sentence = f"Of the questions of {{agent}}{user}, {_estimate(row)} target removed information"
+        sentence = f"Of the questions that {{agent}} ask{{s}}{user}, {_estimate(row)} target removed information"
         yield said.finding(_TOO_MUCH, "question_quality", row, "measured", sentence)
     for benchmark, agent in said.absent(rows):
         wording = _PRECISION_UNKNOWN.replace("{user}", "")
@@ -580,15 +580,15 @@ def _looks(said: _Said) -> Iterator[Finding]:
         if not row["is_last"] or (row["n_looks"] is None and row["n_runs"] < 2):
             continue
         if row["n_looks"] is None:
-            sentence = f"{name} grew in {row['n_runs']} runs without planned looks: no p is corrected for them"
+            sentence = f"{name} grew in {row['n_runs']} runs without planned looks; no p-value is corrected for this"
             settled = "`stop_when_shown` in the experiment file, before the first trial"
         elif row["look"] == 0:
             sentence = f"{name} stops when a gain is shown, and nothing is claimed before its first look"
         else:
-            p_value = "no p" if row["p_value"] is None else f"p = {row['p_value']:.2g}"
+            p_value = "no p-value" if row["p_value"] is None else f"p = {row['p_value']:.2g}"
             sentence = (
                 f"{name} has {row['n_looks']} planned looks; the last was number {row['look']}, at {row['n_tasks']} "
-                f"tasks: {p_value} for the gain of {row['agent']} at the level {row['level']:.2g}, which holds for "
+                f"tasks, with {p_value} for the gain of {row['agent']}; the level {row['level']:.2g} applies to "
                 "every claim here"
             )
         keys = {key: str(row[key]) for key in spec_of("looks").keys}

@@ -157,7 +157,7 @@ def pivot(
     )
     for called in ([(line.heading, line.name) for line in grid], heads):
         if twice := [name for name, count in Counter(called).items() if count > 1]:
-            raise AnalyticsError(f"table {choice.label}: two agents or others are called {twice[0][-1]!r} in 'names'")
+            raise AnalyticsError(f"table {choice.label}: two values have the name {twice[0][-1]!r} in 'names'")
     absent = _absent(whole, choice, named)
     grid, why = _without_shared_mark(grid, marks.reasons)
     return Pivot(
@@ -170,7 +170,7 @@ def pivot(
         reasons={} if why else marks.reasons,
         remarks=(
             *_remarks(choice, rows, compared, best, named, parameters, apart, has_holes=_has_holes(grid)),
-            *(f"kept, but in no row: {each}" for each in absent),
+            *(f"in keep, but in no row: {each}" for each in absent),
         ),
         cautions=tuple(
             note
@@ -399,16 +399,16 @@ def _remarks(
             "a column" if agents == shown else f"a column among {len(agents)} agents, of which {len(shown)} are shown"
         )
         has_best = any(id(row) in best for row in rows)
-        rule = f"the {parameters['confidence']:.0%} interval of no other agent overlaps that of the best"
+        rule = f"its {parameters['confidence']:.0%} interval overlaps no other agent's interval"
         yield (
-            f"bold: the best of {column}, where {rule}"
+            f"bold: the best of {column}, if {rule}"
             if has_best
-            else f"bold would mark the best of {column} if {rule}; none is bold"
+            else f"bold would mark the best of {column} if {rule}; no value is bold"
         )
         met = sorted(unequal & {str(row.get("benchmark")) for row in rows})
         if met:
             where = ", ".join(named("benchmark", each) if each == "all" else each for each in met)
-            yield f"agents of {where} met different tasks or variants, so none of them is in bold"
+            yield f"agents of {where} ran on different tasks or variants, so none of them is in bold"
     if has_holes:
         yield "empty cells: the table has no such row"
 

@@ -144,9 +144,9 @@ def _problems(spec: PaperSpec) -> Iterator[tuple[list[Any], str]]:
 def _label_problems(kind: str, labels: list[str]) -> Iterator[tuple[list[Any], str]]:
     for place, label in enumerate(labels):
         if not _NAME.fullmatch(label):
-            yield [kind, place, "name"], f"{label!r} is no name of a file; use small letters, digits and hyphens"
+            yield [kind, place, "name"], f"{label!r} is no valid file name; use small letters, digits and hyphens"
         if label in labels[:place]:
-            yield [kind, place, "name"], f"{label!r} is the name of two {kind}; give one another name"
+            yield [kind, place, "name"], f"{label!r} is the name of two {kind}; rename one of them"
 
 
 def _table_problems(choice: TableChoice) -> Iterator[tuple[list[str], str]]:
@@ -166,7 +166,7 @@ def _table_problems(choice: TableChoice) -> Iterator[tuple[list[str], str]]:
                 yield at, f"{choice.table} has no key {key!r}{did_you_mean(key, keys)}; it has: {', '.join(keys)}"
     placed = (*choice.rows, *choice.columns)
     if twice := {key for key in placed if placed.count(key) > 1}:
-        yield ["columns"], f"{min(twice)!r} cannot have two places in rows and columns"
+        yield ["columns"], f"{min(twice)!r} cannot occur twice in rows and columns"
     if not choice.columns:
         yield ["columns"], 'is empty; name at least one key, for example ["measure"]'
 

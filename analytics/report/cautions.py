@@ -73,7 +73,7 @@ def cautions(
         *of_arms,
         Caution(
             title="Mixed classifying agents",
-            meaning="The class of a variant depends on who classified it; do not mix classes of several sources.",
+            meaning="The class of a variant depends on its classifier; do not mix classes from several sources.",
             found=tuple(mixed),
         ),
         _no_gap(tables["voi"]),
@@ -120,7 +120,7 @@ def _noted(connection: "duckdb.DuckDBPyConnection") -> Caution:
     ).fetchall()
     return Caution(
         title="Noted trials",
-        meaning="People wrote notes about them. The trials count like others, unless 'discard' leaves them out.",
+        meaning="People wrote notes about these trials. They count like others, unless 'discard' leaves them out.",
         found=tuple(f"{name}: {cause}, {n} {('trial', 'trials')[n != 1]}" for name, cause, n in rows),
     )
 
@@ -129,6 +129,6 @@ def _unpriced(costs: Table) -> Caution:
     rows = [row for row in costs.rows if row["cost_usd"] is None and row["agent"] != "all" and row["n_calls"]]
     return Caution(
         title="Unknown costs",
-        meaning="A model's price or a call's usage is unknown, so the cost is unknown too; it is never taken as 0.",
+        meaning="A model's price or a call's usage is unknown, so the cost is unknown too. It never counts as 0.",
         found=tuple(sorted({f"{row['benchmark']}, {row['agent']}" for row in rows})),
     )

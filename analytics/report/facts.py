@@ -143,13 +143,13 @@ def facts(
     parameters = "\n".join(f"{name} = {'unset' if value is None else value}" for name, value in settings.items())
     return Facts(
         grids=(
-            grid(tuple(_TRIALS_COLUMNS), _trials(counts), caption="Trials and what they cost"),
+            grid(tuple(_TRIALS_COLUMNS), _trials(counts), caption="Trials and their cost"),
             grid(_RUN_HEAD, runs, caption="Runs"),
         ),
         folded=(
             *((f"Configuration of {name}", _pretty(config)) for name, config, _ in details),
             *((f"Packages of {name}", "\n".join(names)) for name, _, names in details if names),
-            ("Choices that the numbers depend on", parameters),
+            ("Parameters that the numbers depend on", parameters),
         ),
     )
 

@@ -203,7 +203,7 @@ class TextTruncation(msgspec.Struct, frozen=True, kw_only=True):
             return "Every text is complete."
         return (
             f"Texts are cut after {self.length:,} characters, so that all of them together stay below "
-            f"{BUDGET_CHARACTERS:,}; a cut text ends in … and says how long it was. The store has the full text."
+            f"{BUDGET_CHARACTERS:,}; a cut text ends in … and its full length. The store has the full text."
         )
 
 

@@ -50,7 +50,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="claims",
-        title="All that findings may claim, corrected together",
+        title="All claims that findings may make, corrected together",
         keys=("success", "benchmark", "dimension", "agent", "condition", "measure"),
         needs="trials under two of full, underspecified, ask_user and inject_p",
         parameters=("k", "intention_to_treat", "pooled", "timing_measure", "permutations"),
@@ -58,7 +58,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="losses",
-        title="What missing information costs, and what is left of it after asking or a late message",
+        title="What missing information costs, and how much of the loss remains after asking or a late message",
         keys=("benchmark", "agent", "condition", "measure"),
         needs="tasks with trials under full and another condition",
         conditions=("underspecified", "ask_user"),
@@ -99,7 +99,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="agent_differences",
-        title="Which agent does better, and which asks better, on the units that both met",
+        title="Which agent does better, and which asks better, on the units that both ran",
         keys=("benchmark", "condition", "measure", "agent", "other_agent"),
         needs="trials of two agents on the same tasks",
         parameters=("k", "permutations"),
@@ -129,7 +129,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="kendall",
-        title="Whether two agents rank the same variants and timings alike",
+        title="Whether two agents rank the same variants and timings in the same way",
         keys=("benchmark", "agent", "other_agent", "measure"),
         needs="two agents with injected trials of one benchmark",
         parameters=("k", "kendall_cells", "intention_to_treat"),
@@ -137,7 +137,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="point_of_no_return",
-        title="Up to which injection information gains over no clarification",
+        title="The latest injection at which information still improves on no clarification",
         keys=("benchmark", "dimension", "ambiguity_class", "agent", "timing", "measure"),
         needs="injected trials of variants with an ambiguity class",
         parameters=(
@@ -157,7 +157,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="optimal_window",
-        title="How long an injection is worth as much as an early one, and who asks in that time",
+        title="How long an injection is worth as much as an early injection, and who asks in that time",
         keys=("benchmark", "dimension", "agent", "measure"),
         needs="injected trials",
         parameters=(
@@ -195,13 +195,13 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="agent_health",
-        title="How well each agent was followed, and which limits it met",
+        title="How completely each agent was recorded, and which limits it reached",
         keys=("benchmark", "agent", "measure"),
         needs="trials",
     ),
     TableSpec(
         name="endings",
-        title="How trials ended, and why the model's last reply did",
+        title="How trials ended, and why the model's last reply ended",
         keys=("benchmark", "agent", "condition", "ended_by", "finish_reason", "measure"),
         needs="valid trials",
         parameters=("exclude_endings",),
@@ -233,7 +233,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="by_strategy",
-        title="Agents that differ in their strategy only",
+        title="Agents that differ only in their strategy",
         keys=("benchmark", "ambiguity_class", "strategy", "agent", "condition", "measure"),
         needs="agents with a strategy other than none",
         conditions=_BOTH,
@@ -275,7 +275,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="controls",
-        title="Controls: what changes where nothing that matters is missing",
+        title="Controls: what changes if nothing important is missing",
         keys=("benchmark", "control_kind", "agent", "condition", "measure"),
         needs="trials of control variants",
         conditions=("control", "control_ask_user"),
@@ -291,7 +291,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="net_value",
-        title="The gain of asking less what questions cost",
+        title="The gain from asking, minus the cost of questions",
         keys=("benchmark", "agent", "measure", "question_cost_pp"),
         needs="trials under ask_user",
         parameters=("k",),
@@ -337,7 +337,7 @@ SPECS: tuple[TableSpec, ...] = (
         name="trajectory",
         title="One trial, step by step",
         keys=("benchmark", "condition", "trial_id", "stream_id", "step"),
-        needs="trial of the id that the parameter trial names",
+        needs="trial with the id in the parameter trial",
         parameters=("trial",),
     ),
     TableSpec(
@@ -358,7 +358,7 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="failure_modes_failed",
-        title="How agents ask wrongly where the trial failed",
+        title="How agents ask wrongly in failed trials",
         keys=("benchmark", "agent", "category", "measure"),
         needs="failed trials with questions",
         parameters=("judge", "exchange_judge"),
@@ -372,14 +372,14 @@ SPECS: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         name="question_quality",
-        title="Precision and recall of questions against what was removed",
+        title="Precision and recall of questions for removed information",
         keys=("benchmark", "agent", "user_simulator", "measure"),
         needs="trials under ask_user",
         parameters=("exchange_judge",),
     ),
     TableSpec(
         name="simulator_fidelity",
-        title="What simulated users gave when they were asked, and how far judges agree on that",
+        title="What simulated users gave when they were asked, and how far judges agree about it",
         keys=("benchmark", "user_simulator", "judge", "other_judge", "measure"),
         needs="trials with questions",
         parameters=("exchange_judge",),
@@ -427,7 +427,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("natural_ask", "archetypes", "net_value", "over_asking", "question_quality", "by_strategy", "by_persona"),
         *("failure_modes", "failure_modes_failed", "failure_modes_by_class"),
     ),
-    "Whether the instruments hold": (
+    "Whether the instruments work": (
         *("controls", "input_faults", "fidelity", "simulator_fidelity", "grader_agreement", "segment_labels"),
         *("review_agreement", "agent_health"),
     ),

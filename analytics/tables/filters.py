@@ -47,7 +47,7 @@ class Filter(msgspec.Struct, frozen=True):
         if len(kept) == len(table.rows):
             return table
         shown = "; ".join(f"{key} {', '.join(values)}" for key, values in self.wanted.items() if values)
-        note = f"only {shown}: {len(table.rows) - len(kept)} rows are not shown, and no number depends on that"
+        note = f"only {shown}: {len(table.rows) - len(kept)} rows are not shown; this changes no number"
         return msgspec.structs.replace(table, rows=tuple(kept), notes=(*table.notes, note))
 
 

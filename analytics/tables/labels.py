@@ -38,8 +38,8 @@ _LEVELS = {
     "precision_macro": ("precision, mean of trials", 1),
     "recall_micro": ("recall", 1),
     "recall_macro": ("recall, mean of trials", 1),
-    "recall_of_all": ("recall, silent trials too", 1),
-    "met_of_requested": ("answered, of what was asked for", 0),
+    "recall_of_all": ("recall, with silent trials", 1),
+    "met_of_requested": ("share of requests answered", 0),
     "ask_precision": ("Ask-precision", 1),
     "ask_recall": ("Ask-recall", 1),
     "ask_f1": ("Ask-F1", 1),
@@ -52,7 +52,7 @@ _DIFFERENCES = {
     "difference": ("change of {}", 0),
     "lead": ("lead in {}", 0),
     "gain_lead": ("lead in gain of {}", 0),
-    "change": ("{} less that with a prompt answer", 1),
+    "change": ("{}, change from a prompt answer", 1),
 }
 _MEASURES: Mapping[str, Measure] = {
     **{name: Measure(label, "%", 100, better) for name, (label, better) in _LEVELS.items()},
@@ -73,7 +73,7 @@ _MEASURES: Mapping[str, Measure] = {
     },
     "ask_pct": Measure("trials that ask", "%"),
     "ask_variant_pct": Measure("variants asked about", "%"),
-    "questions_per_asking_trial": Measure("questions if any"),
+    "questions_per_asking_trial": Measure("questions per asking trial"),
     "questions_per_trial": Measure("questions per trial"),
     "asked_again_per_trial": Measure("repeated questions per trial", better=-1),
     "guessed_segments_per_trial": Measure("guesses per trial", better=-1),
@@ -87,7 +87,7 @@ _MEASURES: Mapping[str, Measure] = {
     "first_asks_25_to_50_pct": Measure("first question at 25 to 50 %", "%"),
     "options_with_truth_pct": Measure("options with the truth", "%"),
     "answered_pct": Measure("questions answered", "%"),
-    "went_on_pct": Measure("questions after which it went on", "%"),
+    "went_on_pct": Measure("questions after which the agent went on", "%"),
     **{
         f"questions_by_{medium}": Measure(f"questions, {words}")
         for medium, words in {
@@ -106,7 +106,7 @@ _MEASURES: Mapping[str, Measure] = {
     "gain_at_90": Measure("gain at 90 %", "pp", 100, 1),
     "window_threshold": Measure("threshold of the window", "%", 100),
     "voi": Measure("value of information", "pp", 100),
-    "voi_bound": Measure("value that is left by commitment", "pp", 100),
+    "voi_bound": Measure("value left by commitment", "pp", 100),
     "commitment": Measure("commitment", "%", 100),
     "point_of_no_return_pct": Measure("point of no return", "%"),
     "window_end_pct": Measure("end of the window", "%"),

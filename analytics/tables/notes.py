@@ -13,18 +13,19 @@ if TYPE_CHECKING:
 
 _LEFT_OUT = "tasks_left_out"
 _EVERYWHERE = {
-    "missing_trials": "missing trials of {benchmark}: {n}, not counted as failures: {some} began and have "
-    "no result; any others never began, were set aside or are left out",
-    "discarded": "set aside by hand (discard): {n} trials of {benchmark}, which cost {cost} (in no other sum); they "
-    "count as missing if their cell has other trials",
-    "discarded_replaced": "set aside by hand (discard), with another attempt in their place: {n} trials of "
-    "{benchmark}; the attempts set aside cost {cost} (in no other sum)",
-    _LEFT_OUT: "tasks of {benchmark} that were left out (allow_left_out): {n}; the numbers cover the others",
-    "running_trials": "trials of {benchmark} running now: {n}",
-    "unstarted_trials": "trials of the last plan not started yet: {n}; those whose cell has other trials are missing",
+    "missing_trials": "missing trials of {benchmark}: {n}, not counted as failures; {some} of them started but have "
+    "no result, and any others never started, were set aside or are left out",
+    "discarded": "set aside by hand (discard): {n} trials of {benchmark}; they cost {cost}, which no other sum "
+    "includes, and count as missing if their cell has other trials",
+    "discarded_replaced": "set aside by hand (discard) and replaced by another attempt: {n} trials of {benchmark}; "
+    "the attempts that were set aside cost {cost}, which no other sum includes",
+    _LEFT_OUT: "tasks of {benchmark} that were left out (allow_left_out): {n}; the numbers cover only the other tasks",
+    "running_trials": "trials of {benchmark} that are running now: {n}",
+    "unstarted_trials": "trials of the last plan that have not started yet: {n}; they count as missing if their cell "
+    "has other trials",
     "superseded": "left out of {benchmark}, because their task or variant has changed since: {n} trials",
-    "other_user_simulator": "left out of {benchmark}, because of another user simulator: {n} trials",
-    "other_experiment": "left out of {benchmark}, because of other experiments: {n} trials",
+    "other_user_simulator": "left out of {benchmark}, because they have another user simulator: {n} trials",
+    "other_experiment": "left out of {benchmark}, because they belong to other experiments: {n} trials",
     "injection_lost": "left out of {benchmark}, because the injected message did not reach the agent (flag "
     "injection_lost; keep_flagged keeps them): {n} trials; agent_health names the agents",
     "flagged_injection_lost": "flagged in {benchmark}: {n} kept trials whose injected message did not reach the agent",
@@ -33,60 +34,61 @@ _EVERYWHERE = {
     "flagged_no_main_thread": "flagged in {benchmark}: {n} trials whose main thread was not recognised; "
     "action counts are guesses (agent_health names the agents)",
     "late_recorder": "trials of {benchmark} in which the recording process was late by over 5 % of the agent's time: "
-    "{n}; this delay is not the agent's time, but run fewer trials at once, or in more workers",
-    "flagged_asking_unanswered": "flagged in {benchmark}: {n} trials whose program offered its own way to ask, which "
-    "nobody answers (agent_health names the agents)",
+    "{n}; this delay does not count as the agent's time, but run fewer trials at once or use more workers",
+    "flagged_asking_unanswered": "flagged in {benchmark}: {n} trials whose program offered its own way to ask, but "
+    "nobody answers there (agent_health names the agents)",
     "classifying_trial": "left out of {benchmark}, because they gave the variants their class: {n} trials",
     "baseline_reused_cells": "baseline_reused: in {n} cells of {benchmark} the trials that gave the class are also "
-    "the baseline; gains contain regression to the mean",
+    "the baseline, so gains contain regression to the mean",
     "excluded_ending": "left out of {benchmark}, because of how they ended (exclude_endings): {n} trials, "
     "which count as missing",
-    "new_task": "left out of {benchmark}, because the variant is new_task: {n} trials",
-    "new_task_variants": "new_task variants of {benchmark}: {n}; they are in no table",
-    "other_settings": "left out of {benchmark}, because of other settings: {n} trials",
-    "arms_by_version": "agents ran in several versions (program, model, parameters, prompts): each NAME#DIGEST is a "
-    "separate agent; the view arms has its program and first day. To take a mistaken version out of all tables: "
-    "'discard STORE --agent NAME#DIGEST --reason WHY'",
-    "arms_by_settings": "agents of {benchmark} ran under several settings (limits, prompts, grader, simulator, image): "
-    "each NAME#DIGEST is an arm of its own. The view arms says what differs; the parameter settings chooses arms",
+    "new_task": "left out of {benchmark}, because their variant is new_task: {n} trials",
+    "new_task_variants": "new_task variants of {benchmark}: {n}; no table includes them",
+    "other_settings": "left out of {benchmark}, because they have other settings: {n} trials",
+    "arms_by_version": "some agents ran in several versions (program, model, parameters, prompts). Each NAME#DIGEST is "
+    "a separate agent; the view arms has its program and first day. To remove a mistaken version from all tables, "
+    "use 'discard STORE --agent NAME#DIGEST --reason WHY'",
+    "arms_by_settings": "some agents of {benchmark} ran under several settings (limits, prompts, grader, simulator, "
+    "image). Each NAME#DIGEST is a separate arm. The view arms says what differs; the parameter settings selects arms",
 }
 _DIFFER = (
-    "agents of {benchmark} met different {units}{how}: {n} are not common to all with the condition, {some} are, so "
-    "a difference between agents is partly a difference between {units} (compare uses common ones)"
+    "agents of {benchmark} ran on different {units}{how}: {some} {units} are common to all agents with the condition "
+    "and {n} are not, so a difference between agents is partly a difference between {units} (compare uses only common "
+    "{units})"
 )
 _FULL = {"tasks_not_common": _DIFFER.replace("{units}", "tasks").replace("{how}", " under the full prompt")}
 _ASKED = {"variants_not_common": _DIFFER.replace("{units}", "variants").replace("{how}", "")}
 _INJECTED = {"injected_not_common": _DIFFER.replace("{units}", "variants").replace("{how}", " under injections")}
 ARM_KINDS = {
-    "no_tool_called": ("no tool was ever called", "trials", "They may have had no way to act; see docs/models.md."),
+    "no_tool_called": ("no tool was ever called", "trials", "The agent may be unable to act; see docs/models.md."),
     "calls_in_text": (
-        "tool calls were left in the text: the server did not recognise them",
+        "tool calls were left in the text, because the server did not recognise them",
         "trials",
         "Switch on the server's tool parser or template (vLLM and SGLang: --tool-call-parser; llama.cpp: --jinja).",
     ),
     "redacted_tools": (
         "a tool's name contains a secret, so the name is recorded as [redacted]",
         "trials",
-        "The agent could call the tool, but actions and questions cannot be told apart here; rename the tool.",
+        "The agent could call the tool, but its actions and questions cannot be distinguished here; rename the tool.",
     ),
     "split_replies": (
-        "tool calls of a stream had no index of their own and were told apart by their ids or names",
+        "tool calls in a streamed reply had no index of their own and were separated by their ids or names",
         "replies",
         "A client that uses only the index ran one malformed call, or none.",
     ),
     "cut_replies": (
-        "replies were cut at their length limit",
+        "replies were cut off at their length limit",
         "replies",
-        "The rest of each reply is unknown; raise max_tokens.",
+        "The rest of each reply is unknown; increase max_tokens.",
     ),
-    "refused": ("the model or a filter refused", "trials", "These trials are graded as they stand."),
+    "refused": ("the model or a filter refused", "trials", "The work that these trials left is graded."),
     "overflowed": (
         "the conversation became too long for the model",
         "trials",
-        "These trials are graded as they stand; exclude_endings = context_limit leaves them out.",
+        "The work that these trials left is graded; exclude_endings = context_limit leaves them out.",
     ),
     "identical_trials": (
-        "trials are identical: all trials of a cell did the same actions",
+        "trials are identical: all trials of a cell have the same actions",
         "cells",
         "They are copies, not repetitions (temperature 0?), so more trials of a cell add no information.",
     ),
@@ -96,29 +98,29 @@ ARM_KINDS = {
         "Asking cannot have helped; check the simulator and the questions.",
     ),
     "echoed_questions": (
-        "questions were echoed: the answer is the question again",
+        "questions were echoed: the answer only repeats the question",
         "answers",
         "The simulated user's model is too weak for its role.",
     ),
     "failed_asking": (
         "failures are unanswered questions: the agent ended by asking its user in prose",
-        "failures, in conditions where most failures end so",
-        "Nobody answers there, so the task itself was not failed; table endings counts these in every condition.",
+        "failures, in conditions where most failures end like this",
+        "Nobody answers such questions, so the agent did not fail at the task itself; the table endings counts them.",
     ),
     "hung_up": (
-        "the program left its model call before the reply, or never made one",
+        "the program closed its model call before the reply, or never made a call",
         "attempts",
-        "An agent that leaves when it likes selects which trials count; see docs/metrics.md 1, hang-ups.",
+        "An agent that can hang up at will selects which trials count; see docs/metrics.md 1, hang-ups.",
     ),
     "missing_unequally": (
-        "one condition misses more trials than another",
-        "trials of both, planned",
-        "Gains and losses between them may be due to missing trials: see worst and best in gain_tests and losses.",
+        "more trials are missing under one condition than under another",
+        "planned trials of both",
+        "Gains and losses between them may be due to missing trials; see worst_low and best_high in their rows.",
     ),
     "missing_in_hard_tasks": (
         "trials are missing mostly in hard tasks",
-        "trials, planned",
-        "Levels are too high: missing trials would often have failed.",
+        "planned trials",
+        "Levels are too high, because missing trials would often have failed.",
     ),
 }
 """Cautions about single arms, by kind in the view arm_cautions: title, what is counted, meaning."""
@@ -135,8 +137,8 @@ _NO_SEGMENTS = {
     "dimension and no number of segments",
 }
 _NOT_CHOSEN = {
-    "several_classifiers": "variants of {benchmark} without a class, because several agents, or one under several "
-    "settings, classified them: {n}; choose one with classifier_agent = NAME or NAME#DIGEST, or settings = DIGEST",
+    "several_classifiers": "variants of {benchmark} without a class, because several agents classified them, or one "
+    "under several settings: {n}; choose with classifier_agent = NAME or NAME#DIGEST, or settings = DIGEST",
 }
 _UNCLASSIFIED = {
     "unclassified_variants": "variants of {benchmark} without a class: {n}; tables by class leave them out, and the "
@@ -144,7 +146,8 @@ _UNCLASSIFIED = {
 }
 _OF_TIMING = {
     "not_injected_trials": "trials of {benchmark} that ended before their injection: {n}; with intention_to_treat "
-    "they count under their planned condition, else nowhere; wasted compute counts them only with wasted_uninjected",
+    "they count under their planned condition, otherwise they do not count; wasted compute counts them only with "
+    "wasted_uninjected",
     "collapsed_units": "collapsed: in {n} (variant, agent) units of {benchmark} the budget is so small that "
     "several percentages give the same action",
 }
@@ -153,8 +156,8 @@ COUNTED = {
     **_UNCLASSIFIED,
     **_NOT_CHOSEN,
     **_OF_TIMING,
-    "cells_with_too_few_trials": "cells of {benchmark} with fewer than k valid trials: {n}; their pass@k is undefined "
-    "and not in the means",
+    "cells_with_too_few_trials": "cells of {benchmark} with fewer than k valid trials: {n}; their pass@k is undefined, "
+    "and means leave them out",
     "unjudged_variants": "new_task candidates of {benchmark} without a verdict: {n}; they count as outcome-critical",
 }
 """Templates by the kind in the view exclusions: those of all tables, and those of the report only."""
@@ -193,21 +196,22 @@ _ALWAYS_SHOWN = (
 )
 _REASONS = ("reason", "tokens_reason", "cost_reason")
 MEANINGS = {
-    "too_few_trials": "pass@k needs k valid trials of a unit; --set k=1 asks for one",
+    "too_few_trials": "pass@k needs k valid trials of a unit; --set k=1 needs only one",
     "one_arm_only": "no unit has trials in both arms, so there are no pairs",
     "incomplete_unit": "only units with a value under full and all injections count; "
-    "--set voi_cases=available takes every unit that a condition has",
-    "too_few_clusters": "levels need 5 tasks for an interval, gains 6, ratios 7, tau 15; fewer are inconclusive",
-    "one_task_has_N_pct": "where an interval has a ?, one task has N % of the variants, so all tasks inform no more "
-    "than four equal tasks: the interval is wide and depends on few tasks",
-    "rare_effect": "where an interval has a ?, hardly any task shows this effect: the interval may be too short, "
-    "and more tasks help most",
+    "--set voi_cases=available uses every unit of a condition",
+    "too_few_clusters": "an interval needs 5 tasks for levels, 6 for gains, 7 for ratios and 15 for tau; results from "
+    "fewer tasks are inconclusive",
+    "one_task_has_N_pct": "in rows with a ? at the interval, one task has N % of the variants, so all tasks together "
+    "give no more information than four equal tasks; the interval is wide and depends on few tasks",
+    "rare_effect": "in rows with a ? at the interval, hardly any task shows this effect, so the interval may be too "
+    "short; more tasks help most",
     "no_variation": "all tasks have this value, so its uncertainty is unknown",
     "no_gain_shown": "information is not shown to help at the earliest injection, so there is no window",
-    "flat_curve": "no time is shown to be better than another, so there is no window",
+    "flat_curve": "no injection time is shown to be better than another, so there is no window",
     "no_oracle_gap": "full does not exceed underspecified, so there is nothing to recover",
     "unbounded": "full may not exceed underspecified, so any recovered share is possible",
-    "one_of_few": "a choice among few percentages has no interval; the gains behind it have intervals",
+    "one_of_few": "the value is one of a few percentages, so it has no interval; the gains behind it have intervals",
 }
 """The meanings of reason values, in the order of the notes."""
 
@@ -262,8 +266,8 @@ def lines_of_users(connection: "duckdb.DuckDBPyConnection") -> list[str]:
     lines = []
     for simulator, medium, judge, met, asked in rows:
         kept = kept_recall(judge) if simulator == "exact" else None
-        unseen = f" ({kept[0]:.2f} of questions never seen: {kept[1]})" if kept else ""
-        lines.append(f"{simulator} by {judge}, asked through {medium}: gave {met} of {asked}{unseen}")
+        unseen = f" (recall on unseen questions {kept[0]:.2f}: {kept[1]})" if kept else ""
+        lines.append(f"{simulator} (judge {judge}) gave {met} of {asked} segments asked for through {medium}{unseen}")
     return lines
 
 
@@ -295,7 +299,7 @@ def notes_for(
 ) -> tuple[str, ...]:
     """Return the notes of a table, the most general first."""
     values, counted = found.values, found.counted
-    drawn = f"{values['draws']} draws, {values['permutations']} exchanges, seed {values['seed']}"
+    drawn = f"{values['draws']} draws, {values['permutations']} permutations, seed {values['seed']}"
     notes = [
         f"reading: {reading_of(values)}",
         f"intervals and tests: {values['confidence']:.0%}, over tasks as clusters ({drawn})",
@@ -322,7 +326,7 @@ def notes_for(
                 f"mixed classifiers: {n} sources gave the classes of {benchmark}, and a class depends on its classifier"
             )
     if found.users and table in _OF_GAINS:
-        notes.append(f"what users miss lowers gains from asking: {'; '.join(found.users)}")
+        notes.append(f"requests that simulated users miss lower gains from asking: {'; '.join(found.users)}")
     notes.extend(_arm_notes(found.arms, table))
     unjudged = sum(n for (kind, _), n in counted.items() if kind == _UNJUDGED)
     if unjudged:
@@ -357,8 +361,8 @@ def _row_notes(rows: Sequence[dict[str, Any]]) -> list[str]:
     doubtful = [row for row in rows if depends_on_missing(row)]
     if doubtful:
         notes.append(
-            f"missing trials could undo {len(doubtful)} rows: the interval excludes 0, but the range from worst_low "
-            "to best_high does not"
+            f"missing trials could change the verdict of {len(doubtful)} rows: the interval excludes 0, but the range "
+            "from worst_low to best_high does not"
         )
     return [*notes, *(f"{each}: {meaning_of(each)}" for kind in MEANINGS for each in reasons if _kind(each) == kind)]
 
@@ -401,7 +405,7 @@ def missing_notes(needs: str, conditions: Sequence[str], rows: Sequence[dict[str
     for benchmark, present in found.items():
         missing = [condition for condition in conditions if condition not in present]
         if missing and benchmark != "all":
-            notes.append(f"{benchmark} has no rows under {', '.join(missing)}, and no gain or test that needs them")
+            notes.append(f"{benchmark} lacks rows under {', '.join(missing)}, and gains and tests that need them")
     unknown = sorted({str(row["dimension"]) for row in rows if "dimension" in row} - {"all", *DIMENSIONS})
     if unknown:
         notes.append(f"dimensions of variants other than {', '.join(DIMENSIONS)}: {', '.join(unknown)}")

@@ -59,7 +59,7 @@ def print_views(connection: "duckdb.DuckDBPyConnection", wanted: str, form: str,
     chosen = [each for each in every if wanted in ("", each.view, each.layer)]
     if not chosen:
         raise UnknownName(
-            f"there is no view and no layer {wanted!r}; .views alone lists all, layers are {', '.join(LAYERS)}"
+            f"there is no view or layer {wanted!r}; '.views' lists all views; the layers are {', '.join(LAYERS)}"
         )
     if form == "table" and not wanted:
         print_rows([msgspec.structs.asdict(each) for each in chosen], ("view", "layer", "grain"), form, out)
@@ -76,7 +76,7 @@ def failed_query(error: "duckdb.Error") -> AnalyticsError:
     overflow = tempfile.gettempdir()
     if isinstance(error, duckdb.OutOfMemoryException) or f"{overflow}/lhaw-record-" in str(error):
         what = str(error).partition("\n")[0].rstrip(".")
-        room = f"what does not fit into memory goes to {overflow}: free space there, or name another folder with TMPDIR"
+        room = f"data beyond the memory is written to {overflow}; free space there, or name a folder with TMPDIR"
         return AnalyticsError(f"the query failed: {what}; {room}")
     if unknown := re.search(r"Table with name (\w+) does not exist", str(error)):
         near = did_you_mean(unknown[1], [each.view for each in headers()]) or "; '.views' lists them"

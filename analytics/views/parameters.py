@@ -62,7 +62,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         name="reading",
         default="default",
         allowed=("default", "paper", "readme", "complete_cases", "pass_at_k", "primary_dimension"),
-        meaning="a name for several choices at once; a parameter that is set explicitly overrides the reading",
+        meaning="a named set of parameter values; a parameter that is set explicitly overrides it",
         source="docs/metrics.md 5 and 7",
     ),
     AnalysisParameter(
@@ -76,7 +76,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         name="classifier_agent",
         default=None,
         meaning="agent whose trials and selections give the class of unlabelled variants; unset: the only classifier; "
-        "vote: what most classifiers say",
+        "vote: the class that most classifiers give",
         source="docs/metrics.md 2",
     ),
     AnalysisParameter(
@@ -101,66 +101,66 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         name="per",
         default="variant_dimension",
         allowed=("variant_dimension", "segment", "primary"),
-        meaning="a variant counts once in each of its dimensions, once per removed segment, or in its first one only",
+        meaning="a variant counts in each of its dimensions, once per removed segment, or only in its first dimension",
         source="docs/metrics.md 3 and 4",
     ),
     AnalysisParameter(
         name="intention_to_treat",
         default=True,
-        meaning="trials that ended before their injection count under the condition that was planned, or not at all",
+        meaning="trials that ended before their injection count under the planned condition (true) or nowhere (false)",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
         name="timing_measure",
         default="pass_at_1",
         allowed=("pass_at_1", "checkpoint_progress", "pass_at_k"),
-        meaning="the value that gains from injections, points of no return and windows are about",
+        meaning="the measure for gains from injections, points of no return and windows",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
         name="voi_cases",
         default="available",
         allowed=("complete", "available"),
-        meaning="units with the full prompt and all injections, or every unit that a cell has",
+        meaning="units with the full prompt and all injections (complete), or every unit of a cell (available)",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
         name="kendall_cells",
         default="injected",
         allowed=("injected", "all"),
-        meaning="cells over which agents are ranked: variants under inject_p, or under full and underspecified too",
+        meaning="ranked cells: variants under inject_p (injected), or also under full and underspecified (all)",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
         name="cluster",
         default="task",
         allowed=("task", "domain"),
-        meaning="what intervals and tests take as independent: tasks, or all tasks of a domain as one (the repository "
-        "in swebench_pro)",
+        meaning="what intervals and tests treat as independent: tasks, or domains with all of their tasks (in "
+        "swebench_pro, a domain is a repository)",
         source="docs/metrics.md 5",
     ),
     AnalysisParameter(
         name="pooled",
         default="tasks",
         allowed=("tasks", "units"),
-        meaning="in rows of agent all, the mean over agents in a task, then over tasks; or over (variant, agent)",
+        meaning="mean in rows of agent all: over agents in each task, then over tasks; or over (variant, agent) pairs",
         source="docs/metrics.md 5",
     ),
     AnalysisParameter(
         name="flipped",
         default="tasks",
         allowed=("tasks", "units"),
-        meaning="point of no return: flip signs of whole tasks, correct by Holm, take the end of the unbroken run of "
-        "significant timings, and a window only where a gain is shown; or flip each unit, correct by Bonferroni, "
-        "take the latest significant timing, and a window always",
+        meaning="point of no return. tasks: flip the signs of whole tasks, correct by Holm, take the end of the "
+        "unbroken run of significant timings, and show a window only after a shown gain. units: flip each unit, "
+        "correct by Bonferroni, take the latest significant timing, and always show a window",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
         name="ask_scale",
         default="budget",
         allowed=("budget", "own_length"),
-        meaning="the scale on which a first question lies in the optimal window: the unit's budget, as for injections, "
-        "or the trial's own actions",
+        meaning="scale of the time of a first question in the optimal window: the unit's budget, as for injections, or "
+        "the number of the trial's own actions",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
@@ -168,28 +168,28 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         default=5.0,
         low=0,
         high=100,
-        meaning="how many percentage points below the value at the first injection the optimal window may go",
+        meaning="percentage points by which the value in the optimal window may be below that of the first injection",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
         name="wasted_match",
         default="arguments",
         allowed=("arguments", "name"),
-        meaning="two actions are the same by name and canonical arguments, or by name only",
+        meaning="two actions are the same if their names and canonical arguments are equal, or only their names",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
         name="wasted_supply",
         default="max",
         allowed=("max", "set", "single", "sum"),
-        meaning="how often an action with the full prompt can be a counterpart: its most in one trace, without "
-        "limit, its number in the first trace, or in all traces",
+        meaning="how often an action with the full prompt can be a counterpart: its highest count in one trace (max), "
+        "without limit (set), its count in the first trace (single), or its count in all traces (sum)",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
         name="wasted_uninjected",
         default=False,
-        meaning="in wasted compute, a trial that ended before its injection counts with all its actions, or not at all",
+        meaning="in wasted compute, trials that ended before their injection count fully (true) or not at all (false)",
         source="docs/metrics.md 4",
     ),
     AnalysisParameter(
@@ -201,15 +201,15 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
     AnalysisParameter(
         name="user_simulator",
         default=None,
-        meaning="of the trials that could ask, only those with this simulator; unset: all",
+        meaning="of the trials that could ask, use only those with this simulator; unset: all",
         source="ours",
     ),
     AnalysisParameter(
         name="settings",
         default=None,
         is_list=True,
-        meaning="of agents with several settings, only these: six digits after a # in an agent's name, separated by "
-        "commas; unset: all, side by side",
+        meaning="for agents with several settings, only these settings: the six digits after the # in an agent's name, "
+        "separated by commas; unset: all, as separate agents",
         source="docs/metrics.md 5",
     ),
     AnalysisParameter(
@@ -237,7 +237,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
     AnalysisParameter(
         name="exchange_judge",
         default=None,
-        meaning="judge of what a question asks for and its answer gives: rules, or a judge's name in the events; "
+        meaning="judge of what a question asks for and what its answer gives: rules, or a judge's name in the events; "
         "unset: the simulated user's own judge, or rules if it has none",
         source="docs/metrics.md 3",
     ),
@@ -262,7 +262,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         default=20260210,
         low=0,
         high=2**31,
-        meaning="seed of everything that is drawn for intervals and tests",
+        meaning="seed of all random draws for intervals and tests",
         source="docs/metrics.md 5",
     ),
     AnalysisParameter(
@@ -270,7 +270,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         default=10_000,
         low=100,
         high=1_000_000,
-        meaning="the most sign choices that a permutation test looks at: all, or this many random ones",
+        meaning="most sign choices in a permutation test: all choices, or this many random choices if there are more",
         source="docs/metrics.md 4 and 5",
     ),
     AnalysisParameter(
@@ -301,7 +301,7 @@ PARAMETERS: tuple[AnalysisParameter, ...] = (
         default=50.0,
         low=0,
         high=100,
-        meaning="mean progress of the reference agents from which on a task is selected",
+        meaning="smallest mean progress of the reference agents for which a task is selected",
         source="docs/metrics.md 6",
     ),
     AnalysisParameter(

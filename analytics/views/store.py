@@ -69,7 +69,7 @@ def _refuse_repeats(connection: duckdb.DuckDBPyConnection, store: Path) -> None:
     if twice is not None:
         connection.close()
         raise DamagedStore(
-            f"{store}: stream {twice[0]} is there twice, as where a restored backup went on beside the store; "
+            f"{store}: stream {twice[0]} exists twice, for example because a run continued on a restored backup; "
             "'lhaw-record log verify' names the files, and 'lhaw-record log repair --accept-loss' moves the later ones "
             "out of the way"
         )

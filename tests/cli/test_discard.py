@@ -44,7 +44,7 @@ def test_discarded_trials_are_owed_only_if_asked(tmp_path):
     assert query(store, "select max(attempt) from stg_trials_finished") == [(2,)]
     assert "nothing to run" in called("run", experiment, "--store", store).stderr
     notes = called("tables", store, "overall").stdout
-    assert "with another attempt in their place: 1 trials of desk; the attempts set aside cost 0.0" in notes
+    assert "and replaced by another attempt: 1 trials of desk; the attempts that were set aside cost 0.0" in notes
     assert "are missing" not in notes
 
     repeated = called("discard", store, "--condition", condition, "--reason", "again", "--rerun")

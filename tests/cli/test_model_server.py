@@ -208,10 +208,10 @@ def test_a_limit_of_the_model_is_graded_and_not_paid_again(tmp_path):
     ]
     shown = called("tables", store, "endings").stdout
     for caution in (
-        "replies were cut at their length limit",
+        "replies were cut off at their length limit",
         "the conversation became too long for the model",
         "no tool was ever called: ",
-        "tool calls were left in the text: the server did not recognise them",
+        "tool calls were left in the text, because the server did not recognise them",
         "desk, toolless: 1 of 1 trials (100 %)",
     ):
         assert caution in shown

@@ -54,7 +54,7 @@ def test_the_plan_says_where_trials_go_and_which_count_nowhere(tmp_path, monkeyp
     planned = called("run", file, "--store", "stores/mine", "--dry-run").stderr
     assert "1 of the finished trials are set aside by 'discard' and count nowhere" in planned
     compared = called("compare", "stores/mine", "balanced", "other").stderr
-    assert "all its trials are set aside; 'lhaw-record discard STORE --undo' takes them back in" in compared
+    assert "all its trials are set aside; 'lhaw-record discard STORE --undo' includes them again" in compared
 
 
 def test_the_page_has_every_slip_here():

@@ -298,10 +298,10 @@ def simulated(study: Study, studies: int) -> dict[str, object]:
 def section() -> tuple[str, str]:
     """Return the heading of the table and the text above it."""
     return "Sentences", (
-        "The share of studies in which `findings` claims anything false, over all of its sentences (at most 0.05), and "
-        "the share of true gains, losses and timings that it claims (`power`). `before` is the share claimed with "
-        "Holm's correction within each question: over the agents, or over the times of a dimension. `python -m "
-        "tests.coverage.families` prints it; each cell has 3 trials, and 0 variants stands for 1 to 7."
+        "`false_claims` is the share of studies in which `findings` claims anything false in any of its sentences (at "
+        "most 0.05). `..._power` is the share of true gains, losses and timings that it claims. `..._power_before` is "
+        "this share with Holm's correction within each question: over the agents, or over the times of a dimension. "
+        "`python -m tests.coverage.families` prints the table. Each cell has 3 trials, and 0 variants means 1 to 7."
     )
 
 

@@ -67,8 +67,9 @@ def simulated(study: Study, studies: int) -> dict[str, object]:
 def section(studies: int) -> tuple[str, str]:
     """Return the heading of the table and the text above it."""
     return "Looks", (
-        f"The share of {studies:,} studies that claim a gain from asking: with {LOOKS} planned looks, with one look at "
-        "the end, and with naive looks at 0.05. `python -m tests.coverage.looks` prints it; each cell has 3 trials."
+        f"The table shows the share of {studies:,} studies that claim a gain from asking: with {LOOKS} planned looks, "
+        "with one look at the end, and with uncorrected looks at 0.05. `python -m tests.coverage.looks` prints it. "
+        "Each cell has 3 trials."
     )
 
 

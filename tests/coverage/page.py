@@ -8,28 +8,30 @@ from tests.coverage.studies import KINDS, SETTINGS, SIZES
 
 _MOST_NAMED = 20
 
-_INTRODUCTION = """# How often the intervals hold the truth
+_INTRODUCTION = """# How often the intervals contain the true value
 
 `make coverage` writes this page from {studies} studies of each design of `python -m tests.coverage --grid full`.
 
-Each design is many simulated studies whose truth is known; the nominal level is 0.95. Intervals must cover at least
-{lowest}, and tests at 0.05 may give at most {highest} false positives. If the exact 95 % interval (Clopper and Pearson)
-of a design's share is not wholly within the limit, four times as many new studies are simulated, and only these count.
-A design then *misses* if its share is beyond the limit, and is *open* if only a part of that interval is. There are
-{designs} designs: {missed} and {is_open}. Kinds marked "not promised" show where a method fails.
+A design describes many simulated studies with a known true value. The nominal level is 0.95. Intervals must contain the
+true value in at least {lowest} of the studies, and tests at the level 0.05 may give at most {highest} false positives.
+If the exact 95 % interval (Clopper and Pearson) of a design's share is not wholly within the limit, four times as many
+new studies are simulated, and only these count. A design then *misses* if its share is beyond the limit. It is *open*
+if only a part of that interval is beyond the limit. There are {designs} designs: {missed} and {is_open}. Kinds marked
+"not promised" show where a method fails.
 
 The studies are drawn without code of the engine. Each task has its own success rate, from a beta distribution with mean
 p and intraclass correlation ICC. There are 1 or 3 agents and 1, 7, or 1 to 7 variants of each task. Their trials are
-drawn from the task's rate, or all variants of an agent have the same value, as under `full`. Levels are symmetric in p,
-so their p is at most 0.5. Bootstraps had {draws} draws and tests {flips} permutations; the tables use more. Floors,
-prior weights and room were chosen with these designs, most of which have the same effect in every task. Only the level
-0.95 was studied, and intervals may be longer than necessary. The test suite draws studies in other ways (logit-normal
-rates) and checks the engine against scipy and plain numpy.
+drawn with the task's rate, or all variants of an agent have the same value, as under `full`. Levels are symmetric in p,
+so their p is at most 0.5. Bootstraps had {draws} draws and tests had {flips} permutations; the tables use more. Floors,
+prior weights and the room for one more task were chosen with these designs. Most of the designs have the same effect in
+every task. Only the level 0.95 was studied, and intervals may be longer than necessary. The test suite draws studies in
+other ways (logit-normal rates) and checks the engine against scipy and plain numpy.
 
-The table has the worst design of each kind: its coverage or, for kinds without an effect (and "one effect in two
-dimensions"), its share of p-values below 0.05. The last column has the worst design with the fewest tasks (`--format
-csv` has all). Studies without an interval do not count, nor those with a doubtful one (`one_task_has_N_pct`,
-`rare_effect`), unless one task has half of the variants. A design with under 5 % of its studies left is not judged.
+The table shows the worst design of each kind: its coverage or, for kinds without an effect (and "one effect in two
+dimensions"), its share of p-values below 0.05. The last column shows the worst of the designs with the fewest tasks
+(`--format csv` prints all designs). Studies without an interval do not count. Studies with a doubtful interval
+(`one_task_has_N_pct`, `rare_effect`) do not count either, unless one task has half of the variants. A design is not
+judged if under 5 % of its studies are left.
 """
 
 

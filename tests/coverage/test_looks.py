@@ -54,7 +54,7 @@ def test_findings_of_a_planned_study_name_their_look_and_use_its_level(level, ve
     assert gain.verdict == verdict
     assert {row["is_shown"] for row in computed["claims"].rows if row["success"] == "pass_at_1"} == {verdict == "shown"}
     (look,) = (each for each in said if each.table == "looks")
-    assert "4 planned looks; the last was number 1, at 12 tasks: p = 0.0078" in look.sentence
+    assert "4 planned looks; the last was number 1, at 12 tasks, with p = 0.0078" in look.sentence
 
 
 @pytest.mark.thorough

@@ -72,7 +72,7 @@ def test_as_data_a_row_per_column(connection):
 @pytest.mark.thorough
 def test_what_is_no_view_is_named(connection):
     """An unknown name is an error that names the layers."""
-    with pytest.raises(UnknownName, match=r"no view and no layer 'trails'.*marts"):
+    with pytest.raises(UnknownName, match=r"no view or layer 'trails'.*marts"):
         shown(connection, "trails", "table")
 
 

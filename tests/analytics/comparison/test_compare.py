@@ -214,7 +214,7 @@ def test_arms_that_share_tasks_and_no_variant_are_paired_by_task():
     arms = parse_group("ask_user"), parse_group("underspecified")
     try:
         rows = compare(opened, *arms, by="task")
-        with pytest.raises(BadParameter, match="no variant in common, so tasks are paired, which have no class"):
+        with pytest.raises(BadParameter, match="no variant in common, so tasks are paired, and tasks have no class"):
             compare(opened, *arms, by="class")
     finally:
         opened.close()
@@ -430,13 +430,13 @@ def test_arms_that_ask_differently_say_in_what_else_they_differ():
     opened = connect(media_store().snapshot(), parameters={"k": 1}, only=VIEWS)
     own, ours, old = (Group(name, "ask_user") for name in ("own", "ours", "old"))
     assert media_notes(opened, own, ours) == [
-        "media: a asks by built_in, b by mcp",
-        "a has the host acp/1, b process: a host changes more than asking",
-        "tools that only a offered its models: AskUserQuestion, ExitPlanMode",
-        "tools that only b offered its models: ask_user",
+        "media: a asks through built_in, b through mcp",
+        "a ran in the host acp/1, b in process; a host changes more than the way of asking",
+        "tools that only a offered to its models: AskUserQuestion, ExitPlanMode",
+        "tools that only b offered to its models: ask_user",
     ]
     assert media_notes(opened, ours, Group("ours", "underspecified")) == []
-    assert media_notes(opened, old, ours)[:1] == ["media: a asks by mcp, b by mcp"]
+    assert media_notes(opened, old, ours)[:1] == ["media: a asks through mcp, b through mcp"]
     opened.close()
 
 

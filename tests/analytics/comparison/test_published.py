@@ -180,6 +180,6 @@ def test_the_command_compares(tmp_path, capsys):
     assert capsys.readouterr().out == ",".join((*COLUMNS, "reading")) + "\n"
     assert main(["tables", str(root), "overall", "--compare"]) == 0
     assert (
-        "nothing printed beside: overall; printed benchmarks are mcp_atlas, swebench_pro, tac"
+        "no printed values for: overall; the papers have the benchmarks mcp_atlas, swebench_pro, tac"
         in capsys.readouterr().out
     )

@@ -205,7 +205,7 @@ def test_the_command(tmp_path, capsys):
     assert main(["sensitivity", str(root), "--tables", "wasted", "--format", "json"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out) == []
-    assert "nothing in these tables changes under: k = 1, k = 2, reading = paper, reading = readme" in printed.err
+    assert "these tables do not change under: k = 1, k = 2, reading = paper, reading = readme" in printed.err
     assert "1 of" in printed.err
     with pytest.raises(UnknownName, match="'waste'"):
         sensitivity(Store().snapshot(), ["waste"], {})

@@ -154,7 +154,7 @@ def test_what_does_not_fit_the_dataset_is_left_out_and_counted(tmp_path, monkeyp
     (dataset / "sort-guests" / "instruction.md").write_text("Something else.")
     done = called("export", "harbor", tmp_path / "store", "--tasks", dataset, "-o", tmp_path / "out")
     assert done.returncode == 1
-    assert "left out: 1 variants made of another instruction.md" in done.stderr
+    assert "left out: 1 variants made from another instruction.md" in done.stderr
     (dataset / "sort-guests").rename(dataset / "other")
     done = called("export", "harbor", tmp_path / "store", "--tasks", dataset, "-o", tmp_path / "out")
     assert "left out: 1 variants whose task is not in the dataset" in done.stderr

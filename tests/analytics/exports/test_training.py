@@ -131,7 +131,7 @@ def test_missing_data_gets_no_reward(exported):
     """A failed trial and one without its conversation are left out and counted."""
     assert exported.count == 5
     assert exported.left_out == (
-        "1 trials without a valid attempt, which get no reward",
+        "1 trials without a valid attempt and so without a reward",
         "1 trials whose conversation was rewritten or compacted on the way",
     )
 

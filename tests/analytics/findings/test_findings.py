@@ -271,7 +271,7 @@ def test_a_share_of_the_questions_is_that_of_all_questions():
         store.variant(f"t{place}", f"v{place}", "goal")
         store.trial(f"v{place}", "ask_user", 0, actions=[*actions, "submit"])
     (said,) = [each.sentence for each in found_in(store)[1] if each.keys.get("measure") == "precision_micro"]
-    assert "of a, 25.0 % (no interval) target" in said
+    assert "that a asks, 25.0 % (no interval) target" in said
 
 
 @pytest.mark.thorough

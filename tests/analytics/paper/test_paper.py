@@ -89,7 +89,7 @@ def test_a_pool_is_as_unequal_as_its_benchmarks():
     ]
     made = pivoted(rows, ("desk",), rows=("benchmark", "agent"))
     assert [line.heading for line in made.lines if line.cells[0].is_best] == ["TheAgentCompany"]
-    assert any("agents of all benchmarks, desk met different tasks or variants" in each for each in made.remarks)
+    assert any("agents of all benchmarks, desk ran on different tasks or variants" in each for each in made.remarks)
     equal = pivoted(rows, ("absent",), rows=("benchmark", "agent"))
     assert len([line for line in equal.lines if line.cells[0].is_best]) == 3
 
@@ -154,7 +154,7 @@ def test_what_is_kept_and_in_no_row_is_said():
     made = pivoted(rows, keep=keep)
     assert made.absent == ("condition ask_user (may ask)", "condition inject_50 (told at 50 %)")
     for text in (to_latex(made).replace(r"\_", "_").replace(r"\%", "%"), to_markdown(made), to_html(made)):
-        assert "ept, but in no row: condition inject_50 (told at 50 %)" in text
+        assert "n keep, but in no row: condition inject_50 (told at 50 %)" in text
     assert pivoted(rows[:1], keep={"condition": ("full",)}).absent == ()
 
 
@@ -163,7 +163,7 @@ def test_a_reason_that_every_cell_has_is_said_once():
     few = [row("a", condition, 0.5, None, None, reason="too_few_clusters") for condition in ("full", "ask_user")]
     made = pivoted(few)
     assert made.reasons == {}
-    assert "No intervals, too few clusters: levels need 5 tasks" in made.caption
+    assert "No intervals, too few clusters: an interval needs 5 tasks for levels" in made.caption
     assert "textsuperscript" not in to_latex(made)
     mixed = pivoted([few[0], row("a", "ask_user", 0.5, 0.4, 0.6)])
     undefined = pivoted([few[0], row("a", "ask_user", None, None, None, reason="too_few_clusters")])
@@ -229,7 +229,7 @@ def test_two_are_not_called_alike():
     one = Table(name="overall", title="t", keys=KEYS, columns=tuple(rows[0]), rows=tuple(rows), notes=())
     for chosen in ({"columns": ("condition",)}, {"rows": ("condition",), "columns": ("agent",)}):
         choice = TableChoice(table="overall", **chosen)
-        with pytest.raises(AnalyticsError, match="two agents or others are called 'Same' in 'names'"):
+        with pytest.raises(AnalyticsError, match="two values have the name 'Same' in 'names'"):
             pivot(one, choice, names={"a": "Same", "b": "Same"}, parameters=values_of({}))
 
 
@@ -284,7 +284,7 @@ def test_every_line_of_latex_has_the_same_columns(connection):
             "[[tables]]\ntable = 'overall'\nrows = ['agnet']\n",
             ": tables[0].rows: overall has no key 'agnet'; did you",
         ),
-        ("[[tables]]\ntable = 'overall'\nrows = ['agent', 'agent']\n", "'agent' cannot have two places"),
+        ("[[tables]]\ntable = 'overall'\nrows = ['agent', 'agent']\n", "'agent' cannot occur twice"),
         (
             "[[tables]]\ntable = 'overall'\n[tables.keep]\nagents = ['a']\n",
             ": tables[0].keep.agents: overall has no key",
@@ -295,7 +295,7 @@ def test_every_line_of_latex_has_the_same_columns(connection):
             "[[tables]]\ntable = 'trial_counts_and_cost'\n",
             ": tables[0].table: trial_counts_and_cost has no estimates",
         ),
-        ("[[tables]]\ntable = 'overall'\nname = 'A b'\n", ": tables[0].name: 'A b' is no name of a file"),
+        ("[[tables]]\ntable = 'overall'\nname = 'A b'\n", ": tables[0].name: 'A b' is no valid file name"),
         ("[[figures]]\nfigure = 'vio'\n", ": figures[0].figure: there is no figure 'vio'; did you mean 'voi'?"),
         ("[settings]\nk = 0\n", ": settings.k: k = 0 is out of range"),
         ("[settings]\nkk = 0\n", ": settings.kk: there is no parameter 'kk'"),
@@ -372,8 +372,8 @@ def test_the_command_writes_everything(stored, tmp_path, capsys):
     assert {path: (out / path).read_bytes() for path in first} == first
     (out / "paper.toml").write_text(SMALL + "# mine")
     main([*arguments[:2], str(tmp_path / "s.toml"), *arguments[3:], "--compare"])
-    assert "stays unchanged" in capsys.readouterr().err
-    assert "nothing printed beside: overall" in (out / "paper.md").read_text()
+    assert "is not overwritten" in capsys.readouterr().err
+    assert "no printed values for: overall" in (out / "paper.md").read_text()
     assert (out / "paper.toml").read_text() == SMALL + "# mine"
 
 

@@ -136,8 +136,8 @@ def test_advice_compares_tasks_with_trials(capsys):
     assert "fewer tasks with more trials: 6 tasks x 1 variant x 12 trials in each arm, 144 trials" in said
     assert main([*strong, "--tasks", "5", "--trials", "9"]) == 1
     said = capsys.readouterr().err
-    assert "no design here reaches 80%: add tasks" in said
-    assert "10 tasks x 1 variant x 9 trials in each arm, 180 trials would: " in said
+    assert "no design here has a power of 80%: first add tasks" in said
+    assert "10 tasks x 1 variant x 9 trials in each arm, 180 trials would have " in said
 
 
 def test_an_experiment_file_is_asked_about_before_its_first_trial(tmp_path, capsys):
@@ -246,7 +246,7 @@ def test_a_price_buys_tasks_before_variants_before_trials(capsys):
     assert sizes[:4] == [(20.0, 20, 1, 1), (20.0, 6, 1, 3), (20.0, 6, 3, 1), (20.0, 2, 3, 3)]
     assert sizes[4:] == [(40.0, 40, 1, 1), (40.0, 13, 1, 3), (40.0, 13, 3, 1), (40.0, 4, 3, 3)]
     assert "at 40.00 USD: 40 tasks x 1 variant x 1 trial in each arm, 80 trials, about 40.00 USD have " in said.err
-    assert "; 4 tasks x 3 variants x 3 trials in each arm, 72 trials, about 36.00 USD have 0%" in said.err
+    assert "; 4 tasks x 3 variants x 3 trials in each arm, 72 trials, about 36.00 USD have a power of 0%" in said.err
     for wrong, error in ((["--tasks", "5"], "leave --tasks out"), (["--price", "0.5"], "no price pays for one task")):
         assert main([*words, *wrong]) == 1
         assert error in capsys.readouterr().err

@@ -89,4 +89,6 @@ def test_one_agent_has_no_pairs_and_findings_rank_several():
     _, said = found_in(asking(lambda _: 3, lambda _: 2, lambda _: 0))
     sentences = [each.sentence for each in said if each.table == "agent_differences"]
     assert len(sentences) == 3
-    assert sentences[0].startswith("By what asking gains, the rank of a is 1 and may be 1 to 1 (family of all pairs)")
+    assert sentences[0].startswith(
+        "In the ranking by gain from asking, a holds rank 1 (possible: 1 to 1 after correction over all pairs)"
+    )

@@ -192,9 +192,9 @@ def test_an_empty_table_says_what_it_would_need():
 @pytest.mark.parametrize(
     ("made", "name", "note"),
     [
-        (without("ask_user"), "overall", "desk has no rows under ask_user, and no gain or test that needs them"),
-        (without("full"), "by_dimension_pass", "desk has no rows under full, and no gain or test that needs them"),
-        (without("inject_50"), "wasted", "desk has no rows under inject_50, and no gain or test that needs them"),
+        (without("ask_user"), "overall", "desk lacks rows under ask_user, and gains and tests that need them"),
+        (without("full"), "by_dimension_pass", "desk lacks rows under full, and gains and tests that need them"),
+        (without("inject_50"), "wasted", "desk lacks rows under inject_50, and gains and tests that need them"),
         (without("none"), "overall", None),
         (unknown_dimension, "voi", "dimensions of variants other than goal, constraint, input, context:"),
     ],
@@ -206,7 +206,7 @@ def test_what_is_not_there_is_named(made, name, note):
         notes = table(opened, name).notes
     finally:
         opened.close()
-    found = [each for each in notes if each.startswith(("desk has no rows", "dimensions of"))]
+    found = [each for each in notes if each.startswith(("desk lacks rows", "dimensions of"))]
     assert len(found) == (note is not None)
     assert note is None or found[0].startswith(note)
 

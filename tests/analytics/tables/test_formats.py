@@ -123,8 +123,8 @@ def test_no_names_and_all_are_the_same(store):
 def test_wrong_wishes_are_explained(store, tmp_path, capsys):
     """Two ways to name tables, a list in Markdown, a file in the way of the folder: each has a sentence of its own."""
     assert main(["tables", str(store), "overall", "--all"]) == 1
-    assert "leave out the NAMEs or the option" in capsys.readouterr().err
-    with pytest.raises(BadParameter, match="the list comes as table, csv, json"):
+    assert "leave out the NAMEs or --all" in capsys.readouterr().err
+    with pytest.raises(BadParameter, match="the list can be printed as table, csv, json"):
         print_list("latex", io.StringIO())
     with pytest.raises(UnknownName, match="'overal'"):
         print_tables(store, ["overal"], settings=[], form="markdown", out=io.StringIO())

@@ -118,7 +118,7 @@ def test_an_arm_that_misses_more_is_named():
             named = {kind for kind, lines in background(connection).arms.items() if lines and "missing" in kind}
             assert named == kinds
             notes = table(connection, "gain_tests").notes
-            assert any("one condition misses more trials than another" in note for note in notes) == bool(kinds)
+            assert any("more trials are missing under one condition" in note for note in notes) == bool(kinds)
         finally:
             connection.close()
 

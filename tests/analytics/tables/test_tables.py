@@ -196,12 +196,12 @@ def test_notes_say_what_is_left_out():
         opened.close()
     assert "without a verdict" not in notes
     for text in (
-        "missing trials of desk: 1, not counted as failures: 1 began",
-        "trials of desk running now: 1",
+        "missing trials of desk: 1, not counted as failures; 1 of them started",
+        "trials of desk that are running now: 1",
         "task or variant has changed since: 1 trials",
         "they gave the variants their class: 1 trials",
         "variants of desk without a class: 1;",
-        "trials of the last plan not started yet: 7",
+        "trials of the last plan that have not started yet: 7",
         "too_few_trials",
     ):
         assert text in notes
@@ -227,17 +227,17 @@ def test_every_table_of_several_agents_says_how_many_variants_they_share():
         found = {one.name: one for one in tables(connection, names)}
     finally:
         connection.close()
-    asked = {name for name, one in found.items() if any("met different variants: 2 are not" in n for n in one.notes)}
-    injected = {name for name, one in found.items() if any("under injections: 1 are" in n for n in one.notes)}
+    asked = {name for name, one in found.items() if any("and 2 are not, so" in n for n in one.notes)}
+    injected = {name for name, one in found.items() if any("under injections: 2 var" in n for n in one.notes)}
     of_both = {name for name, one in found.items() if {"a", "b"} <= {row.get("agent") for row in one.rows}}
     no_levels = {"agent_health", "endings", "experiment_setup", "trial_counts_and_cost"}
     pools = {"generality", "point_of_no_return", "commitment", "timing_hypotheses"}
     assert of_both - no_levels <= asked | injected
     assert pools <= asked | injected
     assert {"overall", "voi", "wasted", "optimal_window", "losses"} <= injected
-    common = {"under injections" in note: note for note in found["overall"].notes if "met different" in note}
-    assert "1 are, so" in common[False]
-    assert "2 are, so" in common[True]
+    common = {"under injections" in note: note for note in found["overall"].notes if "ran on different" in note}
+    assert ": 1 variants are common" in common[False]
+    assert ": 2 variants are common" in common[True]
 
 
 @pytest.mark.thorough
@@ -257,10 +257,10 @@ def test_tables_say_when_agents_met_other_tasks_or_have_versions_in_other_benchm
         names = connection.execute("select distinct agent from trials where agent like 'a#%'").fetchall()
     finally:
         connection.close()
-    met = [note for note in overall if "met different" in note]
-    assert [note.partition(":")[0] for note in met] == ["agents of desk met different tasks under the full prompt"]
-    assert "1 are not common to all with the condition, 1 are, so" in met[0]
-    assert not [note for notes in paired for note in notes if "met different tasks" in note]
+    met = [note for note in overall if "ran on different" in note]
+    assert [note.partition(":")[0] for note in met] == ["agents of desk ran on different tasks under the full prompt"]
+    assert "1 tasks are common to all agents with the condition and 1 are not, so" in met[0]
+    assert not [note for notes in paired for note in notes if "ran on different tasks" in note]
     assert (len(names), sum("agents ran in several versions" in note for note in overall)) == (2, 1)
 
 
@@ -440,7 +440,7 @@ def test_a_classifier_that_ran_again_under_other_limits_is_chosen_by_its_setting
     rows, notes = shown()
     assert rows == set()
     assert len(notes) == 1
-    assert notes[0].endswith(": 1; choose one with classifier_agent = NAME or NAME#DIGEST, or settings = DIGEST")
+    assert notes[0].endswith(": 1; choose with classifier_agent = NAME or NAME#DIGEST, or settings = DIGEST")
     opened = connect(store.snapshot(), only={"arms"})
     try:
         names = opened.execute("select agent from arms where agent like 'a#%' order by limits_json").fetchall()
@@ -665,7 +665,10 @@ def test_every_measure_has_a_label_and_a_meaning(connection):
 
 def test_what_users_miss_stands_under_every_table_of_gains(connection):
     """By medium, as they answered here, and as measured on questions never seen; other tables do not say it."""
-    said = "what users miss lowers gains from asking: exact by rules/1, asked through mcp: gave 30 of 30"
+    said = (
+        "requests that simulated users miss lower gains from asking: "
+        "exact (judge rules/1) gave 30 of 30 segments asked for through mcp"
+    )
     assert [said in table(connection, name).notes for name in ("overall", "gain_tests", "wasted")] == [
         True,
         True,
@@ -679,9 +682,9 @@ def test_what_users_miss_stands_under_every_table_of_gains(connection):
         " withheld_segment_ids text[], is_counted boolean, answer text default 'a')"
     )
     database.executemany("insert into questions values (?, ?, ?, ?, ?, ?, default)", rows)
-    kept = f"({KEPT_RECALL['rules/3']:.2f} of questions never seen: rules/3 on both kept sets, docs/matcher.md)"
+    kept = f"(recall on unseen questions {KEPT_RECALL['rules/3']:.2f}: rules/3 on both kept sets, docs/matcher.md)"
     assert lines_of_users(database) == [
-        f"exact by rules/3[en], asked through mcp: gave 1 of 1 {kept}",
-        f"exact by rules/3[en], asked through prose: gave 0 of 1 {kept}",
-        "llm by m#1, asked through mcp: gave 2 of 3",
+        f"exact (judge rules/3[en]) gave 1 of 1 segments asked for through mcp {kept}",
+        f"exact (judge rules/3[en]) gave 0 of 1 segments asked for through prose {kept}",
+        "llm (judge m#1) gave 2 of 3 segments asked for through mcp",
     ]

@@ -185,7 +185,7 @@ def test_a_stream_that_a_restored_backup_has_too_counts_once(tmp_path, capsys, i
     for entry in read_entries(Store(backup))[0] if is_known else ():  # an earlier repair adopted the file
         append(Store(store), entry)
     assert main(["sql", str(store), "-c", "select count(*) from events"]) != 0
-    assert ("stream s0 is there twice" if is_known else "not in") in capsys.readouterr().err
+    assert ("stream s0 exists twice" if is_known else "not in") in capsys.readouterr().err
     streams = stat(store).streams
     assert (streams.closed, streams.interrupted, streams.repeated) == (3, 0, 2)
     assert main(["log", "stat", str(store)]) == 3
