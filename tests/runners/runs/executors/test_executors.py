@@ -273,7 +273,7 @@ def test_workers_are_for_a_cluster(tmp_path):
     """``--workers`` without ``--executor ray`` is a usage error, not ignored."""
     done = called("run", write_experiment(tmp_path / "a.toml"), "--workers", "2", "--dry-run")
     assert done.returncode == 2
-    assert "--workers is for --executor ray" in done.stderr
+    assert "--workers needs --executor ray" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_a_cost_limit_holds_over_the_cluster(site, tmp_path):
     site.add("host2")
     done = site.run(experiment)
     assert done.returncode == 1
-    assert "the cost limit has no room for another trial" in done.stderr
+    assert "the cost limit does not allow another trial" in done.stderr
     ((spent,),) = query(site.root(), "select sum(cost_usd) from stg_trials_finished")
     assert 0 < spent <= 0.2
 

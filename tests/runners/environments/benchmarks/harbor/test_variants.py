@@ -163,7 +163,7 @@ def test_one_unfit_task_is_a_finding(tmp_path, monkeypatch, capsys):
     write_task(tmp_path / "tasks" / "gpu", task__toml="[environment]\ngpus = 1\n")
     assert main(["harbor", "tasks", "--without-docker", "--format", "csv"]) == 1
     said = capsys.readouterr()
-    assert said.err.splitlines()[-1] == "1 of 2 tasks are fit; not: gpu"
+    assert said.err.splitlines()[-1] == "1 of 2 tasks are fit; the others: gpu"
     assert {row["task_id"]: row["is_fit"] for row in csv.DictReader(io.StringIO(said.out))} == {
         "fit": "True",
         "gpu": "False",
