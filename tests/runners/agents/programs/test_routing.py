@@ -111,7 +111,7 @@ def test_the_table_is_part_of_what_is_measured(tmp_path):
         ({"a": {"model": "m", "thinking_tokens": 0}}, r"agents.program.models.'a'.thinking_tokens': at least 1"),
         (
             {"a": {"model": "m", "parameters": {"effort": "high"}}},
-            r"parameters.effort': .*; write effort beside 'model'",
+            r"parameters.effort': .*; write effort next to 'model'",
         ),
     ],
 )
