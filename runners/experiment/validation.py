@@ -63,7 +63,7 @@ def experiment_problems(experiment: Experiment) -> Iterator[str]:
         yield "key 'benchmark.variants_from': a store needs either 'selection' or 'experiment' with it"
     for key, value in (("trials", experiment.trials), ("concurrency", experiment.concurrency)):
         if value < 1:
-            yield f"key '{key}': at least 1"
+            yield f"key '{key}': must be at least 1"
     yield from _reasoning_problems(experiment)
     yield from _session_problems(experiment)
     yield from _stop_problems(experiment)
@@ -81,7 +81,7 @@ def experiment_problems(experiment: Experiment) -> Iterator[str]:
 
 def _limit_problems(experiment: Experiment) -> Iterator[str]:
     if experiment.limits.max_user_turns < 0:
-        yield "key 'limits.max_user_turns': at least 0"
+        yield "key 'limits.max_user_turns': must be at least 0"
     for key in ("max_actions", "tool_start_seconds", "tool_message_mb", "tool_result_kb"):
         if (limit := getattr(experiment.limits, key)) is not None and limit < 1:
             yield f"key 'limits.{key}': at least 1; leave it out for {'no limit' if 'max' in key else 'the default'}"
@@ -101,7 +101,7 @@ def _reasoning_problems(experiment: Experiment) -> Iterator[str]:
             if name in spec.parameters:
                 yield f"key '{key}.parameters.{name}': few providers support this name; write {name} next to 'model'"
         if spec.thinking_tokens is not None and spec.thinking_tokens < 1:
-            yield f"key '{key}.thinking_tokens': at least 1"
+            yield f"key '{key}.thinking_tokens': must be at least 1"
 
 
 def _agent_problems(experiment: Experiment) -> Iterator[str]:
@@ -141,7 +141,7 @@ def _session_problems(experiment: Experiment) -> Iterator[str]:
     if experiment.sessions is None:
         return
     if experiment.sessions < 1:
-        yield "key 'sessions': at least 1"
+        yield "key 'sessions': must be at least 1"
     if experiment.seeds is not None:
         yield "key 'seeds': the index of a session is its seed; remove one of 'seeds' and 'sessions'"
     own = [each for agent in experiment.agents for each in agent.conditions or ()]
@@ -160,7 +160,7 @@ def _stop_problems(experiment: Experiment) -> Iterator[str]:
         if agent.name == stop.agent or (stop.agent is None and lacking):
             yield from (f"key 'stop_when_shown': {agent.name} needs the condition {each!r}" for each in sorted(lacking))
     if not 1 <= stop.looks <= _MOST_LOOKS:
-        yield f"key 'stop_when_shown.looks': from 1 to {_MOST_LOOKS}"
+        yield f"key 'stop_when_shown.looks': must be from 1 to {_MOST_LOOKS}"
     if stop.max_tasks is not None and stop.max_tasks < max(1, stop.looks):
         yield "key 'stop_when_shown.max_tasks': at least one task for each look"
 

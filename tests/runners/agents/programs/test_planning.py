@@ -205,7 +205,7 @@ def test_a_program_that_calls_no_mcp_is_refused_for_the_tasks_with_servers_alone
     deaf = tiny("chat", asks_by="none")
     assert planned(tiny("chat", asks_by="mcp")) == {"plain", "served"}
     assert planned(deaf, "tasks = ['plain']") == {"plain"}
-    with pytest.raises(ExperimentError, match=r"in served, and program calls none .* or other tasks in"):
+    with pytest.raises(ExperimentError, match=r"in served, but program uses none .* or other tasks in"):
         planned(deaf)
 
 

@@ -100,7 +100,7 @@ async def test_a_lost_worker_is_ended_and_replaced():
         assert not (await workers.run(TRIALS[0], 1, None)).is_valid
         assert len(ray.killed) == 1
         assert (await workers.run(TRIALS[0], 2, None)).is_valid
-    assert "worker 1 on h is lost with 1 running trials, which are owed again: died" in said
+    assert "worker 1 on h is lost with 1 running trials, which will run again: died" in said
     assert "worker 2 on h has joined" in said
 
 
