@@ -76,4 +76,4 @@ async def test_limits_that_are_weak_here_are_told_before_a_real_model_runs(monke
     chosen = await preflight.choose_sandbox(experiment_of(model, kind="namespaces"), told.append)
     assert isinstance(chosen, Weak)
     assert len(told) == count
-    assert all("namespaces cannot fully enforce here: memory: limited for each process" in each for each in told)
+    assert all("namespaces cannot fully enforce limits here: memory: limited for each process" in each for each in told)

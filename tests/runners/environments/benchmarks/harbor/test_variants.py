@@ -51,7 +51,7 @@ BROKEN = [
         "is 0 times",
     ),
     (VARIANT + '[[segments]]\nvalue = "hello"\n', "unknown key 'segments'"),
-    (VARIANT + VARIANT, "two have that name"),
+    (VARIANT + VARIANT, "two variants have this name"),
 ]
 
 
@@ -113,7 +113,10 @@ def test_what_the_matcher_misses_is_named_and_the_synonym_it_names_mends_it(tmp_
     benchmark = open_harbor({"folder": "."}, tmp_path, GraderSpec())
     assert benchmark.why_not("hello") is None
     (remark,) = benchmark.remarks()
-    assert "the matcher knows: none, not: greeting, meant; add 'greeting' to the segment's synonyms" in remark
+    assert (
+        "the matcher recognises its words none, but not greeting, meant; add 'greeting' to the segment's synonyms"
+        in remark
+    )
     write_task(tmp_path / "hello", **{"variants.toml": variants.replace('"word to write"', '"greeting"')})
     assert open_harbor({"folder": "."}, tmp_path, GraderSpec()).remarks() == []
 
