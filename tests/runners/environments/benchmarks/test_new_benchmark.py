@@ -336,7 +336,7 @@ def first_result(**fields):
         ({"variants": keeping_the_value}, "still in the prompt"),
         ({"variants": changing(severity="environment")}, "with severity environment"),
         (with_questions(("S9", ("Which one?",))), "it has expected questions for S9, which is not one of its segments"),
-        (with_questions(("S1", ("Is it raining?",))), "would not be recognised reworded: the matcher recognises its words "),
+        (with_questions(("S1", ("Is it raining?",))), "would not be recognised reworded: the matcher recognises "),
         (with_value(" a.csv"), "segment S1 begins or ends with a space"),
         (with_value("from Monday to"), "segment S1 begins or ends in the middle of a phrase"),
         (with_value("and on Monday"), "segment S1 begins or ends in the middle of a phrase"),
