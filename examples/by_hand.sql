@@ -1,6 +1,6 @@
 -- Recomputes one cell of each base table from the raw events of the demo store, without our views or functions:
 --     make demo && lhaw-record sql stores/demo < examples/by_hand.sql
--- A test runs the demo (without some of its injections) and compares each with the cell that it names. Events: docs/log-format.md.
+-- A test runs the demo (without some of its injections) and compares each result with the named cell. Events: docs/log-format.md.
 
 -- cell=overall/agent=balanced/condition=underspecified/measure=pass_at_k
 -- `balanced`, `underspecified`, `pass_at_k`: with three trials of a variant and k = 3, pass@3 of the variant is 1 when any of its trials succeeded. The cell is the mean over variants.
@@ -61,7 +61,7 @@ from (
 );
 
 -- cell=by_dimension_progress/agent=balanced/dimension=constraint/condition=underspecified/measure=checkpoint_progress
--- Checkpoint progress of a trial is the sum of its scores over the sum of its totals; then the mean per variant, then the mean over variants.
+-- Checkpoint progress of a trial is the sum of its scores over the sum of its totals; then come the mean per variant and the mean over variants.
 with removed as (
     select distinct
         variant_generated.variant.variant_id as variant_id,
@@ -88,7 +88,7 @@ from (
 );
 
 -- cell=voi/dimension=constraint/agent=balanced/condition=inject_90/measure=pass_at_k
--- The same, under an injection: a unit is a (variant, agent), and all of the demo's units have all their conditions.
+-- The same measure under an injection. A unit is a (variant, agent), and all units of the demo have all their conditions.
 with removed as (
     select distinct
         variant_generated.variant.variant_id as variant_id,
@@ -109,7 +109,7 @@ from (
 );
 
 -- cell=wasted/agent=balanced/condition=inject_90/measure=wasted_pct
--- The share of actions before the injection that no `full` trial of the same agent and task performs: for each action (tool and arguments), as many are excused as occur in the `full` trial that does it most often.
+-- The share of actions before the injection that no `full` trial of the same agent and task performs. An action (tool and arguments) is excused as often as it occurs in the `full` trial that does it most often.
 with trials as (
     select stream_id, trial_started as trial
     from events

@@ -1,6 +1,6 @@
-"""Train with verifiers, every rollout a recorded trial: the taskset and the harness ``lhaw_verifiers``.
+"""Train with verifiers: the taskset and harness ``lhaw_verifiers``, in which every rollout is a recorded trial.
 
-It runs in the environment of verifiers, whose version of mcp is not ours, and imports nothing of lhaw-record: a rollout
+It runs in the environment of verifiers, which has another version of mcp, and imports nothing of lhaw-record. A rollout
 is a run of the program ``lhaw-record`` on one variant, and its model is the rollout's endpoint. See docs/exports.md.
 """
 

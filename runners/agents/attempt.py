@@ -218,7 +218,7 @@ class Attempt:
             kind = "timeout" if isinstance(error, TimeoutError) else "crash"
             raise GraderError(f"the grader crashed: {type(error).__name__}: {error}", kind=kind) from error
         if grade is None:
-            raise GraderError(f"grading took over {GRADING_SECONDS:.0f} s", kind="timeout")
+            raise GraderError(f"grading took more than {GRADING_SECONDS:.0f} s", kind="timeout")
         return grade
 
 

@@ -29,12 +29,12 @@ async def program_sandbox(
         if not sandbox.listener_url:
             raise SandboxUnfit(
                 f"an environment of {benchmark} has a 'sandbox' that was not opened with settings.access; "
-                "docs/own-tasks.md shows it",
+                f"docs/own-tasks.md shows how",
                 kind="no_sandbox_for_programs",
             )
         if tools and not program.takes_mcp:
             raise SandboxUnfit(
-                f"{benchmark} offers its tools over MCP, and {program.title} calls none "
+                f"{benchmark} offers its tools over MCP, but {program.title} uses none "
                 f'(its entry says asks_by = "{program.asks_by}")',
                 kind="program_without_mcp",
             )

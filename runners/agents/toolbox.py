@@ -59,7 +59,7 @@ class TrialToolbox:
         except (BoundaryError, RecorderError):
             raise
         except Exception as error:
-            raise ToolBoundaryError(f"tool {name} broke: {type(error).__name__}: {error}", kind="crash") from error
+            raise ToolBoundaryError(f"tool {name} failed: {type(error).__name__}: {error}", kind="crash") from error
 
     async def next_step(self) -> str | None:
         """Return the next request of a task of several steps, or None. The time is not the agent's."""

@@ -292,7 +292,7 @@ class TrialClock:
     @contextmanager
     def holding(self, request: Interval | None) -> Iterator[None]:
         """Count the block as a request's wait at the request gate, which does not count against patience."""
-        interval = self.began(Interval(self.now_s(), "model", "its turn at a door", is_exempt=True))
+        interval = self.began(Interval(self.now_s(), "model", "its turn at an endpoint", is_exempt=True))
         try:
             yield
         finally:
@@ -403,8 +403,8 @@ class TrialClock:
         last = self._last_straw or (awaited[-1] if awaited else None)
         if last is None or last.boundary is None or self.is_used_up:
             return
-        waited = f"{self.waited_s:.3g} s in all, the limit of retry.patience_s"
-        raise _ERRORS[last.boundary](f"the trial waited {waited}, last for {last.what}", kind=last.kind)
+        waited = f"{self.waited_s:.3g} s in total, the limit of retry.patience_s"
+        raise _ERRORS[last.boundary](f"the trial waited {waited}, most recently for {last.what}", kind=last.kind)
 
 
 class _Waiting:

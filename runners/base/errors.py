@@ -102,7 +102,7 @@ class RunBudgetSpent(ModelBoundaryError):
     def __init__(self, limit_usd: float, pattern: str = "") -> None:
         key = f"budget.models.'{pattern}'" if pattern else "budget.max_cost_usd"
         super().__init__(
-            f"{key} = {limit_usd:g} is spent: the trial was stopped before its next request, and is owed again",
+            f"{key} = {limit_usd:g} is spent: the trial was stopped before its next request, and will run again",
             kind=self.MODEL_KIND if pattern else self.KIND,
         )
 

@@ -163,8 +163,8 @@ def wrap_command(options: argparse.Namespace) -> int:
             if kinds or options.unisolated or "without isolation" not in str(error):
                 raise
             raise ExperimentError(
-                f"{error}; or, if this machine may be harmed, add --unisolated: the program then runs as a plain "
-                "process of yours"
+                f"{error}; or, if this machine may be harmed, add --unisolated: the program then runs as an ordinary "
+                f"process with your rights"
             ) from error
     for outcome in summary.failures:
         assert outcome.failure is not None
@@ -198,8 +198,8 @@ COMMANDS = (
                     FORMAT,
                     flag(
                         "--installed",
-                        "list installations instead, also of your own entries and of earlier versions; you may "
-                        "remove a folder that no run uses",
+                        "list installations instead, including those of your own entries and of earlier versions; a "
+                        "folder that no run uses can be removed",
                     ),
                 ),
                 function=list_command,
@@ -213,11 +213,11 @@ COMMANDS = (
             ),
             Command(
                 name="test",
-                help="run one trial of an entry and print all that was seen of the trial",
+                help="run one trial of an entry and print everything that was recorded",
                 description=(
-                    "Install an entry if it has changed, run one trial of it, and print every model call that the "
-                    "gateway saw (with its kind, and why), the actions that were counted, whether the program asked, "
-                    "its output (both ends of a stream above 64 KB), and the grade. The trial is not kept."
+                    "Install an entry if it has changed, run one trial of it, and print every model call (with its "
+                    "kind and the reason), the counted actions, the questions, the output of the program (of a "
+                    "stream above 64 KB, both ends), and the grade. The trial is not kept."
                 ),
                 example="agents test my-agent.toml",
                 arguments=(
@@ -232,7 +232,7 @@ COMMANDS = (
                         "--experiment",
                         type=Path,
                         metavar="FILE",
-                        help="take the first trial of this file, with its benchmark, sandbox and limits, in place of a "
+                        help="use the first trial of this file, with its benchmark, sandbox and limits, instead of a "
                         "desk task",
                     ),
                 ),

@@ -26,7 +26,7 @@ _NOTE_COLUMNS = ("stream_id", "cause", "author", "note", "agent", "condition", "
 
 
 _WHICH_TRIALS = ArgumentGroup(
-    "which trials (a repeated option: any of its values; different options: all must hold)",
+    "which trials (all options must match; of a repeated option, one value is enough)",
     tuple(
         repeatable(f"--{name}", "ID" if name in ("run", "trial") else "NAME", f"only this {name}") for name in _FILTERS
     ),
@@ -49,7 +49,7 @@ def discard_command(options: argparse.Namespace) -> int:
         say(f"{sum(each.discarded is not None for each in attempts)} attempts are set aside")
         return 0
     if options.undo and options.rerun:
-        raise ExperimentError("--undo takes trials back in, and --rerun sets them aside; leave one of them out")
+        raise ExperimentError("--undo includes trials again, and --rerun sets them aside; remove one of the two")
     decision = TrialsDiscarded(
         stream_ids=(), reason=options.reason or "", is_owed=options.rerun, is_undone=options.undo
     )
@@ -60,19 +60,19 @@ def discard_command(options: argparse.Namespace) -> int:
     found = changed if options.undo or options.repeats else without_repeats(changed, attempts)
     print_rows(grouped(found), _DISCARD_COLUMNS, options.format)
     if len(found) < len(changed):
-        say(f"left as they are: {len(changed) - len(found)} attempts made since a --rerun; --repeats includes them")
+        say(f"{len(changed) - len(found)} attempts made since a --rerun were left unchanged; --repeats includes them")
     trials = len({each.trial_id for each in found})
-    what = "taken back in" if options.undo else "set aside and owed again" if options.rerun else "set aside"
+    what = "included again" if options.undo else "set aside, to be run again" if options.rerun else "set aside"
     if not found:
         say(
-            f"{store_name(options.store)}: nothing to do; these trials are {'in use' if options.undo else what} already"
+            f"{store_name(options.store)}: nothing to do; these trials are already {'in use' if options.undo else what}"
         )
         return 1
     if options.dry_run:
         say(f"{trials} trials would be {what}")
         return 0
     anyio.run(record_decision, create_store(options.store), found, decision)
-    undo = "" if options.undo else "; the same command with --undo takes them back in"
+    undo = "" if options.undo else "; the same command with --undo includes them again"
     say(f"{store_name(options.store)}: {trials} trials are {what}{undo}")
     return 0
 
@@ -106,13 +106,13 @@ def note_command(options: argparse.Namespace) -> int:
             for note in notes.get(each.stream_id, ())
         ]
         print_rows(rows, _NOTE_COLUMNS, options.format)
-        say(f"{len(rows)} notes; notes change no number, 'discard' leaves trials out")
+        say(f"{len(rows)} notes; notes change no number ('discard' excludes trials)")
         return 0 if rows else 1
     if not wanted:
         raise ExperimentError(f"choose trials with one of --{', --'.join(_FILTERS)}")
     if options.undo:
         if options.text is not None:
-            raise ExperimentError("--undo takes a note back and has no text; leave one of them out")
+            raise ExperimentError("--undo takes a note back, so it has no text; remove --undo or the text")
         meant = [each for each in meant if options.by in {note.author for note in notes.get(each.stream_id, ())}]
         if not meant:
             raise ExperimentError(f"no note about these trials is by {options.by or 'nobody; give the name with --by'}")
@@ -136,8 +136,8 @@ def answer_command(options: argparse.Namespace) -> int:
 
     folder, left, by = Store(options.store).questions_dir, set[str](), options.by or user_name()
     say(
-        "waiting for questions; Ctrl-C ends. An empty line leaves a question to others, '?' shows the full prompt, '-' "
-        "declines, and anything else is your answer"
+        "waiting for questions; Ctrl-C stops. An empty line leaves a question to others, '?' shows the full prompt, "
+        "'-' declines, and anything else is your answer"
     )
     try:
         while True:
@@ -180,15 +180,15 @@ COMMANDS = (
     Command(
         name="discard",
         help="exclude trials from every table, or include them again",
-        description="Set all ended attempts of the chosen trials aside: tables, findings, report, papers and "
-        "'compare' leave them out, count them as missing where their cell has other trials, and say how many they "
-        "are. Nothing is deleted, and the last decision counts. A version of an agent is NAME#DIGEST, as in tables. "
-        "Without a filter, print what is set aside.",
+        description="Set aside all ended attempts of the chosen trials. Tables, findings, report, papers and "
+        "'compare' then leave them out, count them as missing if their cell has other trials, and print their "
+        "number. Nothing is deleted, and the last decision counts. A version of an agent is NAME#DIGEST, as in "
+        "tables. Without a filter, print the attempts that are set aside.",
         example="discard stores/lab --agent mine#3f0a1c --reason 'the prompt had a typing error'",
         arguments=(
             STORE,
-            argument("--reason", metavar="TEXT", help="why; it is recorded"),
-            flag("--undo", "take the trials back in"),
+            argument("--reason", metavar="TEXT", help="the reason, which is recorded"),
+            flag("--undo", "include the trials again"),
             flag("--rerun", "let the next run attempt these trials again, at new cost (default: it does not)"),
             flag("--repeats", "also set aside attempts made since an earlier --rerun, which otherwise stay in use"),
             _WHICH_TRIALS,
@@ -200,15 +200,15 @@ COMMANDS = (
     Command(
         name="note",
         help="write a note about trials, or list the notes",
-        description="Record what you saw in the ended attempts of the chosen trials, and what is to blame for it. "
-        "'show', the report, the daemon's page and the view trial_notes show the note. No number changes; 'discard' "
-        "leaves trials out. Your last note about an attempt counts. Without TEXT, print the notes.",
+        description="Record what you saw in the ended attempts of the chosen trials, and the cause. 'show', the "
+        "report, the daemon's page and the view trial_notes show the note. Notes change no number: 'discard' "
+        "excludes trials. Your last note about an attempt counts. Without TEXT, print the notes.",
         example="note stores/lab 'the price list was empty' --trial 7f3a --cause infrastructure --by anna",
         arguments=(
             STORE,
             argument("text", nargs="?", metavar="TEXT", help="what you saw"),
-            argument("--by", metavar="NAME", help="your name; it is recorded"),
-            argument("--cause", choices=get_args(NoteCause), help="what is to blame"),
+            argument("--by", metavar="NAME", help="your name, which is recorded"),
+            argument("--cause", choices=get_args(NoteCause), help="the cause"),
             flag("--undo", "take your note back"),
             _WHICH_TRIALS,
             FORMAT,
@@ -217,10 +217,10 @@ COMMANDS = (
     ),
     Command(
         name="answer",
-        help="answer agents' questions in place of a simulated user",
+        help="answer agents' questions instead of a simulated user",
         description='Show the open questions of running experiments with [user_simulator] kind = "person", and read '
-        "the answers from the terminal. Who answered, how long it took, and whether they saw the full prompt is "
-        "recorded. The daemon's page takes answers, too.",
+        "the answers from the terminal. The record has who answered, how long it took, and whether they saw the full "
+        "prompt. You can also answer on the daemon's page.",
         example="answer stores/lab --by anna",
         arguments=(
             STORE,

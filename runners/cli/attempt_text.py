@@ -72,7 +72,7 @@ def print_attempt(root: Path, prefix: str, out: TextIO, *, has_reasoning: bool =
     )
     out.writelines(f"{style(note_line(note))}\n" for note in read_notes(snapshot).get(stream_id, ()))
     for each in segments:
-        decoy = "" if each.decoy is None else f"; in its place: {each.decoy}"
+        decoy = "" if each.decoy is None else f"; replaced by: {each.decoy}"
         out.write(f"{style(f'removed {each.segment_id} ({each.dimension}): {each.value}{decoy}')}\n")
     differences = Differences()
     problem = ""
@@ -105,8 +105,8 @@ class Differences:
         if self._redacted:
             yield (
                 f"a secret was replaced by {MARK} in {len(self._redacted)} requests, from call {self._redacted[0]} "
-                "on: these requests are shown as stored, and cannot be compared with their digests, which were made "
-                "before ('log verify' checks the stream itself)"
+                "on. They are shown as stored, and cannot be compared with their earlier digests ('log verify' "
+                "checks the stream itself)"
             )
         if self.changed:
             yield f"the messages of model call {self.changed[0]} do not have its recorded digest"
@@ -130,7 +130,7 @@ def stream_of(root: Path, prefix: str) -> str:
         say(f"the last of {len(found)} attempts; earlier ones: {', '.join(earlier[-5:])}")
         return last
     few = ", ".join(sorted(found)[:5])
-    raise StoreError(f"{len(found)} streams of {name} begin with {prefix!r} ({few}); give more of the id")
+    raise StoreError(f"{len(found)} streams of {name} begin with {prefix!r} ({few}); give more characters of the id")
 
 
 def events_of(root: Path, stream_id: str) -> list[AnyEvent]:

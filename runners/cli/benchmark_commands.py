@@ -48,7 +48,7 @@ def harbor_command(options: argparse.Namespace) -> int:
 def _summed(found: Mapping[str, bool], what: str) -> int:
     """Report how many pass, and name those that do not. Return exit code 1 if there are such."""
     others = [name for name, is_true in found.items() if not is_true]
-    left = f"; not: {listed(others, _MOST_NAMED)}" if others else ""
+    left = f"; the others: {listed(others, _MOST_NAMED)}" if others else ""
     say(f"{len(found) - len(others)} of {len(found)} {what}{left}")
     return 1 if others or not found else 0
 
@@ -60,7 +60,7 @@ def new_benchmark_command(options: argparse.Namespace) -> int:
     write_benchmark(options.name, folder)
     named = shlex.quote(str(folder))
     say(
-        f"{folder}: a benchmark that works. Worth trying next:\n  pip install pytest && pip install -e {named}\n"
+        f"{folder}: a working benchmark. Worth trying next:\n  pip install pytest && pip install -e {named}\n"
         f"  pytest {named}\n"
         f"  lhaw-record run {shlex.quote(str(folder / 'experiment.toml'))} --store stores/{options.name}"
     )
@@ -74,7 +74,7 @@ def new_task_command(options: argparse.Namespace) -> int:
     has_docker = not options.without_docker
     folder, experiment = write_task(options.name, options.image, has_docker=has_docker)
     say(
-        f"{folder}: a task that works. Worth trying next:\n"
+        f"{folder}: a working task. Worth trying next:\n"
         f"  lhaw-record harbor {folder}{'' if has_docker else ' --without-docker'}\n"
         f"  lhaw-record run {experiment} --store stores/{options.name}"
     )
@@ -86,8 +86,8 @@ COMMANDS = (
         name="harbor",
         help="check which Harbor tasks can run on this machine",
         description="Run the reference solution of each Harbor task, and an agent that does nothing, without any "
-        "model. A task is fit if the first gets full rewards and the second does not. The exit code is 1 if a task is "
-        "not fit.",
+        "model. A task is fit if the solution gets full rewards and the idle agent does not. The exit code is 1 if a "
+        "task is not fit.",
         example="harbor terminal-bench",
         arguments=(
             argument("folder", type=Path, help="the folder with the task folders, or one task folder"),
@@ -111,7 +111,7 @@ COMMANDS = (
         name="mcp-atlas",
         help="list the MCP-Atlas rows that can run on this machine",
         description="Print which rows of an MCP-Atlas file can run on this machine, and why others cannot. The exit "
-        "code is 1 if one cannot.",
+        "code is 1 if a row cannot run.",
         example="mcp-atlas rows.csv --data data",
         arguments=(
             argument("rows", nargs="+", type=Path, help="row files as published (CSV or JSONL)"),

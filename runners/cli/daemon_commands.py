@@ -85,7 +85,7 @@ def order_command(verb: str, options: argparse.Namespace) -> int:
 
 def requeue_command(options: argparse.Namespace) -> int:
     trial_ids = _client(options).requeue(options.name, user_name()).trial_ids
-    say(f"{options.name}: {len(trial_ids)} trials are attempted again")
+    say(f"{options.name}: {len(trial_ids)} trials will be attempted again")
     return 0
 
 
@@ -151,14 +151,14 @@ def daemon_commands(make_report: "MakeReport", read_attempt: "ReadAttempt", exte
                     "--max-trials",
                     type=int,
                     default=8,
-                    help="trials at a time, of all experiments (default: %(default)s)",
+                    help="the most trials at a time, over all experiments (default: %(default)s)",
                 ),
                 argument(
                     "--gateway",
                     metavar="HOST[:PORT]",
                     default="127.0.0.1",
-                    help="where the agents of leased trials reach their models; agents on other machines need this "
-                    "machine's address (default: %(default)s, at a free port)",
+                    help="the address at which agents of leased trials reach their models; for agents on other "
+                    "machines, an address of this machine (default: %(default)s, at a free port)",
                 ),
                 argument(
                     "--gateway-url", metavar="URL", help="the gateway's address in leases, if it is behind a proxy"
@@ -195,7 +195,7 @@ def daemon_commands(make_report: "MakeReport", read_attempt: "ReadAttempt", exte
             partial(order_command, "resume"),
             "demo",
             experiment,
-            more="also retries one that could not run",
+            more="also retries an experiment that could not run",
         ),
         _client_command(
             "cancel",
@@ -228,8 +228,8 @@ def daemon_commands(make_report: "MakeReport", read_attempt: "ReadAttempt", exte
                 "Run a command as the agent of the next leased trial. It runs in a folder with the task's "
                 "files, with OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and "
                 "LHAW_RECORD_PROMPT_FILE, _MODEL, _MCP_URL and _MCP_CONFIG. Then the files are sent back and graded. "
-                "The command has your rights and no sandbox, and can read the daemon's token, too: set "
-                "LHAW_RECORD_LEASE_TOKEN alone, which opens nothing but leases, or use another account. Variables "
+                "The command has your rights and no sandbox, so it can read the daemon's token. Set only "
+                "LHAW_RECORD_LEASE_TOKEN, which allows nothing but leases, or use another account. Variables "
                 "named *_API_KEY, *_AUTH_TOKEN, *_BASE_URL and *_API_BASE are removed: they could bypass the gateway."
             ),
             example="attach --store stores/team --agent mine -- claude -p {prompt}",
@@ -238,14 +238,14 @@ def daemon_commands(make_report: "MakeReport", read_attempt: "ReadAttempt", exte
                 argument("--experiment", metavar="NAME", help="a trial of this experiment (default: any)"),
                 argument("--agent", metavar="NAME", help="a trial of this agent (default: any leased agent)"),
                 argument(
-                    "--folder", type=Path, help="put and keep the task's files here (default: a folder that is removed)"
+                    "--folder", type=Path, help="keep the task's files in this folder (default: a temporary folder)"
                 ),
                 argument(
                     "--idle",
                     type=positive,
                     default=600,
                     metavar="SECONDS",
-                    help="the lease expires after this time without a sign of life (default: %(default)s)",
+                    help="the lease expires after this time without a request (default: %(default)s)",
                 ),
                 argument("--env", action="append", metavar="NAME", help="keep this variable; may be repeated"),
                 argument(

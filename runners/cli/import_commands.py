@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("file", "what", "kind", "count", "reason")
 _HELP = {
-    "results": "a CSV file of any program: one row a trial, with task, arm, agent and success",
+    "results": "a CSV file of any program: one row per trial, with task, arm, agent and success",
     "ambig-swe": "the files of the study Ambig-SWE",
     "lhaw-dataset": "the published dataset: tasks and labelled variants",
     "ask-early-trials": "trial JSON of the timing paper",
@@ -167,9 +167,9 @@ def _arguments(name: str) -> Iterator[Argument]:
         yield argument("--trial-index", type=int, default=0, metavar="N", help=index)
     if name == "results":
         yield repeatable(
-            "--column", "NAME=COLUMN", "what the file calls a column (docs/imports.md)", dest="columns", type=_pair
+            "--column", "NAME=COLUMN", "the file's name for a column (docs/imports.md)", dest="columns", type=_pair
         )
-        yield repeatable("--arm", "NAME=CONDITION", "what the file calls a condition", dest="arms", type=_pair)
+        yield repeatable("--arm", "NAME=CONDITION", "the file's name for a condition", dest="arms", type=_pair)
         yield argument("--benchmark", metavar="NAME", help="the benchmark of the tasks (default: results)")
     if name == "swebench-pro-results":
         yield argument("--instances", type=Path, metavar="FILE", help="instances with their tests (.jsonl, .gz)")

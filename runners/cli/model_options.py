@@ -30,7 +30,7 @@ MODEL_OPTIONS = (
         type=positive_seconds,
         default=600.0,
         metavar="S",
-        help="the seconds that one request may take; it is sent at most three times (default: %(default)g)",
+        help="the timeout of one request in seconds; a request is sent at most three times (default: %(default)g)",
     ),
 )
 
@@ -75,8 +75,8 @@ def named_model(option: str, name: str, options: argparse.Namespace) -> "Model":
     is_priced = price or price_of(name, options.api_base) or reports_cost(name, options.api_base)
     if options.max_cost_usd is not None and not is_priced:
         raise ExperimentError(
-            f"--max-cost-usd limits the cost, but the price of {name} is unknown; add --price IN OUT, in USD "
-            "for a million tokens (0 0 where it is free)"
+            f"--max-cost-usd limits the cost, but the price of {name} is unknown; add --price IN OUT, in USD per "
+            f"million tokens (0 0 if it is free)"
         )
     given = json_values("--parameter", options.parameter)
     return LitellmModel(name, api_base=options.api_base, api_key=key, price=price, given=given)
@@ -116,8 +116,8 @@ def say_how_to_go_on(work: "PaidWork", another: str) -> int:
     """Print how to continue unfinished work, and return the exit code: 130 if it was interrupted, else 1."""
     again = "run the same command again to continue"
     if work.stop_reason == "cost_limit":
-        again = f"the cost limit has no room for another {another}; raise --max-cost-usd, then {again}"
+        again = f"the cost limit does not allow another {another}; raise --max-cost-usd, then {again}"
     if work.stop_reason == "cost_unknown":
-        again = f"--max-cost-usd cannot be kept: {UNKNOWN_COST}; leave the limit out, then {again}"
+        again = f"--max-cost-usd cannot be kept: {UNKNOWN_COST}; remove the limit, then {again}"
     say(again)
     return 130 if work.stop_reason == "interrupted" else 1

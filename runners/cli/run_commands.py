@@ -105,12 +105,12 @@ def _store_notes(
     yield f"the store of this plan is {store_name(root)}"
     if aside := sum(each.trial_id in index.set_aside for each in planned):
         yield (
-            f"{aside} of the finished trials are set aside by 'discard' and count nowhere; 'lhaw-record discard "
-            f"{store_name(root)} --experiment {experiment} --rerun' lets them run again, '--undo' takes them back in"
+            f"{aside} of the finished trials are set aside by 'discard' and not counted; 'lhaw-record discard "
+            f"{store_name(root)} --experiment {experiment} --rerun' lets them run again, '--undo' includes them"
         )
     others = sorted(each.parent.parent for each in root.parent.glob(f"*/events/experiment={experiment}"))
     if not index.finished and (there := [each for each in others if each != root]):
-        yield f"{there[0]} has trials of experiment {experiment} already; --store {there[0]} goes on there"
+        yield f"{there[0]} already has trials of experiment {experiment}; --store {there[0]} continues there"
 
 
 def check_command(options: argparse.Namespace) -> int:
@@ -138,7 +138,7 @@ def check_command(options: argparse.Namespace) -> int:
     columns = ("level", "key", "model", "address", "finding", "next_step")
     rows = [{name: redactor.clean_text(getattr(each, name)) for name in columns} for each in report.findings]
     print_rows(rows, columns, options.format)
-    say(report.cost_words if rows else "every model is scripted; nothing to ask")
+    say(report.cost_words if rows else "all models are scripted, so there is nothing to test")
     return 1 if report.problems else 0
 
 
@@ -146,7 +146,7 @@ def _executor(name: str, workers: int | None) -> "Executor":
     from lhaw_record.runners.runs.executors.local import LocalExecutor
 
     if workers is not None and (name == "local" or workers < 1):
-        raise ExperimentError("--workers is for --executor ray, and at least 1; --concurrency says how many trials run")
+        raise ExperimentError("--workers needs --executor ray and at least 1; --concurrency sets how many trials run")
     if name == "local":
         return LocalExecutor()
     from lhaw_record.runners.runs.executors.ray_executor import RayExecutor
@@ -191,7 +191,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
     again = _again(options, store)
     spent = spending(prepared.experiment, summary.spent_usd, summary.unpriced + summary.unknown_cost_calls)
     redactor = redactor_of(prepared)
-    say(f"{store}: {summary.finished} trials finished now, {summary.left} left; in all {spent}")
+    say(f"{store}: {summary.finished} trials finished now, {summary.left} left; total cost {spent}")
     if summary.unknown_cost_calls:
         budget = prepared.experiment.budget
         has_limit = budget.max_cost_usd is not None or budget.max_cost_usd_per_trial is not None
@@ -200,18 +200,18 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
     for crash in summary.crashes:
         say(f"  {redactor.clean_text(crash)[:_CRASH_CHARACTERS]}")
     if summary.flagged:
-        say(f"  {summary.flagged} of them are flagged: the recorder could not follow the program; see which and why:")
+        say(f"  {summary.flagged} of them are flagged: the recorder could not follow the program. Details:")
         say(f"  lhaw-record tables {store} agent_health")
     _say_failures(summary, redactor)
     if summary.outcome == "interrupted":
-        say(f"interrupted; nothing recorded is lost. Go on with:\n  {again}")
+        say(f"interrupted; no recorded data is lost. Continue with:\n  {again}")
         return 130
     if summary.outcome == "paused":
-        say(f"Nothing recorded is lost, and no trial was charged an attempt. Once the model answers:\n  {again}")
+        say(f"No recorded data is lost, and no attempt was counted. When the model answers again:\n  {again}")
         return 1
     if summary.outcome == "cost_limit":
         say(
-            f"the cost limit has no room for another trial. Raise {' and '.join(summary.spent_limits)} in "
+            f"the cost limit does not allow another trial. Raise {' and '.join(summary.spent_limits)} in "
             f"{options.experiment}, then:\n  {again}"
         )
         return 1
@@ -227,7 +227,7 @@ def _conclude(summary: "RunSummary", options: argparse.Namespace, root: Path, pr
         return 1
     if summary.left:
         waiting = f" ({summary.blocked} wait for full trials)" if summary.blocked else ""
-        say(f"{summary.left} trials are owed{waiting}. Try again with:\n  {again}")
+        say(f"{summary.left} trials are still to run{waiting}. Continue with:\n  {again}")
         return 1
     return 0
 
@@ -252,9 +252,9 @@ COMMANDS = (
     Command(
         name="check",
         help="test every real model of an experiment with one request",
-        description="Ask every real model of an experiment file one tiny question, and print what would go wrong: a "
-        "wrong address, key or model name, tools that the server drops, missing token counts, a small context, an "
-        "unknown price. Scripted models are not asked. The exit code is 1 if there is a problem.",
+        description="Send each real model of an experiment file one small request, and print the problems: "
+        "a wrong address, key or model name, tools that the server drops, missing token counts, a small context, "
+        "an unknown price. Scripted models are not tested. The exit code is 1 if there is a problem.",
         example="check experiments/agents.toml",
         arguments=(argument("experiment", type=Path, help="the experiment file (TOML)"), FORMAT),
         function=check_command,
@@ -269,14 +269,14 @@ def run_commands(rule: "StoppingRule", attempt_page: Callable[[Path, str], str])
             name="show",
             help="print one attempt of a trial as a conversation",
             description="Print one attempt of a trial: what was removed, every message as the model saw it, the "
-            "answers, the injection and the grades. A terminal marks the removed values wherever they occur (not "
-            "with NO_COLOR).",
+            "answers, the injection and the grades. On a terminal, removed values are marked wherever they occur "
+            "(not with NO_COLOR).",
             example="show stores/demo 1f0c...-1",
             arguments=(
                 STORE,
                 argument("stream", help="TRIAL_ID-ATTEMPT, as in the column stream_id; a unique prefix is enough"),
                 flag("--reasoning", "print the whole reasoning of each reply instead of its first line"),
-                flag("--requests", "instead, print each request to a model and its reply in full, a line of JSON each"),
+                flag("--requests", "instead, print each request to a model and its reply as a full line of JSON"),
                 argument("--web", type=Path, metavar="FILE", help="write a page with the report's viewer instead"),
             ),
             function=partial(show_command, attempt_page),
@@ -288,8 +288,8 @@ def run_commands(rule: "StoppingRule", attempt_page: Callable[[Path, str], str])
             example="run experiments/demo.toml --store stores/demo",
             arguments=(
                 argument("experiment", type=Path, help="the experiment file (TOML)"),
-                store_option("where events go: a directory or a shared address (default: stores/NAME)", required=False),
-                flag("--dry-run", "show the plan and why a run would be refused, with its exit code; ask no model"),
+                store_option("the store: a directory or a shared address (default: stores/NAME)", required=False),
+                flag("--dry-run", "show the plan, or why a run would be refused, with its exit code; ask no model"),
                 argument("--concurrency", type=positive, help="trials at a time; overrides the file"),
                 argument(
                     "--executor",
@@ -306,8 +306,8 @@ def run_commands(rule: "StoppingRule", attempt_page: Callable[[Path, str], str])
                 argument(
                     "--wire",
                     choices=("digest", "full"),
-                    help="what to keep of the bodies of model calls as they go over the wire: digests, or the bodies "
-                    "themselves (default: wire in the file, else digest)",
+                    help="what to keep of the HTTP bodies of model calls: their digests, or the bodies themselves "
+                    "(default: wire in the file, else digest)",
                 ),
                 flag(
                     "--retry-refused",

@@ -60,15 +60,15 @@ def experiment_problems(experiment: Experiment) -> Iterator[str]:
     yield from _agent_problems(experiment)
     origin = experiment.benchmark.variants_from
     if isinstance(origin, StoreSpec) and (origin.selection is None) == (origin.experiment is None):
-        yield "key 'benchmark.variants_from': a store needs either 'selection' or 'experiment' beside it"
+        yield "key 'benchmark.variants_from': a store needs either 'selection' or 'experiment' with it"
     for key, value in (("trials", experiment.trials), ("concurrency", experiment.concurrency)):
         if value < 1:
-            yield f"key '{key}': at least 1"
+            yield f"key '{key}': must be at least 1"
     yield from _reasoning_problems(experiment)
     yield from _session_problems(experiment)
     yield from _stop_problems(experiment)
     if experiment.seeds is not None and len(experiment.seeds) < experiment.trials:
-        yield f"key 'seeds': {experiment.trials} trials need as many seeds, {len(experiment.seeds)} are given"
+        yield f"key 'seeds': {experiment.trials} trials need as many seeds, but {len(experiment.seeds)} are given"
     yield from _sandbox_problems(experiment.sandbox)
     yield from _limit_problems(experiment)
     if experiment.user_simulator.kind == "llm" and experiment.user_simulator.llm is None:
@@ -81,7 +81,7 @@ def experiment_problems(experiment: Experiment) -> Iterator[str]:
 
 def _limit_problems(experiment: Experiment) -> Iterator[str]:
     if experiment.limits.max_user_turns < 0:
-        yield "key 'limits.max_user_turns': at least 0"
+        yield "key 'limits.max_user_turns': must be at least 0"
     for key in ("max_actions", "tool_start_seconds", "tool_message_mb", "tool_result_kb"):
         if (limit := getattr(experiment.limits, key)) is not None and limit < 1:
             yield f"key 'limits.{key}': at least 1; leave it out for {'no limit' if 'max' in key else 'the default'}"
@@ -97,11 +97,11 @@ def _reasoning_problems(experiment: Experiment) -> Iterator[str]:
     for key, spec in experiment.models():
         for name, parameter in (("effort", "reasoning_effort"), ("thinking_tokens", "thinking")):
             if getattr(spec, name) is not None and parameter in spec.parameters:
-                yield f"key '{key}.{name}': parameters.{parameter} says it too; leave one of them out"
+                yield f"key '{key}.{name}': parameters.{parameter} sets the same value; remove one of them"
             if name in spec.parameters:
-                yield f"key '{key}.parameters.{name}': few providers know this word; write {name} beside 'model'"
+                yield f"key '{key}.parameters.{name}': few providers support this name; write {name} next to 'model'"
         if spec.thinking_tokens is not None and spec.thinking_tokens < 1:
-            yield f"key '{key}.thinking_tokens': at least 1"
+            yield f"key '{key}.thinking_tokens': must be at least 1"
 
 
 def _agent_problems(experiment: Experiment) -> Iterator[str]:
@@ -141,7 +141,7 @@ def _session_problems(experiment: Experiment) -> Iterator[str]:
     if experiment.sessions is None:
         return
     if experiment.sessions < 1:
-        yield "key 'sessions': at least 1"
+        yield "key 'sessions': must be at least 1"
     if experiment.seeds is not None:
         yield "key 'seeds': the index of a session is its seed; remove one of 'seeds' and 'sessions'"
     own = [each for agent in experiment.agents for each in agent.conditions or ()]
@@ -160,7 +160,7 @@ def _stop_problems(experiment: Experiment) -> Iterator[str]:
         if agent.name == stop.agent or (stop.agent is None and lacking):
             yield from (f"key 'stop_when_shown': {agent.name} needs the condition {each!r}" for each in sorted(lacking))
     if not 1 <= stop.looks <= _MOST_LOOKS:
-        yield f"key 'stop_when_shown.looks': from 1 to {_MOST_LOOKS}"
+        yield f"key 'stop_when_shown.looks': must be from 1 to {_MOST_LOOKS}"
     if stop.max_tasks is not None and stop.max_tasks < max(1, stop.looks):
         yield "key 'stop_when_shown.max_tasks': at least one task for each look"
 
@@ -168,7 +168,7 @@ def _stop_problems(experiment: Experiment) -> Iterator[str]:
 def _sandbox_problems(sandbox: SandboxSpec) -> Iterator[str]:
     for key in ("image", "cpus"):
         if sandbox.kind != "docker" and getattr(sandbox, key):
-            yield f"key 'sandbox.{key}': it is for docker only; remove it, or set sandbox.kind = \"docker\""
+            yield f"key 'sandbox.{key}': this key is for docker only; remove it, or set sandbox.kind = \"docker\""
     if sandbox.cpus is not None and not 0.01 <= sandbox.cpus <= 1024:
         yield f"key 'sandbox.cpus': {sandbox.cpus:g} is not a number of processors from 0.01 to 1024"
 
@@ -200,18 +200,18 @@ def _unknown_conditions(key: str, conditions: tuple[str, ...], known: tuple[str,
 
 def _response_problems(key: str, name: str, response: ResponseSpec) -> Iterator[str]:
     if not _RESPONSE.fullmatch(name):
-        yield f"key '{key}': a name of small letters, digits and '_' is needed, because it becomes a condition's name"
+        yield f"key '{key}': use small letters, digits and '_', because the name becomes part of a condition"
     times = {each: getattr(response, each) for each in ("after_actions", "after_percent", "after_seconds")}
     given = [each for each, time in times.items() if time is not None]
     if len(given) > 1:
-        yield f"key '{key}': {' and '.join(given)} both say when the user responds; leave one of them"
+        yield f"key '{key}': {' and '.join(given)} both set when the user responds; remove one of them"
     if not given and response.state == "late":
-        yield f"key '{key}': say how late, with one of {', '.join(times)}"
+        yield f"key '{key}': set the delay with one of {', '.join(times)}"
     if response.comes_as_message and response.state not in ("late", "timed_out"):
-        yield f"key '{key}.{given[0]}': {response.state} is the result of the question itself; take after_seconds"
+        yield f"key '{key}.{given[0]}': {response.state} is the result of the question itself; use after_seconds"
     for each in given:
         if not 0 < times[each] < (101 if each == "after_percent" else math.inf):
-            yield f"key '{key}.{each}': {times[each]} is out of range; take one above 0" + " up to 100" * (
+            yield f"key '{key}.{each}': {times[each]} is out of range; it must be above 0" + " up to 100" * (
                 each == "after_percent"
             )
 
@@ -220,7 +220,7 @@ def program_problems(spec: ProgramSpec) -> Iterator[str]:
     """Yield a sentence for each mistake in a program's entry, with its key and the remedy."""
     for key in FOUND:
         if getattr(spec, key) is not None:
-            yield f"key '{key}': planning an experiment fills it in; remove it"
+            yield f"key '{key}': planning an experiment sets this key; remove it"
     yield from _start_problems(spec)
     yield from _template_problems(spec)
     yield from _name_problems(spec)
@@ -235,17 +235,17 @@ def program_problems(spec: ProgramSpec) -> Iterator[str]:
             if not wanted.fullmatch(package):
                 yield f"key 'install.{kind}': {package!r} is not pinned; write its exact version"
     if spec.install.pip and spec.command and spec.command[0] in ("python", "python3"):
-        yield f"key 'command': {spec.command[0]} does not see the packages of install.pip; write {{bin}}/python"
+        yield f"key 'command': {spec.command[0]} cannot import the packages of install.pip; write {{bin}}/python"
 
 
 def _asking_problems(spec: ProgramSpec) -> Iterator[str]:
     if spec.asks_by == "none" and spec.host == "process" and (spec.asking != AskingSpec() or spec.ask_user_tool):
-        yield 'key \'asks_by\': it is "none", yet the entry says how it asks; set it to "mcp" or remove the rest'
+        yield 'key \'asks_by\': it is "none", but the entry says how it asks; set it to "mcp" or remove the rest'
     yield from medium_problems(spec)
     if spec.host == "process" and (spec.acp != AcpSpec() or spec.built_in != BuiltInSpec()):
-        yield 'key \'host\': it is "process", yet the entry has [acp] or [built_in]; set it to "acp" or remove these'
+        yield 'key \'host\': it is "process", but the entry has [acp] or [built_in]; set it to "acp" or remove these'
     if spec.host == "acp" and spec.resume:
-        yield "key 'resume': an agent over ACP goes on in its session by itself; remove it"
+        yield "key 'resume': an agent over ACP continues its session by itself; remove it"
     if spec.host == "acp" and any(_OF_A_PROMPT & placeholders_in(text) for _, text in templates_of(spec)):
         yield "key 'command': an agent over ACP gets its prompt in its session; remove {prompt} and {prompt_file}"
 
@@ -253,11 +253,11 @@ def _asking_problems(spec: ProgramSpec) -> Iterator[str]:
 def medium_problems(spec: ProgramSpec) -> Iterator[str]:
     """Yield a sentence if nobody would answer a program that asks as it is told to."""
     if spec.asks_by == "prose" and spec.leased:
-        yield 'key \'asks_by\': whoever leases a trial gets one prompt and no answer in prose; take "mcp" or "none"'
+        yield 'key \'asks_by\': a leased agent gets one prompt and no answer in prose; use "mcp" or "none"'
     elif spec.asks_by == "prose" and not spec.goes_on:
         yield (
-            "key 'asks_by': \"prose\" needs a program that goes on with its session; say in resume = [...] with which "
-            "command, the user's turn as its prompt"
+            "key 'asks_by': \"prose\" needs a program that continues its session; set resume = [...] to the "
+            "command for this, with the user's turn as its prompt"
         )
     if spec.asks_by == "built_in" and (spec.host != "acp" or not spec.built_in.tool):
         yield 'key \'asks_by\': "built_in" needs host = "acp", and the name of the program\'s own tool in built_in.tool'
@@ -272,7 +272,7 @@ def _start_problems(spec: ProgramSpec) -> Iterator[str]:
         if getattr(spec, key) != getattr(ProgramSpec(), key):
             yield f"key '{key}': the entry is leased, so nothing is started here; remove it"
     if spec.answer == "stdout":
-        yield "key 'answer': the output of a leased agent is not seen here; take last_message or file:PATH"
+        yield "key 'answer': the output of a leased agent is not available here; use last_message or file:PATH"
 
 
 def _name_problems(spec: ProgramSpec) -> Iterator[str]:

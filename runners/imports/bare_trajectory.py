@@ -82,7 +82,7 @@ def parsed_trajectory(
     variant = _variant(location, condition, options, known)
     benchmark = variant.benchmark if variant else options.benchmark or format_name
     if not (variant or options.task or found.task or found.prompt):
-        reason = f"{location}: no message of a user names the task; --task does"
+        reason = f"{location}: no user message has the task; give it with --task"
         return left_out("trajectories", reason, remarks)
     own_name = found.task or f"prompt-{short_digest(found.prompt)[:12]}"
     place = re.sub(r"(\.traj(ectory)?)?\.[a-z]+(?=:\d+$|$)", "", location)
@@ -162,7 +162,7 @@ def without_reward(duration_ms: float | None, usage: Usage = UNSTATED_USAGE) -> 
     return Failure(
         boundary="grader",
         error_kind="no_reward",
-        message="the trajectory has no result; --reward or --rewards gives one",
+        message="the trajectory has no result; give one with --reward or --rewards",
         duration_ms=duration_ms,
         usage=usage,
     )
@@ -175,7 +175,7 @@ def differing_totals(stated: Usage, turns: Sequence[ForeignTurn]) -> list[str]:
         total, parts = getattr(stated, name), [getattr(turn.usage, name) for turn in turns if turn.is_model_call]
         known = [part for part in parts if part is not None]
         if total is not None and known and abs(total - sum(known)) > 1e-6:
-            found.append(f"{name} of the run is {total:g}, of its model calls {sum(known):g}; the run's is kept")
+            found.append(f"{name} is {total:g} for the run and {sum(known):g} for its model calls; the run's is kept")
     return found
 
 
@@ -183,7 +183,7 @@ def _variant(location: str, condition: str, options: Options, known: KnownRecord
     """Return the variant of a trial, None for the full prompt."""
     if condition.startswith("full"):
         if options.variant is not None:
-            raise ImportFailed(f"--variant {options.variant} needs --condition; else {location} counts as full")
+            raise ImportFailed(f"--variant {options.variant} needs --condition; without it, {location} counts as full")
         return None
     if options.variant is None:
         raise ImportFailed(f"condition {condition} needs --variant, the id of the prompt that {location} was given")
@@ -201,7 +201,7 @@ def _other_prompt(wanted: str, of_task: tuple[str, str], prompt: str, known: Kno
     named = {"the full prompt: leave --variant out": task.prompt.strip()} if task else {}
     for each in known.variants.values():
         if (each.benchmark, each.task_id) == of_task:
-            named[f"that of {each.variant_id}: say so by --condition and --variant"] = each.prompt.strip()
+            named[f"that of {each.variant_id}: set --condition and --variant"] = each.prompt.strip()
     others = {name: text for name, text in named.items() if wanted and text and text != wanted}
     given = [name for name, text in others.items() if text == prompt or (len(text) > len(wanted) and text in prompt)]
     return max(given, key=lambda name: len(others[name]), default=None)

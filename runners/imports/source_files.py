@@ -113,7 +113,7 @@ def decode_json(source: SourceFile) -> Any:
 def unread(error: Exception) -> str:
     """Return why JSON could not be read, and the next step."""
     if isinstance(error, RecursionError):
-        return "objects or lists nest too deep to be read; leave it out"
+        return "objects or lists are nested too deeply; leave it out"
     return f"{error}; get the file again"
 
 
@@ -169,12 +169,12 @@ def session_lines(source: SourceFile, remarks: Counter[str]) -> Iterator[tuple[i
                 except (ValueError, RecursionError) as error:
                     if number < len(lines):
                         raise ImportFailed(f"{source.label}, line {number} is not JSON: {unread(error)}") from error
-                    remarks[f"{source.label}, line {number}: the last line is torn, and left out"] += 1
+                    remarks[f"{source.label}, line {number}: the last line is incomplete and left out"] += 1
                     break
                 values, rest = [*values, value], rest[end:].lstrip()
         for value in values:
             if not isinstance(value, dict):
-                raise ImportFailed(f"{source.label}, line {number} is no object, so it is no line of a session")
+                raise ImportFailed(f"{source.label}, line {number} is not an object, so it is not a line of a session")
             yield number, with_valid_text(value) if "\\ud" in text.lower() else value
 
 
@@ -246,7 +246,7 @@ def rewards_by_location(rewards: Mapping[str, float], sources: Sequence[SourceFi
         name, suffix = (stem, colon + line) if has_line else (given, "")
         meant = [name] if name in labels else sorted(source.label for source in sources if source.name == name)
         if not meant:
-            raise ImportFailed(f"--rewards names {given}, which is no file of this import; correct or remove it")
+            raise ImportFailed(f"--rewards names {given}, which is not a file of this import; correct or remove it")
         if len(meant) > 1:
             raise ImportFailed(f"--rewards names {given}, which may be {' or '.join(meant)}; give the path")
         location = meant[0] + suffix

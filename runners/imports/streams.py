@@ -126,7 +126,7 @@ def _numbered(trials: Sequence[ForeignTrial]) -> tuple[list[ForeignTrial], tuple
         if not is_named and next_index[cell] > trial.first_index:
             raise ImportFailed(
                 f"{trial.location} begins with the same prompt as another trajectory, and names neither task nor run: "
-                "say --task NAME if they are repetitions of one task, --task '{file}' if each file is a task of its own"
+                "set --task NAME if they are repetitions of one task, --task '{file}' if each file is a separate task"
             )
         index = max(next_index[cell], trial.first_index) if trial.trial_index is None else trial.trial_index
         next_index[cell] = max(next_index[cell], index + 1)

@@ -314,7 +314,7 @@ def trajectory_events(turns: Sequence[ForeignTurn], *, model: str, condition: st
     has_channel = condition.endswith("ask_user")
     if not has_channel and any(is_ask_tool(call.name) for call in calls):
         raise ValueError(
-            "the agent called ask_user; say --condition full_ask_user if its prompt is complete, "
+            "the agent called ask_user; set --condition full_ask_user if its prompt is complete, "
             "or --condition ask_user if it is a variant's"
         )
     return events_of_turns(turns, model=model, has_channel=has_channel)

@@ -59,7 +59,7 @@ class StoredDelivery(OfficeDeliverables):
             return self._files[name]
         if self._said is None or _was_absent(name, self._said):
             raise CheckpointNotMet(f"{name} is missing")
-        raise NotGradable(f"{name} was not kept: the grader of the trial did not look at it")
+        raise NotGradable(f"{name} was not kept: the grader of the trial did not read it")
 
 
 class StoredGrade(msgspec.Struct, frozen=True):

@@ -280,9 +280,9 @@ class ModelCaller:
                 raise EndpointDown(f"{error} (model call {call_id})") from error
             tries = "1 attempt" if attempt == 1 else f"{attempt} attempts"
             if error.outlook == "held":
-                tries = f"given up after {now_s - began_s:.0f} s, besides the time at the endpoint's door"
+                tries = f"given up after {now_s - began_s:.0f} s, not counting the wait for the endpoint"
                 if refusals >= self._retry.max_refusals:
-                    tries = f"failed {refusals} times while others were answered"
+                    tries = f"failed {refusals} times while other requests were answered"
                     if error.kind == "rate_limit":
                         tries = f"refused {refusals} times while others were answered; it may be too large for a limit"
             raise ModelBoundaryError(

@@ -89,7 +89,7 @@ class ReplayModel:
 
     def __init__(self, name: str, seed: int, reference: Reference, removed_values: tuple[str, ...] = ()) -> None:
         if removed_values and "underspecified" not in self.conditions:
-            raise ValueError(f"{name} knows every value, so it runs only under full; use scripted/replay_masked")
+            raise ValueError(f"{name} has every value, so it runs only under full; use scripted/replay_masked")
         self.name = name
         self._seed = seed
         self._reference = reference

@@ -75,7 +75,7 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
         tokens = [self.usage.input_tokens, self.usage.output_tokens]
         counted = f"{sum(count or 0 for count in tokens)} tokens" if None not in tokens else "tokens unknown"
         cost = spent_words(self.usage.cost_usd or 0.0, int(self.usage.cost_usd is None))
-        return f"{self.requests} requests, {counted}, {cost}; in no store"
+        return f"{self.requests} requests, {counted}, {cost}; not stored"
 
 
 async def check_models(experiment: Experiment, agents: Iterable[str] | None = None) -> CheckReport:
@@ -219,7 +219,7 @@ class _Check:
         except ModelError:
             return
         if reply.usage.input_tokens is not None and reply.usage.input_tokens == without.usage.input_tokens:
-            step = "use a model or a chat template with tools; every trial would end with 0 actions"
+            step = "use a model or a chat template with tools; otherwise every trial ends with 0 actions"
             self._note(self._tool_level, "its server drops the tools: the prompt is as long with them as without", step)
         else:
             self._note("warning", "it did not call a tool when it was asked to", "expect trials without actions")
@@ -232,14 +232,14 @@ class _Check:
             self._note(level, "its replies have no token counts", step)
         is_listed = list_prices(self._spec) is not None
         if reply.usage.cost_usd is None and (are_counted or not is_listed):
-            finding = f"{reply.served_model} answers, whose price is unknown" if is_listed else "its price is unknown"
-            step = f"set {self.key}.price (0 where it is free), or its cost stays unknown"
+            finding = f"{reply.served_model} answers, and its price is unknown" if is_listed else "its price is unknown"
+            step = f"set {self.key}.price (0 if it is free), or its cost stays unknown"
             self._note("problem" if self._has_limit else "warning", finding, step)
 
     def _check_context(self) -> None:
         context = self._listed.context
         if context is not None and context < SMALL_CONTEXT:
-            step = "long trials will not fit; start the server with more"
+            step = "long trials will not fit; start the server with a larger context"
             self._note("warning", f"its context has only {context:,} tokens", step)
 
     def _note_failure(self, error: ModelError) -> None:
@@ -248,9 +248,9 @@ class _Check:
         is_unlisted = bool(names) and self._spec.model.split("/", 1)[-1] not in names and self._spec.model not in names
         variable = self._spec.api_key_env or "the provider's key"
         through = self._proxy_words
-        said, first = f"({error}{through})", "look at the proxy, or set NO_PROXY; else " if through else ""
+        said, first = f"({error}{through})", "check the proxy, or set NO_PROXY; else " if through else ""
         if error.http_status == 407:
-            self._note("problem", f"the proxy wants another key {said}", "correct the proxy's address", may_pass=True)
+            self._note("problem", f"the proxy refuses its key {said}", "correct the proxy's address", may_pass=True)
         elif error.http_status == 404 or (error.kind == "bad_request" and is_unlisted):
             step = f"{first}correct {self.key}.model: {known}"
             self._note("problem", f"there is no such model or path {said}", step, may_pass=True)
@@ -259,17 +259,17 @@ class _Check:
         elif error.kind == EndpointDown.KIND:
             self._note("problem", str(error), "it is tried again by the next run", may_pass=True)
         elif error.kind == "connection":
-            step = f"correct {self.key}.api_base, or start the server" if self._spec.api_base else "look at the network"
+            step = f"correct {self.key}.api_base, or start the server" if self._spec.api_base else "check the network"
             self._note("problem", f"nothing answers at {self._address} {said}", first + step, may_pass=True)
         elif error.kind == "malformed_reply":
-            step = f"{first}correct {self.key}.api_base (most servers want /v1 at its end)"
-            self._note("problem", f"what answers at {self._address} is not a model server {said}", step)
+            step = f"{first}correct {self.key}.api_base (most servers need /v1 at its end)"
+            self._note("problem", f"the server at {self._address} is not a model server {said}", step)
         elif error.http_status == 402 or (error.kind == "rate_limit" and not error.is_retryable):
-            self._note("problem", f"the account is empty {said}", "add credit", may_pass=True)
+            self._note("problem", f"the account has no credit {said}", "add credit", may_pass=True)
         elif error.is_retryable:
             self._note("warning", f"it does not answer yet {said}", "the run will wait for it")
         elif error.kind == "other" and error.exchange is None:
-            self._note("problem", f"no request could be sent ({error})", "correct what it says on this machine")
+            self._note("problem", f"no request could be sent ({error})", "correct this on this machine")
         else:
             step = f"correct {self.key}.parameters or {self.key}.model"
             self._note("problem", f"the request is refused {said}", step)

@@ -66,7 +66,7 @@ class RepeatedFailures:
         if not self._limit or row.count < self._limit or len(row.tasks) < min(self._limit, there):
             return None
         return (
-            f"agent {name}: {row.count} of its trials, one after another, failed in the same words, on "
+            f"agent {name}: {row.count} of its trials in a row failed with the same message, on "
             f"{len(row.tasks)} of its {there} tasks, at {failure.boundary} ({failure.error_kind}), so no more were "
             "started; correct the cause, or raise retry.same_failures"
         )
@@ -101,7 +101,7 @@ def crashes(outcomes: Iterable[TrialOutcome]) -> tuple[str, ...]:
             code, last_line = outcome.crash
             lines[outcome.trial.agent.name, code].append(last_line)
     return tuple(
-        f"{agent}: {len(found)} trials ended with exit code {code}, graded as they stand"
+        f"{agent}: {len(found)} trials ended with exit code {code}, graded anyway"
         + next((f"; last line of stderr: {line}" for line in found if line), "")
         for (agent, code), found in sorted(lines.items())
     )

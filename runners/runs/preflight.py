@@ -104,7 +104,7 @@ def check_prices(experiment: Experiment) -> None:
         key, model = unpriced[0]
         raise ExperimentError(
             f"key 'budget.{limited[0]}' limits the cost, but the price of {model} is unknown; set '{key}.price': "
-            "price = { input_usd_per_million_tokens = ..., output_usd_per_million_tokens = ... } (0 where it is free)"
+            "price = { input_usd_per_million_tokens = ..., output_usd_per_million_tokens = ... } (0 if it is free)"
         )
 
 
@@ -148,7 +148,7 @@ async def choose_sandbox(experiment: Experiment, report: Callable[[str], None]) 
     problem = await isolation_problem() if kind == "auto" else None
     if problem is not None and (not real or experiment.sandbox.allow_unisolated):
         kind = "process"
-        report(f"nothing isolates here yet; before a real model runs commands: {remedy()}")
+        report(f"no sandbox works here yet; before a real model runs commands: {remedy()}")
     elif problem is not None:
         raise ExperimentError(
             f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; "
@@ -156,7 +156,7 @@ async def choose_sandbox(experiment: Experiment, report: Callable[[str], None]) 
         )
     if kind == "process" and real and not experiment.sandbox.allow_unisolated:
         raise ExperimentError(
-            f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; take kind = "
+            f"key 'sandbox.kind': {real[0]} would run commands on this machine without isolation; use kind = "
             '"auto", or set sandbox.allow_unisolated = true if this machine may be harmed'
         )
     image = DockerImage(name=experiment.sandbox.image or "", cpus=experiment.sandbox.cpus) if kind == "docker" else None

@@ -129,7 +129,7 @@ def _program(options: WrapOptions, *, has_ask_user: bool) -> ProgramSpec:
     except ValueError:
         used = frozenset()  # reported below, with its key
     if has_ask_user and not used & {"mcp_config", *_ONLY_ASKING}:
-        raise ExperimentError("the program does not learn how to ask: put {mcp_config} or {mcp_url} into its command")
+        raise ExperimentError("the program is not told how to ask: put {mcp_config} or {mcp_url} into its command")
     if has_ask_user and used & _ONLY_ASKING:
         asking = AskingSpec(command=arguments, environment=environment)
         spec = msgspec.structs.replace(spec, command=(executable,), environment={}, asking=asking)

@@ -7,7 +7,7 @@
 --   n_indexes bigint: different numbers
 --   first_index bigint: lowest number
 --   last_index bigint: highest number
--- equation: the actions of an attempt are 1, 2, 3, ... each once
+-- equation: the numbers of an attempt's actions are 1, 2, 3, ... each once
 -- source: ARCHITECTURE.md, glossary, action
 -- notes: returns the attempts that break the rule. Only attempts whose digest is not
 --     that of 1, 2, 3, ... are examined.

@@ -7,9 +7,9 @@
 --   n_starts bigint: starts
 --   n_finishes bigint: finishes
 -- equation: in a finished attempt every started action has one finish, and every finish
---     its start
--- source: docs/log-format.md: a long call is two facts; a lone first half is what a
---     crash looks like
+--     has one start
+-- source: docs/log-format.md: a long call is two events; a crash leaves the first
+--     without the second
 -- notes: returns the actions that break the rule. Only attempts whose starts and
 --     finishes have different digests are examined.
 with suspects as (

@@ -6,10 +6,10 @@
 --   question_id varchar: id of the question in its stream
 --   is_asked boolean: has a question
 --   is_answered boolean: has an answer
--- equation: every answer has its question; in a finished attempt every question its
---     answer, except where time ran out while the user was thinking
--- source: docs/log-format.md: a simulator error is a failed trial, never an invented
---     answer
+-- equation: every answer has a question; in a finished attempt every question has an
+--     answer, unless time ran out while the user was thinking
+-- source: docs/log-format.md: a simulator error fails the trial, and no answer is
+--     invented
 -- notes: returns the questions and answers that break the rule.
 with paired as (
     select

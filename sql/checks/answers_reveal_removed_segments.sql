@@ -5,8 +5,8 @@
 --   stream_id
 --   question_id varchar: id of the question in its stream
 --   segment_id varchar: id of the segment
--- equation: a segment that a judge sees asked for or given is one that the variant of
---     the trial removed
+-- equation: every segment that a judge says was asked for or given is a removed segment
+--     of the trial's variant
 -- source: docs/metrics.md 3, question quality
 -- notes: returns the answers that break the rule.
 with revealed as (

@@ -8,8 +8,8 @@
 --   n_ends bigint: ends
 --   end_sequence bigint: sequence number of the end
 --   last_sequence bigint: highest sequence
--- equation: an attempt begins with its only trial_started, and its end, if any, is
---     single and last
+-- equation: an attempt begins with its only trial_started; if it has an end, this is
+--     its only end and its last event
 -- source: docs/log-format.md, events
 -- notes: returns the attempts that break the rule.
 select

@@ -6,10 +6,11 @@
 --   recorded_action_count bigint: as recorded
 --   condition, trial_state
 --   action_count bigint: actions of the attempt that counts
--- equation: a budget's trials are valid trials of `full` with those action counts
+-- equation: the trials of a budget are valid trials of `full` with the recorded action
+--     counts
 -- source: docs/metrics.md 4, budget
--- notes: returns the trials that break the rule. So do trials that this store lacks,
---     but not those with an attempt that was set aside later: their budget stays.
+-- notes: returns the trials that break the rule. Trials that this store lacks break it.
+--     Trials with an attempt that was set aside later do not, and their budget stays.
 with used as (
     select
         stream_id,

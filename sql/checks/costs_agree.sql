@@ -7,10 +7,11 @@
 --   summed_cost_usd double: sum of the calls, USD
 -- equation: trial_finished.cost_usd = sum over the attempt's calls, to 6 places
 -- source: docs/metrics.md 8
--- notes: an unknown price makes both null. In imports both are what the source says:
---     the source may know only one, and its total may hold calls that it does not show.
---     A failed call of unknown cost makes only the sum null: the runner, which needs a
---     lower bound, takes it as 0. Returns the attempts that break the rule.
+-- notes: returns the attempts that break the rule. An unknown price makes both costs
+--     null. In imports both come from the source, which may state only one of them, and
+--     whose total may include calls that it does not show. A failed call of unknown
+--     cost makes only the sum null: the runner counts it as 0, because it needs a lower
+--     bound.
 with summed as (
     select
         attempts.stream_id,

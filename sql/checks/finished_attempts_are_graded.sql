@@ -6,7 +6,8 @@
 -- equation: a finished attempt has exactly one primary result for every checkpoint of
 --     its registered task
 -- source: docs/metrics.md 1, valid
--- notes: returns the attempts that break the rule; they count as missing, not failed.
+-- notes: returns the attempts that break the rule. They count as missing, not as
+--     failed.
 select
     stream_id,
     trial_id,

@@ -11,9 +11,9 @@
 -- equation: target = max(1, B * p div 100), and the message was inserted at the target
 --     action or later, within the trial
 -- source: docs/metrics.md 4, injection action
--- notes: valid trials of the injected conditions; a skipped injection has no action.
---     Returns the trials that break the rule, also those without a recorded injection.
---     An import may lack the budget; then the target cannot be checked.
+-- notes: returns the valid trials of the injected conditions that break the rule, even
+--     those without a recorded injection. A skipped injection has no action. If an
+--     import lacks the budget, the target cannot be checked.
 select
     trial_id,
     budget_actions,

@@ -4,7 +4,7 @@
 -- outputs:
 --   trial_id, agent, task_id, variant_id, budget_actions
 --   set_budget_actions bigint: budget of the unit, actions
--- equation: the budget of an injected trial is that of its unit
+-- equation: the budget of an injected trial is the budget of its unit
 -- source: docs/metrics.md 4: fixed by oracle_budget_set; all injected trials of a unit
 --     use it
 -- notes: returns the valid trials that break the rule.

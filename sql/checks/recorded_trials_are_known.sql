@@ -3,13 +3,14 @@
 -- inputs: int_attempts, int_calls_summed, int_question_targets, int_tool_times
 -- outputs:
 --   stream_id
---   unknown varchar[]: the facts that are unknown
--- equation: values may be unknown only in imported attempts: keys, outcome, times of
---     replies and of actions, and what answers revealed
+--   unknown varchar[]: names of the unknown values
+-- equation: keys, outcome, times of replies and of actions, and revealed segments may
+--     be unknown only in imported attempts
 -- source: docs/imports.md: a value that the source lacks is null; docs/log-format.md
 -- notes: returns the attempts that break the rule. The outcome is checked for finished
---     attempts, and what was revealed for those that count. Tokens may be unknown
---     anywhere: a server may report none, and a request may have no end.
+--     attempts, and the revealed segments for attempts that count. Tokens may be
+--     unknown in all attempts, because a server may report none, and a request may have
+--     no end.
 with calls as (
     select
         stream_id,

@@ -7,9 +7,9 @@
 --   call_id varchar: id of the call in its stream
 --   n_requests bigint: requests
 --   n_ends bigint: ends
--- equation: every reply or failure of a model has its request; in a finished attempt
---     every request has one of them
--- source: docs/log-format.md: a long call is two facts joined by call_id
+-- equation: every reply or failure of a model has a request; in a finished attempt
+--     every request has one reply or failure
+-- source: docs/log-format.md: a long call is two events joined by call_id
 -- notes: returns the calls that break the rule. Only the streams of
 --     int_streams_unpaired are examined.
 with marked as (

@@ -6,7 +6,8 @@
 --   checkpoint_id varchar: id of the checkpoint
 --   total double: points that can be reached
 --   registered_total double: points of the task's checkpoint
--- equation: a primary result names a checkpoint of its task, with that total
+-- equation: a primary result names a checkpoint of its task and has the checkpoint's
+--     total
 -- source: docs/log-format.md, checkpoint_scored
 -- notes: returns the results that break the rule. Only attempts that int_attempts marks
 --     (has_strangers) are examined.

@@ -7,7 +7,7 @@
 --   n_sequences bigint: different sequences
 --   first_sequence bigint: lowest sequence
 --   last_sequence bigint: highest sequence
--- equation: the sequences of a stream are 0, 1, 2, ... each once
+-- equation: the sequence numbers of a stream are 0, 1, 2, ... each once
 -- source: docs/log-format.md, envelope
 -- notes: returns the streams that break the rule. Only streams whose digest is not that
 --     of 0, 1, 2, ... are examined.

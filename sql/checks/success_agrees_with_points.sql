@@ -9,9 +9,9 @@
 -- equation: desk, tac: success iff all points are reached; mcp_atlas: success iff the
 --     mean of the claims' scores, rounded to 3 places, is >= 0.75
 -- source: docs/metrics.md 1, success
--- notes: valid trials of these benchmarks. If the benchmark gives a final score, its
---     points count, because a scoring strategy may have changed the sum of the
---     checkpoints. Returns the trials that break the rule.
+-- notes: returns the valid trials of these benchmarks that break the rule. If the
+--     benchmark gives a final score, the points of that score count, because a scoring
+--     strategy may have changed the sum of the checkpoints.
 with totals as (
     select
         task_digest,

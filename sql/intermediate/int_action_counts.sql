@@ -4,10 +4,11 @@
 -- outputs:
 --   stream_id
 --   action_count bigint: actions of the attempt
---   index_digest hugeint: multiset_digest of their numbers
+--   index_digest hugeint: multiset_digest of the actions' numbers
 -- equation: actions = tool calls + malformed calls + turns of text alone
 -- source: docs/metrics.md 1, actions
--- notes: counted from the actions themselves; an attempt without actions has no row.
+-- notes: the counts are those of recorded actions. An attempt without actions has no
+--     row.
 select
     stream_id,
     count(*) as action_count,

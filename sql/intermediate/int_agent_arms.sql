@@ -4,24 +4,26 @@
 --     stg_trials_started
 -- outputs:
 --   benchmark, agent, model, strategy, persona
---   has_strategies boolean: one of the agents that differ only in strategy has one
---   has_personas boolean: one of the agents that differ only in persona has one
+--   has_strategies boolean: at least one of the agents that differ only in strategy has
+--       a strategy
+--   has_personas boolean: at least one of the agents that differ only in persona has a
+--       persona
 --   base_agent varchar: the agent that differs only in having no persona; the agent
 --       itself if it has none
 --   base_reason varchar: why there is no base agent
---   medium varchar: how it asks where it may: built_in, mcp, prose or none; of imports
---       that of its questions, or unknown
+--   medium varchar: how it asks if it may: built_in, mcp, prose or none; for imports
+--       the medium of its questions, or unknown
 -- equation: none
 -- source: docs/metrics.md 3, by_strategy and by_persona
--- notes: agents can be compared if they have the same model and parameters (except the
---     seed), medium, limits and grader, and for personas the same strategy, for
---     strategies the same persona. Names do not matter. An agent with a persona has no
---     base agent if no agent has that model, these parameters, that strategy and no
---     persona (no_base_agent), or if several have (several_base_agents). Unknown
---     parameters equal no others, and an unknown strategy or persona equals none that
---     occurs. Model, parameters and medium are read from one attempt, because the
---     agent's digest covers them. Attempts that were recorded before media were
---     recorded asked by mcp.
+-- notes: agents can be compared if they have the same model, parameters (except the
+--     seed), medium, limits and grader. A comparison of personas also needs the same
+--     strategy, and a comparison of strategies the same persona. Names do not matter.
+--     The base agent of an agent with a persona has the same model, parameters and
+--     strategy, and no persona. base_reason says that there is none (no_base_agent) or
+--     more than one (several_base_agents). Unknown parameters are equal to no other
+--     parameters, and an unknown strategy or persona is equal to no known one. Model,
+--     parameters and medium are read from one attempt, because the agent's digest
+--     covers them. Attempts from before media were recorded count as mcp.
 with attempts as (
     select
         attempts.benchmark,

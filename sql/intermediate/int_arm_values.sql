@@ -7,12 +7,12 @@
 --   least double: the value if all missing trials failed
 --   most double: the value if all missing trials succeeded
 --   n_trials, n_missing
--- equation: ask_pct = 100 * trials with a question / trials;
---     questions_per_trial = questions / trials; the others as in int_cells
+-- equation: ask_pct = 100 * trials with a question / trials; questions_per_trial =
+--     questions / trials; the other measures as in int_cells
 -- source: docs/metrics.md 2 and 3; what `lhaw-record compare` pairs
--- notes: the trials of a task's full prompt count for the task, and for each of its
---     variants that the agent ran and that has no full trials of its own. Without valid
---     trials the value is null.
+-- notes: trials with a task's full prompt count for the task. They also count for each
+--     variant of the task that the agent ran, unless the variant has its own full
+--     trials. Without valid trials the value is null.
 with cells as (
     select
         *,

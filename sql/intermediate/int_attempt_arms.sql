@@ -7,19 +7,19 @@
 --   trial_agent varchar: the only agent of its trial, or the name that several share
 --   core_settings varchar: grader, limits, sandbox image and scope as one digest
 --   settings_digest varchar: grader, limits, image, scope and prompts as one digest
---   is_chosen boolean: the parameters `settings` and `user_simulator` keep the arm
+--   is_chosen boolean: the parameters `settings` and `user_simulator` select the arm
 --   trials_per_cell bigint: planned trials per cell of the arm; null if unknown
--- equation: agent = name [#agent] [#settings] [#channel], each part six digits of a
---     digest, and each only where the store has several
+-- equation: agent = name [#agent] [#settings] [#channel], each part is six digits of a
+--     digest, and is present only if the store has several
 -- source: docs/metrics.md 5: trials under other settings are other arms; parameters
 --     `settings`, `user_simulator`
 -- notes: prompts and simulator depend on the channel. A trial belongs to the system
---     prompt of its own run; a run without trials of channel none takes that of the
---     nearest run. Where an arm has several simulators, injection templates, or
---     responses of the same ask_user_NAME, each is an arm of its own, and the trials
---     without that channel belong to all of these arms. An arm's plan is that of the
---     latest run that started trials of it: a run under other settings does not say how
---     many are missing.
+--     prompt of its own run. A run without trials of channel none has the system prompt
+--     of the nearest run. If an arm has several simulators, injection templates, or
+--     responses of the same ask_user_NAME, it is split into one arm for each, and the
+--     trials without that channel belong to all of these arms. An arm's plan is that of
+--     the latest run that started trials of the arm, because a run under other settings
+--     does not show how many trials are missing.
 with started as (
     select
         trials.stream_id,

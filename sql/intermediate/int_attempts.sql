@@ -24,10 +24,10 @@
 --   oracle_scope varchar: task or variant
 --   user_simulator, inject_percent, budget_actions
 --   is_imported boolean: the source may lack any value
---   has_every_key boolean: seed, limits, parameters and prompts are known
+--   has_every_key boolean: the seed, limits, parameters and prompts are known
 --   duration_ms double: milliseconds; null if unknown
 --   ended_by varchar: how the agent's part ended, docs/metrics.md 1; null if unknown
---   is_ending_excluded boolean: ended by one of `exclude_endings`
+--   is_ending_excluded boolean: `exclude_endings` contains its ending
 --   is_success
 --   results struct[]: position, result, score and total of each primary result, in the
 --       order of the checkpoints
@@ -35,25 +35,26 @@
 --       another total; null without results
 --   terminal_state double[]: checkpoint results in order
 --   checkpoint_progress double: share of the points reached, 0 to 1
---   recorded_action_count bigint: actions as the runner counted them; null if unknown
---   recorded_cost_usd double: USD as the runner summed it, or as an import's source
---       states it; null if a price is unknown
---   stated_usage struct: tokens of the agent as an import's source states them; null
---       if it does not
---   stated_questions bigint: questions as an import's source counts them without its
---       actions; null if it does not
+--   recorded_action_count bigint: actions that the runner counted; null if unknown
+--   recorded_cost_usd double: USD that the runner summed, or that an import's source
+--       states; null if a price is unknown
+--   stated_usage struct: tokens of the agent that an import's source states; null if it
+--       states none
+--   stated_questions bigint: questions that an import's source counts without showing
+--       its actions; null if it counts none
 -- equation: valid = finished, and exactly one primary result for every checkpoint of
 --     the task; result = 1 iff score = 1 (mcp_atlas), else result = score;
 --     checkpoint_progress = the benchmark's final score, or else sum(score) /
 --     sum(total)
--- source: docs/metrics.md 1, valid, missing and running, terminal state; the
---     highest-numbered valid attempt counts; of equal numbers, which hosts of a shared
---     store can give, the one that began last; parameter `exclude_endings`
--- notes: an attempt without an end is running while a living writer holds it, and
---     interrupted otherwise. Attempts of a task that was never registered are ungraded.
---     A result without a checkpoint of the task is left out of the lists. Columns of
---     trial_finished are null unless the attempt finished. Registrations of one digest
---     are equal. Attempts that were set aside are left out.
+-- source: docs/metrics.md 1, valid, missing and running, terminal state; the valid
+--     attempt with the highest number counts; hosts of a shared store can use a number
+--     twice, and then the attempt that began last counts; parameter `exclude_endings`
+-- notes: an attempt without an end is running while a live writer has its stream open,
+--     and interrupted otherwise. Attempts of a task that was never registered are
+--     ungraded. A result that belongs to no checkpoint of the task is left out of the
+--     lists. Columns of trial_finished are null unless the attempt finished.
+--     Registrations with the same digest are equal. Attempts that were set aside are
+--     left out.
 with tasks as (
     select
         task_digest,

@@ -9,9 +9,9 @@
 -- equation: means over the units of a dimension; gain = value(ask_user) -
 --     value(underspecified), paired
 -- source: docs/metrics.md 3 and 6; parameter `per`
--- notes: the rows of by_dimension_pass and by_dimension_progress. For full, units are
---     the tasks of the variants in the dimension, each once; otherwise they are
---     variants. Dimension all has every variant once.
+-- notes: the rows of by_dimension_pass and by_dimension_progress. Under full, the units
+--     are the tasks of the variants in the dimension, and each task counts once.
+--     Otherwise they are variants. Dimension all has every variant once.
 with attributed as (
     select
         *,

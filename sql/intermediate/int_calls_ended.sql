@@ -6,7 +6,7 @@
 --   stream_id, trial_id
 --   call_id varchar: id of the call in its stream
 --   role varchar: agent, user_simulator, grader, judge, extractor or rewriter
---   is_reply boolean: it got a usable reply
+--   is_reply boolean: the request got a usable reply
 --   input_tokens bigint: tokens sent; null if unknown
 --   output_tokens bigint: tokens received; null if unknown
 --   cached_input_tokens bigint: tokens read from a cache; null if unknown
@@ -17,10 +17,10 @@
 --   latency_ms double: time of a reply, 0 without one; null if unknown
 -- equation: none
 -- source: docs/metrics.md 8
--- notes: every request that is over: with a reply, with a failure, or without either in
---     a stream that no process writes any more. The end of its process cut such a
---     request short. It may have been paid for, so its usage is unknown, unless its
---     model is a script. Requests under way are left out.
+-- notes: the requests that have ended, with a reply, with a failure, or with neither
+--     because the process ended. A request without reply or failure may have been paid
+--     for, so its usage is unknown, unless its model is a script. Requests that are
+--     still running are left out.
 with unanswered as (
     select
         called.stream_id,

@@ -6,8 +6,8 @@
 --   purpose varchar: who used the model: agent, user_simulator, grader_and_judge, or
 --       judging afterwards
 --   n_calls bigint: replies
---   failed_calls bigint: requests without a usable reply, or without any end
---   unreported_calls bigint: of those, calls of unknown cost, perhaps paid for
+--   failed_calls bigint: requests without a usable reply or without an end
+--   unreported_calls bigint: failed calls of unknown cost that may have been paid for
 --   input_tokens bigint: tokens sent; null if unknown
 --   output_tokens bigint: tokens received; null if unknown
 --   cached_input_tokens bigint: tokens read from a cache; null if unknown
@@ -18,11 +18,12 @@
 --   model_seconds double: time of replies; null if unknown
 -- equation: none
 -- source: docs/metrics.md 8
--- notes: calls in trials, and calls of a judge about a finished trial, which are in the
---     stream of another command: their call ids begin with the stream of the attempt,
---     or of the last of several attempts that were judged together. One row for each
---     purpose that a model was called for. A sum is null if one part of it is unknown,
---     of a reply or of another call that may have used something (int_calls_ended).
+-- notes: the calls in trials, and the calls of a judge about a finished trial. The
+--     latter are in the stream of another command: their call ids begin with the stream
+--     of the attempt, or of the last attempt if several were judged together. There is
+--     one row for each purpose for which a model was called. A sum is null if the usage
+--     of a reply, or of another call that may have used something (int_calls_ended), is
+--     unknown.
 with placed as (
     select
         case

@@ -12,10 +12,10 @@
 --   cluster_id
 -- equation: none
 -- source: docs/metrics.md 6, by_severity and variant_breakdown; parameter `experiment`
--- notes: every registered variant except controls and faulty requests, including
---     untried and new_task ones; of a changed variant, the version of the trial that
---     started last. With `experiment` only variants that it ran. Dimensions are in the
---     order goal, constraint, input, context, each once.
+-- notes: all registered variants except controls and faulty requests, including untried
+--     and new_task variants. Of a changed variant, only the version of the trial that
+--     started last is used. With `experiment` there are only the variants that it ran.
+--     Dimensions are in the order goal, constraint, input, context, each once.
 with tried as (
     select
         benchmark,

@@ -4,11 +4,11 @@
 -- outputs:
 --   benchmark, agent, unit_kind, unit_id, condition, task_id, variant_id,
 --   variant_digest, ambiguity_class
---   is_baseline_reused boolean: holds trials that gave the class
+--   is_baseline_reused boolean: has trials that gave the class
 --   n_planned
 --   n_trials bigint: measured trials, n
 --   n_missing
---   n_failed bigint: of the missing trials, those that began
+--   n_failed bigint: missing trials that began
 --   n_running bigint: trials running now
 --   n_not_injected
 --   n_success bigint: successes among them, c
@@ -17,25 +17,25 @@
 --   reason
 --   is_binary boolean: n = k, so pass@k is 0 or 1
 --   checkpoint_progress double: share of the points reached, 0 to 1
---   progress_variance double: of the measured trials, population variance
+--   progress_variance double: population variance of the measured trials' progress
 --   n_asking_trials bigint: measured trials with a question; null if unknown
 --   n_questions bigint: questions; null if unknown
---   trial_reason varchar: why no measure has a value; null if one may
+--   trial_reason varchar: why no measure has a value; null if a measure may have one
 --   cluster_id, cell_id
 --   levels struct[]: name, number and reason of pass_at_1, pass_at_k, pass_hat_k and
 --       checkpoint_progress of the cell; least and most if all its missing trials
 --       failed or succeeded, null for pass_hat_k
---   is_of_task boolean: it is the row of its task, standing for the variant
+--   is_of_task boolean: the row is that of the task, repeated for the variant
 -- equation: pass@k = 1 - C(n-c, k) / C(n, k); pass^k = C(c, k) / C(n, k);
 --     n_missing = planned - valid - running, where planned is the recorded number per
 --     cell, or the number of trials seen if that is larger
 -- source: docs/metrics.md 1 to 3; Chen et al. 2021; parameter `k`
--- notes: a trial of a variant is in the unit of its variant; a trial with the full
---     prompt is (also) in the unit of its task, whose row stands, with its cell_id, for
---     each variant that the agent ran and that has no such trials of its own. With n <
---     k the value is null (reason too_few_trials). The questions of a unit, and the
---     number of trials that asked, are unknown if they are unknown for one of its
---     measured trials.
+-- notes: a trial of a variant is in the unit of its variant. A trial with the full
+--     prompt is (also) in the unit of its task. If the agent ran a variant that has no
+--     such trials of its own, the task's row is repeated for the variant, with the same
+--     cell_id. With n < k the value is null (reason too_few_trials). A unit's number of
+--     questions, and of trials that asked, is unknown if it is unknown for one of the
+--     unit's measured trials.
 with placed as (
     select
         trial_id,

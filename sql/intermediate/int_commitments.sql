@@ -3,7 +3,7 @@
 -- inputs: int_cells, int_value_uses, int_variant_dimensions
 -- outputs:
 --   benchmark, agent, variant_id, dimension
---   elapsed_percent bigint: share of the actions of the trial that are done, 0 to 100
+--   elapsed_percent bigint: completed share of the trial's actions, 0 to 100 %
 --   task_id, variant_digest, cluster_id, cell_id
 --   commitment double: 0 to 1
 --   reason, n_trials, n_missing
@@ -12,9 +12,9 @@
 --     value of the dimension
 -- source: docs/metrics.md 4, commitment [Ask Early section 3]
 -- notes: units are (variant, agent) with measured full trials. The first use is that of
---     any removed value of the dimension. A trial that uses none of them does not show
---     when it was committed and is left out. A unit is null without other trials, or if
---     the actions of one trial are unknown (unknown_actions).
+--     any removed value of the dimension. A trial that uses no removed value does not
+--     show when it was committed, so it is left out. A unit is null if no trial is
+--     left, or if the actions of one trial are unknown (unknown_actions).
 with units as (
     select
         benchmark,

@@ -4,21 +4,22 @@
 -- outputs:
 --   stream_id
 --   question_id varchar: id of the question in its stream
---   judge varchar: rules/N, MODEL#DIGEST of its prompt, or a person; null: nobody
+--   judge varchar: rules/N, MODEL#DIGEST of its prompt, or a person; null for no judge
 --   is_chosen boolean: the reading that tables use; one for each answer
---   request varchar: segments, something_else or everything
---   asks_for varchar[]: removed segments that it asks for; null if unknown
+--   request varchar: what the question asks for: segments, something_else or everything
+--   asks_for varchar[]: removed segments that the question asks for; null if unknown
 --   gives varchar[]: removed segments whose value the answer gives; null if unknown
 --   withheld varchar[]: segments that should have been given; null if unknown
 --   verdict varchar: right, withheld, volunteered or leaked; null if unknown
 -- equation: none
 -- source: docs/metrics.md 3, judges of questions and answers; parameter
 --     `exchange_judge`
--- notes: an answer without readings was judged by rules/1: it asks for what it revealed
---     on request and for what it withheld. Every answer also has a row in which judge
---     is null and everything else unknown. is_chosen marks this row if the chosen judge
---     did not read the exchange. The chosen judge is the simulator's own unless the
---     parameter names one; `rules` stands for any version of the rules.
+-- notes: an answer without readings counts as judged by rules/1: the question asks for
+--     the segments that the answer revealed on request and for those that it withheld.
+--     Every answer also has a row in which judge is null and everything else is
+--     unknown. is_chosen marks this row if the chosen judge did not read the exchange.
+--     The chosen judge is the simulator's own unless the parameter names another one.
+--     `rules` stands for any version of the rules.
 with readings as (
     select
         stream_id,

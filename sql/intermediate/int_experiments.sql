@@ -7,7 +7,7 @@
 --   finished_before bigint: trials finished before this run
 -- equation: none
 -- source: docs/log-format.md, run_started
--- notes: an experiment's plan is that of its latest run (ties by run id); runs of
+-- notes: an experiment's plan is that of its latest run (ties by run id). Runs of
 --     commands that plan no trials, such as judge and grade, are skipped.
 with latest as (
     select

@@ -10,16 +10,16 @@
 --   reason, cluster_id
 --   n_missing_of_agent bigint: missing trials of the agent under ask_user
 --   n_missing_of_class bigint: of these, those of variants of this class
--- equation: any_flag = any flag of the category is yes; a flag that does not apply
---     counts as not raised
+-- equation: any_flag = at least one flag of the category is yes; a flag that does not
+--     apply counts as not raised
 -- source: docs/metrics.md 3 and 6, failure modes
 -- notes: the values that the tables of failure modes average, from measured trials of
 --     ask_user with questions. In a trial without a verdict, any_flag and the judged
---     flags are null (unjudged), even where a prerequisite is known to fail; otherwise
---     the share would be over only the trials that cannot have the flag. If it is
---     unknown what an answer revealed (unknown_revealed), the computed flags that need
---     it are null, and so is any_flag of their categories. Missing trials may have had
---     questions or not.
+--     flags are null (unjudged), even if a prerequisite is known to fail. Otherwise the
+--     share would be over only the trials that cannot have the flag. If it is unknown
+--     what an answer revealed (unknown_revealed), the computed flags that need this
+--     fact are null, and so is any_flag of their categories. Missing trials are counted
+--     with or without questions.
 with flags as (
     select
         stream_id,

@@ -9,12 +9,12 @@
 --   target_action bigint: target action a, as recorded
 --   after_action bigint: action after which the message was inserted
 --   is_injected boolean: the message was inserted; null unless injected condition
---   action_count bigint: actions as the runner counted them
+--   action_count bigint: actions that the runner counted
 --   is_collapsed boolean: another percentage gives the same action
 -- equation: target = max(1, B * p div 100) for p in 10, 30, 50, 70, 90
 -- source: docs/metrics.md 4, budget and injection action
--- notes: valid trials of the injected conditions; the mart injections also has the
---     messages. is_collapsed: another p of the unit has the same target, so the
+-- notes: the valid trials of the injected conditions. The mart injections also has the
+--     messages. If is_collapsed, another p of the unit has the same target, so the
 --     conditions do not differ. Target and flag are null without a budget.
 with injected as (
     select

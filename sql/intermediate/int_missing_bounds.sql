@@ -8,7 +8,7 @@
 --   most double: the value of the cell if all its missing trials succeeded
 -- equation: as in int_cells, with n + n_missing trials
 -- source: docs/metrics.md 5, missing trials
--- notes: a cell with too few planned trials for pass@k has neither bound.
+-- notes: a cell with too few planned trials for pass@k has no bounds.
 with leveled as (
     select
         cell_id,

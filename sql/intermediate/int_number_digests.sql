@@ -2,12 +2,12 @@
 -- grain: n
 -- inputs: int_streams
 -- outputs:
---   n bigint: how many numbers
+--   n bigint: number of numbers
 --   from_zero hugeint: multiset_digest of 0 to n - 1
 --   from_one hugeint: multiset_digest of 1 to n
 -- equation: none
--- source: none; what numbers without a gap are compared with
--- notes: up to the length of the longest stream.
+-- source: none; for checks that numbers have no gap
+-- notes: n goes up to the length of the longest stream.
 with numbers as (
     select unnest(range(1, max(n_events) + 1)) as n
     from int_streams

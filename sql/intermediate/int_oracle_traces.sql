@@ -5,22 +5,25 @@
 --   trial_id, stream_id, benchmark, agent, task_id, variant_id, condition
 --   last_pre_injection_action bigint: last action before the message, or of the trial
 --   has_actions boolean: its actions are known
---   oracle_variant_id varchar: variant whose full trials count; null: those of the task
+--   oracle_variant_id varchar: variant whose full trials count; null if those of the
+--       task count
 --   has_oracle boolean: its unit has a measured full trial with known actions
---   actions struct[]: the pre-injection ones: action_index, action_name, action_key,
---       which equal actions share, and supply, the number of its counterparts
+--   actions struct[]: the pre-injection actions: action_index, action_name, action_key
+--       (which equal actions share) and supply (the number of counterparts)
 -- equation: key = hash of name and canonical arguments with trimmed strings, or of the
---     name only; supply = most often in one `full` trial of the unit
+--     name only; supply = largest count of the key in one `full` trial of the unit
 -- source: docs/metrics.md 4, wasted compute and budget: the unit is (agent; task or
 --     variant); parameters `wasted_match`, `wasted_supply`, `wasted_uninjected`
--- notes: measured trials of the injected conditions, of ask_user_NAME and of its
---     ask_user. oracle_variant_id is their own variant, or null if the `full` trials of
---     the task count. Actions are those up to the one after which the message was
---     inserted, or all if there was none, except ask_user, submit and turns of text
---     alone. Arguments are recorded as canonical JSON, so they are parsed only if a
---     string may start or end with a blank. Supply by set: one occurrence suffices for
---     any number; single: counts of the first trial by index; sum: over all traces.
---     Trials whose actions are unknown do not count as traces. Arms may share a trace.
+-- notes: the measured trials of the injected conditions, of ask_user_NAME, and of
+--     ask_user if it is compared with ask_user_NAME. oracle_variant_id is their own
+--     variant, or null if the `full` trials of the task count. Pre-injection actions
+--     are those up to the action after which the message was inserted, or all actions
+--     without a message. ask_user, submit and turns of text alone are left out.
+--     Arguments are recorded as canonical JSON, so they are parsed only if a string may
+--     start or end with a blank. `wasted_supply` sets the supply: with set, one
+--     occurrence suffices for any number; with single, the first trial by index is
+--     counted; with sum, all traces are. Trials with unknown actions are no traces.
+--     Arms may share a trace.
 with oracles as (
     select
         trial_id,

@@ -6,7 +6,7 @@
 --   ambiguity_class
 --   severity varchar: delete, vaguify, genericize, decoy, environment or unknown
 --   segments_removed bigint: removed segments of the variant; null if unknown
---   dimensions varchar[]: of the variant, as `per` counts them
+--   dimensions varchar[]: dimensions of the variant, as `per` counts them
 --   unit_value
 --   numerator double: numerator of the unit's ratio; null without a value
 --   denominator double: denominator of the ratio; 1 for a mean
@@ -18,18 +18,18 @@
 --   base_id varchar: task or variant id of the base value
 --   has_base boolean: the base condition has a row
 --   base_numerator double: numerator under the base condition
---   least double: the numerator if missing trials lowered it most
---   most double: the numerator if missing trials raised it most
---   base_least double: least under the base condition
---   base_most double: most under the base condition
---   base_cell_id varchar: id of the cell of trials behind it
---   n_base_trials bigint: valid trials behind it
---   n_base_missing bigint: missing trials behind it
+--   least double: the numerator if missing trials lowered it as far as possible
+--   most double: the numerator if missing trials raised it as far as possible
+--   base_least double: value of least under the base condition
+--   base_most double: value of most under the base condition
+--   base_cell_id varchar: id of the cell of trials behind the base value
+--   n_base_trials bigint: valid trials behind the base value
+--   n_base_missing bigint: missing trials behind the base value
 --   pair_reason varchar: why one of the two values is null, or one_arm_only
 -- equation: none
 -- source: docs/metrics.md 3
--- notes: the values of variants beside their values under a base condition: full and
---     underspecified of the same variant; for a control, full of its task.
+-- notes: the values of variants, each beside the value under a base condition: full or
+--     underspecified of the same variant, or for a control, full of its task.
 with bases as (
     select
         *,

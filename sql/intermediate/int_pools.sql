@@ -4,11 +4,12 @@
 -- outputs:
 --   benchmark
 --   pool varchar: name of the benchmark; all for the pool of all benchmarks
---   is_single boolean: the pool of all benchmarks holds only one
+--   is_single boolean: the pool of all benchmarks has only one benchmark
 -- equation: none
--- source: docs/metrics.md 4: the curve of each benchmark, and of all together
--- notes: for tables that pool benchmarks. With one benchmark both pools are the same.
---     A benchmark that ran only controls or faulty requests has nothing to pool.
+-- source: docs/metrics.md 4: the curve of each benchmark, and of all benchmarks
+--     together
+-- notes: the pools of tables that pool benchmarks. With one benchmark both pools are
+--     the same. A benchmark with only controls or faulty requests has no pool.
 with benchmarks as (
     select distinct benchmark
     from int_cells

@@ -6,32 +6,35 @@
 -- outputs:
 --   stream_id, trial_id
 --   question_count bigint: questions of the attempt that counts
---   is_answered_everything boolean: the simulator gives all, whatever is asked
+--   is_answered_everything boolean: the simulator gives everything, whatever the
+--       question is
 --   is_reveal_unknown boolean: it is unknown what an answer revealed
---   precision double: share of the questions that target, 0 to 1
+--   precision double: share of the questions that target a removed segment, 0 to 1
 --   recall double: share of the removed segments asked for, 0 to 1
 --   dimension_count bigint: different dimensions of the removed segments
 --   removed_count bigint: segments that the agent did not see; null if unknown
 --   critical_count bigint: removed segments of criticality 0.5 or more
 --   uncritical_count bigint: removed segments of lower criticality
---   urgent_count bigint: critical ones of guessability 0.5 or less
+--   urgent_count bigint: critical segments of guessability 0.5 or less
 --   not_urgent_count bigint: removed segments known not to be urgent
 --   guessable_count bigint: removed segments of guessability 0.5 or more
 --   unguessable_count bigint: removed segments of lower guessability
---   repeat_count bigint: questions that target a segment already revealed
+--   repeat_count bigint: questions that target an already revealed segment
 --   early_segment_count bigint: removed segments that full trials use early
---   late_count bigint: those of them first asked for after that use
---   last_ask_action bigint: action of the last question; null if one is unknown
---   latest_upfront_action bigint: the last action that is still upfront
+--   late_count bigint: early-used segments first asked for after that use
+--   last_ask_action bigint: action of the last question; null if the action of a
+--       question is unknown
+--   latest_upfront_action bigint: last action that still counts as upfront
 --   is_consecutive boolean: no other action between the questions
 -- equation: repeat = an earlier answer revealed the segment; late = 100 * action /
 --     actions of the trial > 100 * first use / actions of the full trial; upfront =
 --     up to action max(3, ceil(0.1 * actions))
 -- source: docs/metrics.md 3, failure modes [LHAW appendix J.1]
--- notes: valid trials with questions. A segment whose score is unknown is in neither
---     of the two counts of its kind. The first use is the earliest by any full trial of
---     the task, by any agent, as a share of its actions: the first action whose
---     arguments hold the argument_text of the value, if that has 3 or more characters.
+-- notes: the valid trials with questions. A segment whose score is unknown is in
+--     neither of the two counts for that score. A full trial first uses a value in the
+--     first action whose arguments contain the argument_text of the value, if this text
+--     has 3 or more characters. The first use is the earliest in all full trials of the
+--     task, by any agent, as a share of the trial's actions.
 with trials as (
     select
         ledger.stream_id,

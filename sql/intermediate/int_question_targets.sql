@@ -7,13 +7,13 @@
 --   segment_id varchar: id of the segment
 --   sequence bigint: number of the question in its stream, from 0
 --   action_index
---   is_requested boolean: the question asks for it
---   is_given boolean: the answer gives it
+--   is_requested boolean: the question asks for the segment
+--   is_given boolean: the answer gives the segment
 -- equation: none
 -- source: docs/metrics.md 3, question quality
--- notes: every segment that a question asks for or its answer gives, by the chosen
---     judge, in the attempts that count. If that is unknown, the exchange has one row
---     without a segment.
+-- notes: the segments that a question asks for or its answer gives, according to the
+--     chosen judge, in the attempts that count. If these are unknown, the exchange has
+--     one row without a segment.
 with targets as (
     select
         judged.stream_id,

@@ -7,8 +7,8 @@
 --   sequence, action_index
 -- equation: none
 -- source: docs/metrics.md 1, questions and first-ask timing; parameter `medium`
--- notes: the action of a question is the one recorded with it, or else the one with the
---     same call id; null if neither is known.
+-- notes: the action of a question is the action recorded with it, or else the action
+--     with the same call id. It is null if neither is known.
 with asked as (
     select
         stream_id,

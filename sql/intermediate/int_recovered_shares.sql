@@ -15,9 +15,9 @@
 --   n_missing
 -- equation: share of a set of variants = sum(numerator) / sum(denominator)
 -- source: docs/metrics.md 3
--- notes: agents that never ran full have none. A variant without a value in one arm has
---     no numerator. As value(full) is that of the variant's task, value(full) -
---     value(underspecified) = value(full) - value(ask_user) + gain.
+-- notes: agents that never ran full have no rows. A variant without a value in one arm
+--     has no numerator. As value(full) is the value of the variant's task, value(full)
+--     - value(underspecified) = value(full) - value(ask_user) + gain.
 with gaps as (
     select
         asked.*,

@@ -7,8 +7,8 @@
 --   classifier varchar: who gave the classes
 --   quotas struct[]: class, wanted and chosen number of each quota
 --   variants struct[]: id, digest and class of each chosen variant, in order
---   max_variants bigint: most variants wanted
---   seed bigint: seed of ties
+--   max_variants bigint: maximum number of variants
+--   seed bigint: seed for breaking ties
 --   experiment_id, recorded_at_us, stream_id, sequence
 -- equation: none
 -- source: docs/selection.md

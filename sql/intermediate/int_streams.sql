@@ -3,7 +3,7 @@
 -- inputs: events
 -- outputs:
 --   stream_id
---   is_attempt boolean: it belongs to a trial
+--   is_attempt boolean: the stream belongs to a trial
 --   n_events bigint: events
 --   last_sequence bigint: highest sequence
 --   sequence_digest hugeint: multiset_digest of the sequences
@@ -13,7 +13,7 @@
 --   end_sequence bigint: sequence number of the end
 -- equation: none
 -- source: docs/log-format.md, envelope
--- notes: every stream, in one pass over the envelopes. Starts and ends are those of
+-- notes: all streams, read in one pass over the envelopes. Starts and ends are those of
 --     trials.
 select
     stream_id,

@@ -4,10 +4,10 @@
 -- outputs:
 --   stream_id
 -- equation: none
--- source: docs/log-format.md: a long call is two facts joined by call_id
+-- source: docs/log-format.md: a long call is two events joined by call_id
 -- notes: the streams in which a request repeats, or whose requests and ends have
---     different digests. In all others every request has one end, so they need no
---     examination call by call.
+--     different digests. In all other streams every request has one end, so their calls
+--     need no check.
 with digests as (
     select
         stream_id,

@@ -8,7 +8,8 @@
 --   total double: points that can be reached
 -- equation: none
 -- source: docs/metrics.md 1, terminal state: the order of task_registered
--- notes: a task without checkpoints has no row. Registrations of one digest are equal.
+-- notes: a task without checkpoints has no row. Registrations with the same digest are
+--     equal.
 with tasks as (
     select
         task_digest,

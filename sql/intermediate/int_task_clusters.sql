@@ -6,9 +6,9 @@
 --   cluster_id
 -- equation: none
 -- source: docs/metrics.md 5; parameter `cluster`
--- notes: the cluster is the task itself, or with `cluster = domain` all tasks of one
---     benchmark and domain, as it was registered last. A task without a domain is its
---     own cluster.
+-- notes: the cluster is the task itself. With `cluster = domain` it consists of all
+--     tasks of the same benchmark and domain; the domain that was registered last
+--     counts. A task without a domain is its own cluster.
 with tasks as (
     select
         benchmark,

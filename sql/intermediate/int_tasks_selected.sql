@@ -6,15 +6,15 @@
 --   domain varchar: domain of the task; unknown without one
 --   n_agents bigint: reference agents with a value
 --   checkpoint_progress double: mean over reference agents, 0 to 1
---   is_selected boolean: that mean reaches the threshold
---   is_solvable boolean: pass@k > 0 for a reference agent; null where none is known
+--   is_selected boolean: checkpoint_progress reaches the threshold
+--   is_solvable boolean: pass@k > 0 for a reference agent; null if no pass@k is known
 --   n_trials, n_missing, cluster_id
 -- equation: checkpoint_progress = mean over agents of the mean over the task's full
 --     trials
 -- source: docs/metrics.md 6, task_selection [LHAW 3.1 and table 15]; parameters
 --     `reference_agents`, `selection_progress_pct`
--- notes: full trials of the reference agents. If the parameter is unset, they are all
---     evaluated agents. A task without a value is not selected.
+-- notes: the values use full trials of the reference agents. If `reference_agents` is
+--     unset, these are all evaluated agents. A task without a value is not selected.
 with units as (
     select
         benchmark,

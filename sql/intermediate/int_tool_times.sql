@@ -5,7 +5,7 @@
 --   stream_id
 --   tool_seconds double: time of actions; null if unknown
 --   index_digest hugeint: multiset_digest of the numbers of the finished actions
--- equation: tool time = sum of the actions' durations, the questions' among them
+-- equation: tool time = sum of the actions' durations, including those of questions
 -- source: docs/metrics.md 8
 -- notes: an attempt without finished actions has no row.
 select

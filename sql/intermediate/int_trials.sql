@@ -22,7 +22,7 @@
 --   trials_per_cell bigint: planned trials per cell; null if unknown
 --   inject_percent, budget_actions
 --   ended_by varchar: how the agent's part ended, docs/metrics.md 1; null if unknown
---   is_ending_excluded boolean: ended by one of `exclude_endings`
+--   is_ending_excluded boolean: `exclude_endings` contains its ending
 --   is_success
 --   terminal_state double[]: checkpoint results in order
 --   scores double[]: raw points in order
@@ -30,7 +30,7 @@
 --   action_count bigint: actions of the attempt that counts; null if unknown
 --   question_count bigint: questions of the attempt that counts; null if unknown
 --   first_ask_action bigint: action of the first question
---   first_ask_pct double: its place among the actions, %
+--   first_ask_pct double: place of this action among the actions, %
 --   is_injected boolean: the message was inserted; null unless injected condition
 --   injected_after_action bigint: action after which the message was inserted
 --   injection_status varchar: injected or skipped
@@ -39,12 +39,12 @@
 --   failed_attempts bigint: attempts that ended and do not count
 -- equation: first_ask_pct = 100 * first_ask_action / action_count
 -- source: docs/metrics.md 1
--- notes: every trial that was ever started, with the columns that tables need; the mart
---     trials has the others, too. Its keys are those of the attempt that counts, or of
---     the latest if none is valid. A trial that is not valid has a null outcome. The
---     actions of an imported trial are null if its source does not show them; its
---     questions are then the number that the source states, or null. The first ask is
---     null if the action of any question is unknown.
+-- notes: all trials that were ever started, with the columns that tables need. The mart
+--     trials also has the other columns. A trial's keys are those of the attempt that
+--     counts, or of the latest attempt if none is valid. The outcome is null if the
+--     trial is not valid. The action count of an imported trial is null if its source
+--     does not show the actions. Its question count is then the number that the source
+--     states, or null. The first ask is null if the action of any question is unknown.
 with counted as (
     select
         trial_id,

@@ -20,14 +20,14 @@
 --   action_count bigint: actions of the attempt that counts; null if unknown
 --   question_count bigint: questions of the attempt that counts; null if unknown
 --   first_ask_action bigint: action of the first question
---   first_ask_pct double: its place among the actions, %
+--   first_ask_pct double: place of this action among the actions, %
 -- equation: none
 -- source: docs/metrics.md 2, 4 (injected = false) and 5 (settings); parameter
 --     `intention_to_treat`
--- notes: the trials that the tables use, in every state: without those of new_task
---     variants. An unlabelled variant is kept. `is_measured` means valid, and
---     for injected conditions that the message was inserted, unless intention_to_treat.
---     A trial that several arms share has a row for each.
+-- notes: the trials that the tables use, in all states. Trials of new_task variants are
+--     left out; those of unlabelled variants are kept. `is_measured` means that the
+--     trial is valid and, under injected conditions without intention_to_treat, that
+--     the message was inserted. A trial that several arms share has a row for each arm.
 select
     trials.trial_id,
     trials.stream_id,

@@ -3,13 +3,13 @@
 -- inputs: int_attempt_arms, int_trials, stg_trials_flagged
 -- outputs:
 --   trial_id
---   exclusion varchar: why no table uses the trial, whatever its variant is
+--   exclusion varchar: why no table uses the trial, independent of its variant
 -- equation: none
 -- source: docs/metrics.md 1 (flags) and 2 (classifying trials); parameters
 --     `experiment`, `settings`, `user_simulator`, `reuse_classifying_trials`,
 --     `keep_flagged`, `exclude_endings`
--- notes: `exclusion` is the first reason that applies, null if none does; the tables
---     use the trials with null, except those of new_task variants. If a task or variant
+-- notes: `exclusion` is the first reason that applies, or null. The tables use the
+--     trials without a reason, except those of new_task variants. If a task or variant
 --     has changed, only trials of the version that started last are kept.
 with arms as (
     select

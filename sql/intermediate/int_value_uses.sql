@@ -10,12 +10,12 @@
 --   reason varchar: why first_use_action is null
 -- equation: first use = the first action whose arguments contain the text of the value
 -- source: docs/metrics.md 4, commitment, and 3, failure modes (late)
--- notes: measured full trials with every removed segment of every variant that they are
---     the oracle of: the variants of their task, or their own variant. Letter case is
---     ignored, blanks at the ends of a value are trimmed, and its text is compared in
---     its JSON form. Values below 3 characters are not searched for (value_too_short);
---     a value that no action contains may have been used in another form
---     (value_never_used). If the actions of a trial are unknown, so is the use
+-- notes: the measured full trials, each with every removed segment of the variants for
+--     which it is the oracle. These are the variants of its task, or its own variant.
+--     Letter case is ignored, blanks at the ends of a value are trimmed, and its text
+--     is compared in its JSON form. Values below 3 characters are not searched for
+--     (value_too_short). A value that no action contains may have been used in another
+--     form (value_never_used). If the actions of a trial are unknown, so is the use
 --     (unknown_actions).
 with full_trials as (
     select

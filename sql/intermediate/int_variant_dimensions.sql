@@ -5,8 +5,8 @@
 --   variant_digest, position, dimension
 -- equation: none
 -- source: docs/metrics.md 3, by dimension; parameter `per`
--- notes: variant_dimension keeps the first segment of each dimension, segment keeps
---     all, primary keeps position 1.
+-- notes: `per = variant_dimension` keeps the first segment of each dimension, `per =
+--     segment` keeps all segments, and `per = primary` keeps position 1.
 with ranked as (
     select
         variant_digest,

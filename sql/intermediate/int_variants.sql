@@ -12,7 +12,7 @@
 --   classified_by varchar: who gave the class
 -- equation: none
 -- source: docs/metrics.md 2, which class the tables use
--- notes: the digest does not cover the label, so a label can be added later: the last
+-- notes: the digest does not cover the label, so a label can be added later. The last
 --     recorded label counts (ties by stream and sequence).
 with labels as (
     select

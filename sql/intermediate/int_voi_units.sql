@@ -6,22 +6,22 @@
 --   measure varchar: pass_at_1, checkpoint_progress or pass_at_k
 --   inject_percent bigint: null unless injected condition
 --   task_id, variant_digest, ambiguity_class, cluster_id, cell_id
---   unit_id varchar: names the (variant, agent)
+--   unit_id varchar: id of the (variant, agent)
 --   unit_value, reason, n_trials, n_missing, n_not_injected
 --   is_collapsed boolean: another percentage gives the same action
---   underspecified_value double: the same under underspecified
---   gain double: value minus that of underspecified
+--   underspecified_value double: value under underspecified
+--   gain double: value minus the value under underspecified
 --   gain_reason varchar: why the gain is null
 --   n_baseline_trials bigint: valid trials under underspecified
 --   n_baseline_missing bigint: missing trials under underspecified
 -- equation: complete = the measure is defined for full and for all injections of the
 --     benchmark; gain = value(condition) - value(underspecified)
 -- source: docs/metrics.md 4, VOI curve; parameter `voi_cases`
--- notes: every unit with any injected trial, under full, underspecified and the
---     injections that any unit of the benchmark has. Values that are left out are
---     null: incomplete_unit (complete case), not_run, or their own reason. The gain is
---     the value of the information at that time; under full, that of having it from
---     the start.
+-- notes: the units with at least one injected trial, each under full, underspecified
+--     and all injections that the benchmark has. Values that are left out are null:
+--     incomplete_unit (complete case), not_run, or their own reason. The gain is the
+--     value of the information at that time. Under full, it is the value of the
+--     information from the start.
 with cells as (
     select
         *,

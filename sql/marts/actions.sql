@@ -10,14 +10,14 @@
 --   model_call_id varchar: call that the action served; null if unknown
 --   call_id varchar: id of the call in its stream
 --   is_error boolean: the agent got an error; null if unknown
---   result varchar: what came back; null if unknown
+--   result varchar: result of the action; null if unknown
 --   duration_ms double: milliseconds; null if unknown
 --   server varchar: MCP server
 --   server_pid bigint: its process
 -- equation: none
 -- source: docs/metrics.md 1, actions
--- notes: every attempt; `is_counted` marks the attempt that counts. Results are null if
---     the action never finished.
+-- notes: the actions of all attempts; `is_counted` marks the attempt that counts. The
+--     result is null if the action never finished.
 select
     started.stream_id,
     started.action_index,

@@ -18,14 +18,14 @@
 --     selected for, or else the classifier's class
 -- source: docs/metrics.md 2, which class the tables use and oracle_decision; parameters
 --     `classifier_agent` and `classifier_experiment`
--- notes: without `classifier_agent` the only classifying agent is used; if there are
+-- notes: without `classifier_agent` the only classifying agent is used. If there are
 --     several, or one under several settings, the class is null (several_classifiers)
---     until `classifier_agent` or `settings` chooses; the agent `vote` stands for what
---     most of them say. A label has no verdict. If several selections chose a variant,
---     the last recorded one counts (ties by stream and sequence); with
---     `classifier_agent`, the last one by that agent. A class from a selection is shown
---     with the trials and the verdict of the agent that gave it, if this store has
---     them. A variant that reviewers chose before it had a class has none.
+--     until `classifier_agent` or `settings` chooses one. The agent `vote` has the
+--     class of their vote. A label has no verdict. If several selections chose a
+--     variant, the last recorded selection counts (ties by stream and sequence); with
+--     `classifier_agent`, the last selection by that agent. A class from a selection is
+--     shown with the trials and the verdict of the agent that gave the class, if this
+--     store has them. A variant has no class if reviewers chose it before it had one.
 with chosen as (
     select
         classifier,

@@ -18,13 +18,14 @@
 -- equation: used = an action after the question, other than another question, whose
 --     arguments contain the text of the value, or else all of its parts with a digit
 -- source: docs/metrics.md 6, answer_uses, after commitment [Ask Early section 3]
--- notes: a row for every segment that an answer revealed, in the attempts that count.
---     Letter case is ignored, blanks at the ends of a value are trimmed, and its text
---     is compared in its JSON form; parts are dates, times and numbers of 3 or more
---     characters, with 12,000 as 12000. Reasons: unknown_revealed, unknown_actions,
---     unknown_segment (not among those removed), value_too_short (below 3 characters),
---     value_in_words (not found, several words without such a part: cannot be told),
---     value_never_used (not found, but it may have been used in another form).
+-- notes: there is a row for every segment that an answer revealed, in the attempts that
+--     count. Letter case is ignored, blanks at the ends of a value are trimmed, and its
+--     text is compared in its JSON form. Parts are dates, times and numbers of 3 or
+--     more characters, with 12,000 written as 12000. The reasons are unknown_revealed,
+--     unknown_actions, unknown_segment (not one of the removed segments),
+--     value_too_short (below 3 characters), value_in_words (not found, and undecidable
+--     because it has several words and no such part), and value_never_used (not found,
+--     but it may have been used in another form).
 with removed as (
     select
         variant_digest,

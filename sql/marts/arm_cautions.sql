@@ -14,25 +14,26 @@
 --   n bigint: cases of the kind
 --   n_all bigint: cases that could be of the kind
 -- equation: no_tool_called, calls_in_text and redacted_tools: trials; cut_replies and
---     split_replies: replies; refused and overflowed: trials that ended so;
---     identical_trials: cells of at least two trials that all did the same tool calls;
---     nothing_revealed: questions about an underspecified prompt, where no answer
---     revealed anything; echoed_questions: answers that are the question again,
---     letters and digits only; failed_asking: failed trials whose last words ask the
---     user, over the conditions where most do; hung_up: attempts whose program left
---     its last model call before the reply, or that failed because it never got one;
---     missing_unequally: planned trials of underspecified and of a condition with
---     another missing share, by sign flips of tasks, p < 0.05 / number of conditions;
---     missing_in_hard_tasks: planned trials, where tau-b of a task's missing share and
---     success is below 0 with p < 0.05
+--     split_replies: replies; refused and overflowed: trials with this ending;
+--     identical_trials: cells of at least two trials with the same tool calls in all
+--     trials; nothing_revealed: questions about an underspecified prompt, if no answer
+--     revealed anything; echoed_questions: answers that repeat the question, compared
+--     by letters and digits only; failed_asking: failed trials whose last text asks the
+--     user, over the conditions in which most failed trials do; hung_up: attempts whose
+--     program left its last model call before the reply, or that failed because the
+--     program never got a reply; missing_unequally: planned trials of underspecified
+--     and of a condition with a different missing share, by sign flips of tasks, p <
+--     0.05 / number of conditions; missing_in_hard_tasks: planned trials, if tau-b of a
+--     task's missing share and success is below 0 with p < 0.05
 -- source: docs/metrics.md 1, endings and hang-ups, 3, question quality, and 5, missing
 --     trials
--- notes: only kinds that occur, over the valid trials that the tables use. An answer
---     counts as an echo if it contains the question, or the question contains it, and
---     it has up to a fifth more or fewer characters. Trials with unknown actions are
---     left out of no_tool_called and identical_trials, answers of unknown content out
---     of the others. hung_up counts all attempts that ended, also missing ones, but not
---     those that a stopped run cut short.
+-- notes: only kinds that occur have rows, and only the valid trials that the tables use
+--     are counted. An answer is an echo if the answer contains the question or the
+--     question contains the answer, and their lengths differ by at most a fifth. Trials
+--     with unknown actions are left out of no_tool_called and identical_trials, and
+--     answers of unknown content are left out of the other kinds. hung_up counts all
+--     attempts that ended, even missing ones, but not attempts that were cut short
+--     because the run stopped.
 with trials as (
     select
         used.trial_id,

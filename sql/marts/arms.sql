@@ -11,19 +11,20 @@
 --   model, strategy, persona
 --   parameters_json varchar: generation parameters; null if unknown
 --   limits_json varchar: limits of a trial; null if unknown
---   sandbox_image varchar: image of its containers; null if the file names none
+--   sandbox_image varchar: image of the containers; null if the experiment file names
+--       none
 --   grader varchar: who grades
 --   oracle_scope varchar: task or variant
 --   user_simulators varchar[]: simulators that answered
---   prompts_digests varchar[]: wordings seen, one or more per channel
+--   prompts_digests varchar[]: digests of its prompts, one or more per channel
 --   experiments varchar[]: experiments that it ran in
 --   programs varchar[]: names and versions of its programs, as `agents list` has them
 --   first_recorded_at_us bigint: when its first trial was recorded, UTC, microseconds
 --   n_trials bigint: trials ever started
 -- equation: none
 -- source: docs/metrics.md 5: trials under other settings are other arms
--- notes: what each agent of the tables is, and how arms of one name differ. It counts
---     all trials of the store, also those that the parameters leave out.
+-- notes: the rows describe the agents of the tables, and how arms of one name differ.
+--     All trials of the store are counted, even those that the parameters leave out.
 with started as (
     select
         arms.agent,

@@ -3,7 +3,7 @@
 -- inputs: int_trials, stg_oracle_budgets_set
 -- outputs:
 --   stream_id, sequence, experiment_id, benchmark, agent, agent_digest
---   settings_digest varchar: settings of the trials used; null if they are not here
+--   settings_digest varchar: settings of the trials used; null if this store lacks them
 --   scope varchar: task or variant
 --   unit_id varchar: task id or variant id, by scope
 --   budget_actions
@@ -12,8 +12,8 @@
 --   action_counts bigint[]: action counts of the trials used
 -- equation: B = (2 * sum + n) div (2 * n), the mean rounded half up
 -- source: docs/metrics.md 4, budget
--- notes: the recorded budget beside the one recomputed from the recorded counts;
---     without counts the recomputed one is null.
+-- notes: the recorded budget, and the budget recomputed from the recorded counts.
+--     Without counts the recomputed budget is null.
 select
     budgets.stream_id,
     budgets.sequence,

@@ -9,13 +9,13 @@
 --   label varchar: description
 --   score double: points reached
 --   total double: points that can be reached
---   share double: points reached, 0 to 1; null if there are none to reach
---   result double: its place in the terminal state
+--   share double: share of the points reached, 0 to 1; null if no points can be reached
+--   result double: its value in the terminal state
 --   details varchar: what the grader saw
 --   grader varchar: who graded
 -- equation: share = score / total; result = 1 iff score = 1 (mcp_atlas), else score
 -- source: docs/metrics.md 1, checkpoint progress and terminal state
--- notes: every checkpoint of every valid trial, with the result that counts; later
+-- notes: the checkpoints of all valid trials, with the results that count. Later
 --     results are in `gradings`. The order is that of task_registered.
 with placed as (
     select

@@ -19,15 +19,16 @@
 --   model_seconds double: time of replies; null if unknown
 -- equation: none
 -- source: docs/metrics.md 8
--- notes: every attempt has a row for every purpose, except judging, which appears only
---     in stores with later judgements; without calls all values are 0. An unknown price
---     makes the cost null, never 0; the same holds for tokens and times. For an
+-- notes: every attempt has a row for every purpose. Only judging has rows only in
+--     stores with later judgements. Without calls all values are 0. If a price is
+--     unknown, the cost is null, not 0. Unknown tokens and times are null, too. For an
 --     imported attempt without calls, the usage of agent and grader is unknown, and so
---     is that of the user simulator, unless there was nothing to answer. Usage that the
---     source states for the whole attempt is the agent's, whatever the calls add up to.
---     input_tokens include those read from a cache and those written to it,
---     output_tokens those of reasoning. A failed call adds what its provider reported
---     for it; if it may have been paid for and nothing was reported, the sums are null.
+--     is the usage of the user simulator, unless there was no question. If the source
+--     states the usage of the whole attempt, it counts as the agent's, whatever the sum
+--     of the calls is. input_tokens include tokens read from and written to a cache,
+--     and output_tokens include tokens of reasoning. For a failed call, the usage that
+--     its provider reported is added. If the call may have been paid for and nothing
+--     was reported, the sums are null.
 with attempts as (
     select
         attempts.stream_id,

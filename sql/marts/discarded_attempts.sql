@@ -5,14 +5,14 @@
 --   stream_id, trial_id, attempt, experiment_id, run_id, benchmark, task_id, variant_id
 --   agent_name varchar: name of the agent as given
 --   agent_digest, condition, trial_index
---   discard_reason varchar: why, in a person's words
+--   discard_reason varchar: reason that the person gave
 --   is_owed boolean: the next run attempts the trial again
 --   discarded_at_us bigint: UTC, microseconds since the epoch
 --   cost_usd double: USD of all its calls; null if a price is unknown
 -- equation: none
 -- source: docs/metrics.md 1, set aside
--- notes: attempts that a person set aside with the command discard, and did not take
---     back. The other views of attempts and trials leave them out; views of single
+-- notes: the attempts that a person set aside with the command discard, and did not
+--     take back. The other views of attempts and trials leave them out. Views of single
 --     actions, questions and model calls keep them, with is_counted = false. The cost
 --     of an imported attempt is unknown.
 with spent as (

@@ -7,16 +7,16 @@
 -- outputs:
 --   benchmark varchar: name of the benchmark, or all
 --   kind varchar: kind of exclusion or caution
---   n bigint: how many
+--   n bigint: number of cases
 --   cost_usd double: USD of the attempts set aside; null for other kinds, and if a
 --       price is unknown
--- equation: none; counts of what the tables leave out and of what to be careful with
+-- equation: none; counts of data that the tables leave out, or that need caution
 -- source: docs/metrics.md 1 to 4; docs/metrics.md 6: every table says which trials it
 --     excludes and why
--- notes: only kinds that occur. A trial is late_recorder if its recorder was late for
---     over 1 s and over 5 % of the agent's part; these limits are a choice. benchmark
---     is all for kinds without a benchmark. A trial that was set aside is
---     discarded_replaced if another attempt of it is valid or running.
+-- notes: only kinds that occur have rows. A trial is late_recorder if its recorder was
+--     late for over 1 s and over 5 % of the agent's part. These two limits are our
+--     choice. For kinds without a benchmark, benchmark is all. A trial that was set
+--     aside is discarded_replaced if another attempt of it is valid or running.
 with screened as (
     select
         trials.benchmark,

@@ -6,11 +6,11 @@
 --   question_count bigint: questions of the attempt that counts
 --   action_count bigint: actions of the attempt that counts
 --   first_ask_action bigint: action of the first question
---   first_ask_pct double: its place among the actions, %
+--   first_ask_pct double: place of this action among the actions, %
 -- equation: first_ask_pct = 100 * first_ask_action / action_count
 -- source: docs/metrics.md 1, first-ask timing
--- notes: valid trials with at least one question; questions count as actions in both
---     numbers.
+-- notes: the valid trials with at least one question. Questions count as actions in
+--     both numbers.
 select
     trial_id,
     benchmark,

@@ -5,27 +5,29 @@
 -- outputs:
 --   step varchar: extraction or rewriting
 --   method varchar: rules/N, written, or the model's name
---   method_digest varchar: digest of all that decides its result; for written its name
+--   method_digest varchar: digest of everything that decides its result; for written,
+--       its name
 --   n_tasks bigint: tasks that it worked on
---   n_accepted bigint: segments kept; variants made
---   n_refused bigint: proposed segments that were not taken; variants given up
---   n_judged bigint: of the variants made, those that a model let pass as well; null
---       for extractions
---   acceptance_rate double: share of accepted ones, 0 to 1; null without any
---   attempts bigint: extractions; rewritings, with those that were rejected
---   agreement double: how far other extractors find the same segments, 0 to 1; null
---       without another on the same tasks, and for rewritings
+--   n_accepted bigint: number of segments kept, or of variants made
+--   n_refused bigint: number of proposed segments that were refused, or of variants
+--       given up
+--   n_judged bigint: number of variants made that a model accepted as well; null for
+--       extractions
+--   acceptance_rate double: share accepted, 0 to 1; null if there are no cases
+--   attempts bigint: number of extractions, or of rewritings, including rejected ones
+--   agreement double: how far other extractors find the same segments, 0 to 1; null for
+--       rewritings, and if no other extractor had the same tasks
 --   cost_usd double: price of its model calls, 0 without any; null if one is unknown
 -- equation: agreement = mean over tasks and other extractors of 2 * values that both
---     find / values of both (Dice), 1 where neither finds any
+--     find / values of both (Dice), 1 if neither finds a value
 -- source: docs/generating.md
--- notes: of repeated extractions of a task the last one counts. A value is compared
---     without case and outer white space. A variant counts as given up after its last
---     attempt, or when a judge refused it after it was made; a variant that another
---     experiment made and keeps counts as made. The cost of a rewriter includes its
---     failed calls, by the rule of int_calls_ended, but not the gate's judge. Variants
---     that reviewers wrote are left out. All that people wrote with tasks is one
---     method, although the stream names a method of its own for each task.
+-- notes: if a task was extracted several times, the last extraction counts. Values are
+--     compared without case and outer white space. A variant counts as given up after
+--     its last attempt, or if a judge refused it after it was made. A variant that
+--     another experiment made and keeps counts as made. The cost of a rewriter includes
+--     its failed calls, by the rule of int_calls_ended, but not the judge of the gate.
+--     Variants that reviewers wrote are left out. All texts that people wrote with
+--     tasks are one method, although the stream names a separate method for each task.
 with extractions as (
     select
         task_digest,

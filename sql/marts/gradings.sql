@@ -3,7 +3,7 @@
 -- inputs: int_attempts, stg_checkpoints_regraded, stg_checkpoints_scored
 -- outputs:
 --   stream_id, trial_id
---   grading_id varchar: which grading
+--   grading_id varchar: id of the grading
 --   grader varchar: who graded
 --   checkpoint_id varchar: id of the checkpoint
 --   label varchar: description
@@ -13,11 +13,11 @@
 --   primary_grader varchar: who gave the result that counts
 --   primary_score double: points of the result that counts
 --   difference double: score - primary_score, points
---   checkpoint_count bigint: results that count, of the whole attempt
+--   checkpoint_count bigint: number of results that count in the attempt
 -- equation: difference = score - primary_score
 -- source: docs/judging.md, grading again
--- notes: every later result beside the one that counts; only grader_agreement uses the
---     later ones. If one grading has two results, the last one is used (ties by
+-- notes: the later results, each beside the result that counts. Only grader_agreement
+--     uses later results. If one grading has two results, the last one is used (ties by
 --     stream and sequence). Attempts that were set aside are left out.
 with latest as (
     select

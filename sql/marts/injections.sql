@@ -9,15 +9,15 @@
 --   target_action bigint: target action a, as recorded; null if unknown
 --   after_action bigint: action after which the message was inserted
 --   skip_reason varchar: why it was skipped
---   segment_ids varchar[]: segments told; null if unknown
+--   segment_ids varchar[]: segments that the message gives; null if unknown
 --   is_injected boolean: the message was inserted; null unless injected condition
 --   action_count bigint: actions of the attempt that counts; null if unknown
 --   is_collapsed boolean: another percentage gives the same action
 -- equation: target = max(1, B * p div 100) for p in 10, 30, 50, 70, 90
 -- source: docs/metrics.md 4, budget and injection action
--- notes: valid trials of the injected conditions. is_collapsed: another p of the unit
---     has the same target, so the conditions do not differ. Target and flag are null
---     without a budget.
+-- notes: the valid trials of the injected conditions. If is_collapsed, another p of the
+--     unit has the same target, so the conditions do not differ. Target and flag are
+--     null without a budget.
 select
     injected.trial_id,
     injected.stream_id,

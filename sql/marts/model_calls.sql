@@ -32,13 +32,13 @@
 --   cost_usd double: USD; null if a price is unknown
 --   provider_cost_usd double: USD, as the provider reports it; null if it does not
 --   reply_text varchar: text of the reply
---   reasoning_text varchar: reasoning that the provider shows; null if none
+--   reasoning_text varchar: reasoning text from the provider; null if none
 -- equation: none
 -- source: docs/models.md; docs/log-format.md, model_called and what answers it
--- notes: every request of every attempt, and those of judges, extractors and rewriters
---     outside of trials; `is_counted` marks the attempt that counts. A request without
---     an answer is what a crash leaves (unanswered). Tokens and cost of a failed call
---     are those of a stream that broke off or of an unusable reply, if it reported any.
+-- notes: the requests of all attempts, and the requests of judges, extractors and
+--     rewriters outside of trials. `is_counted` marks the attempt that counts. A crash
+--     leaves requests without an answer (unanswered). Tokens and cost of a failed call
+--     are those of an interrupted stream or an unusable reply, if they were reported.
 select
     called.stream_id,
     called.call_id,

@@ -8,33 +8,33 @@
 --   n_success bigint: successes among them
 --   n_terminal_states bigint: different terminal states, |S|
 --   ambiguity_class
---   class_counts varchar: for a vote, how many agents say which class; else null
+--   class_counts varchar: for a vote, the number of agents for each class; else null
 --   new_task_verdict varchar: confirmed, rejected, unjudged or not_applicable
---   judge varchar: who judged; null if nobody did
---   judge_reason varchar: what the judge saw
+--   judge varchar: who judged; null if unjudged
+--   judge_reason varchar: reason that the judge gave
 --   oracle_decision varchar: CLARIFY or PROCEED
 --   reason
--- equation: n = valid trials, c = successes, S = distinct terminal states; first match
---     wins. c = 0 and |S| = 1 and a judge's verdict: new_task; c = 0: outcome-critical;
---     |S| = 1 and c = n: benign; otherwise divergent. A vote is the class that more
---     classifying agents say than any other
+-- equation: n = valid trials, c = successes, S = distinct terminal states; the first
+--     match counts. c = 0 and |S| = 1 and a judge's verdict: new_task; c = 0:
+--     outcome-critical; |S| = 1 and c = n: benign; otherwise divergent. A vote is the
+--     class that more classifying agents give than any other class
 -- source: docs/metrics.md 2, ambiguity class: it depends on the classifying agent;
 --     parameters `class_rule`, `classifier_experiment`, `exclude_endings`, `judge`,
 --     `settings`
--- notes: the class according to each agent's own trials; the tables never use an
---     evaluated agent's own class, see ambiguity_classes. `underspecified` trials only,
---     evaluated and classifying ones separately. Planned is the recorded number per
---     cell, or the number of trials seen if that is larger. c = 0 and |S| = 1 is
---     new_task only if a judge's verdict on exactly these trials confirms it; rejected
---     or unjudged, it is outcome-critical. class_rule = readme makes c = n benign
---     whatever S is. With fewer than the planned trials the class is null. A verdict
---     counts only while the trials that it is about are exactly the valid ones of the
---     variant, agent and role; with another trial or attempt the variant is unjudged
---     again. The last verdict counts (ties by stream and sequence), or the last of the
---     chosen judge if one is chosen. If two or more agents classified a variant, the
---     row with agent and role `vote` has what they say together. A tie has no class
---     (reason classifiers_tie), nor has a vote that lacks one agent's class. A vote is
---     unjudged if an agent that voted for its class is.
+-- notes: each class follows from the agent's own trials. The tables never use an
+--     evaluated agent's own class, see ambiguity_classes. Only `underspecified` trials
+--     are used, evaluated and classifying trials separately. Planned is the recorded
+--     number per cell, or the number of trials seen if that is larger. A variant with c
+--     = 0 and |S| = 1 is new_task only if a judge's verdict on exactly these trials
+--     confirms it. If rejected or unjudged, it is outcome-critical. With class_rule =
+--     readme, c = n is benign whatever S is. The class is null if there are fewer
+--     trials than planned. A verdict counts only while it is about exactly the valid
+--     trials of the variant, agent and role. With another trial or attempt the variant
+--     is unjudged again. The last verdict counts (ties by stream and sequence), or the
+--     last verdict of the chosen judge. If two or more agents classified a variant, the
+--     row with agent and role `vote` has their joint class. A tie has no class (reason
+--     classifiers_tie), and neither has a vote if one agent gives no class. A vote is
+--     unjudged if an agent that voted for its class is unjudged.
 with arms as (
     select
         stream_id,

@@ -4,30 +4,31 @@
 -- outputs:
 --   stream_id, trial_id
 --   category varchar: failure mode, one of seven
---   flag varchar: one of its three kinds
+--   flag varchar: one of the three flags of the category
 --   verdict varchar: yes, no or not_applicable; null if unjudged or unknown
 --   source varchar: computed or judged
---   reason varchar: what was seen, or why there is no verdict
---   judge varchar: who judged; null for what is computed
--- equation: computed are redundant_questions: a question targets a segment that an
---     earlier answer revealed; upfront_question_dump: every question is among the first
---     max(3, ceil(0.1 * actions)) actions with no other action between them;
+--   reason varchar: reason for the verdict, or why there is no verdict
+--   judge varchar: who judged; null for computed flags
+-- equation: the computed flags are redundant_questions: a question targets a segment
+--     that an earlier answer revealed; upfront_question_dump: every question is among
+--     the first max(3, ceil(0.1 * actions)) actions with no other action between them;
 --     late_clarification: a segment that full trials use in their first half is first
 --     asked for after its first use there, as a share of the length; excessive_cost:
---     precision < 0.3; insufficient_question_depth: recall < 0.5. All others are judged
+--     precision < 0.3; insufficient_question_depth: recall < 0.5. All other flags are
+--     judged
 -- source: docs/metrics.md 3, failure modes [LHAW section 4.4 and appendix J.1];
 --     parameter `judge`
--- notes: 21 rows for every valid trial with questions. A flag whose prerequisite is
---     known to fail is not_applicable (prerequisite_fails), whatever a judge says;
---     prerequisites that no recorded fact decides are left to the judge. Critical means
---     a criticality of 0.5 or more; if the score is unknown, a judged flag is left to
---     the judge and a computed one is not_applicable (unknown_criticality). Under the
+-- notes: every valid trial with questions has 21 rows. A flag whose prerequisite is
+--     known to fail is not_applicable (prerequisite_fails), whatever a judge says. If
+--     no recorded fact decides a prerequisite, the judge does. Critical means a
+--     criticality of 0.5 or more. If the score is unknown, the judge decides a judged
+--     flag, and a computed flag is not_applicable (unknown_criticality). Under the
 --     simulator dump it is unknown what a question was about, so the computed flags
 --     except upfront_question_dump are not_applicable (simulator_answers_everything).
---     If it is unknown what an answer revealed, they are null (unknown_revealed). If a
---     trial has several verdicts, the last recorded one counts (ties by stream and
---     sequence), only those of the chosen judge if one is chosen; a trial without a
---     verdict is unjudged.
+--     If it is unknown what an answer revealed, these flags are null
+--     (unknown_revealed). If a trial has several verdicts, the last recorded verdict
+--     counts (ties by stream and sequence). If a judge is chosen, only that judge's
+--     verdicts count. A trial without a verdict is unjudged.
 with verdicts as (
     select
         judged_stream_id,

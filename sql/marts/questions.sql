@@ -24,27 +24,31 @@
 --   options struct[]: label, description, and ids of the removed segments whose values
 --       the option says (holds); empty without options
 --   recommended varchar: label of the option that the agent recommends, or null
---   batch_id varchar: the same for all questions of a call; null if it has only one
+--   batch_id varchar: id that the questions of one call share; null for a single
+--       question
 --   response_state varchar: answered, or why there is no prompt answer: declined,
 --       dismissed, timed_out, late or unavailable; null if the trial broke off
 --   answered_after_action bigint: number of actions after which a message gave the
---       answer; null if the result of the question gave it, or without an answer
---   picked varchar[]: labels of the options that the user picked; empty if in words
+--       answer; null without an answer, or if the result of the question gave it
+--   picked varchar[]: labels of the options that the user picked; empty for an answer
+--       in words
 --   answered_by varchar: name of the person who answered or declined; null if simulated
 --   saw_values boolean: this person had the full prompt before them
---   answer_seconds double: from the question to its answer; null if unknown
---   is_truth_offered boolean: an option says a value that the question asks for; null
+--   answer_seconds double: seconds from the question to its answer; null if unknown
+--   is_truth_offered boolean: an option has a value that the question asks for; null
 --       without options, or if it asks for no value or that is unknown
---   is_recommended_wrong boolean: the recommended option says none; null likewise
---   exchange_judge varchar: who says what was asked for and given; null if unknown
---   request varchar: segments, something_else or everything; null if unknown
+--   is_recommended_wrong boolean: the recommended option says no such value; null in
+--       the same cases
+--   exchange_judge varchar: judge of what was asked for and given; null if unknown
+--   request varchar: what the question asks for: segments, something_else or
+--       everything; null if unknown
 --   verdict varchar: right, withheld, volunteered or leaked; null if unknown
 -- equation: timing_pct = 100 * action_index / action_count
 -- source: docs/metrics.md 1, questions, and 3, question quality
--- notes: every attempt; `is_counted` marks the attempt that counts. An answer is null
---     if the simulated user failed or did not give one, or the source does not have it;
---     what was revealed is null if it is unknown, or if the chosen `exchange_judge` did
---     not read the exchange.
+-- notes: the questions of all attempts; `is_counted` marks the attempt that counts. An
+--     answer is null if the simulated user failed or gave no answer, or if the source
+--     lacks the answer. The columns about revealed segments are null if this is
+--     unknown, or if the chosen `exchange_judge` did not read the exchange.
 with judged as (
     select
         *,

@@ -3,19 +3,20 @@
 -- inputs: live_streams, stg_runs_finished, stg_runs_started, stg_trials_started
 -- outputs:
 --   run_id, stream_id, experiment_id
---   kind varchar: experiment for a run of an experiment file, else the command
+--   kind varchar: experiment for a run of an experiment file, else the name of the
+--       command
 --   outcome varchar: completed, interrupted, cost_limit, cost_unknown, failed, running
 --       or killed
---   message varchar: what ended the run; null while it has no end
+--   message varchar: what ended the run; null without an end
 --   started_at_us bigint: UTC, microseconds since the epoch
 --   finished_at_us bigint: UTC, microseconds since the epoch; null without an end
 --   planned_trials bigint: trials of the whole plan
 --   finished_before bigint: trials finished before this run
---   attempts_started bigint: attempts that it started
---   trials_finished bigint: trials that it finished; null without an end
---   trials_failed bigint: trials that it gave up; null without an end
+--   attempts_started bigint: attempts that the run started
+--   trials_finished bigint: trials that the run finished; null without an end
+--   trials_failed bigint: trials that the run gave up; null without an end
 --   trials_blocked bigint: trials that waited for full trials; null without an end
---   trials_left bigint: trials of the plan that are still owed; null without an end
+--   trials_left bigint: planned trials that are still to run; null without an end
 --   config_json varchar: normalised experiment file
 --   config_digest varchar: SHA-256 of config_json
 --   code_version varchar: version of the code
@@ -23,11 +24,11 @@
 --   python_version varchar: version of Python
 --   platform varchar: system and processor
 --   cpu_count bigint: processors of the machine
--- equation: without run_finished: running if a living writer holds the stream open,
+-- equation: a run without run_finished is running if a live writer has the stream open,
 --     else killed
 -- source: docs/log-format.md, run_started and run_finished
--- notes: every invocation of an experiment file, and of a command that adds to finished
---     trials.
+-- notes: the invocations of experiment files, and of commands that add results to
+--     finished trials.
 with attempted as (
     select
         run_id,

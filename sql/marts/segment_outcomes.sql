@@ -9,21 +9,21 @@
 --   guessability double: as it was asserted, 0 to 1; null if unknown
 --   missing_trials bigint: trials in which the value was missing
 --   missing_successes bigint: of these, trials that succeeded
---   wrong_trials bigint: trials in which the prompt or the workspace told a wrong value
+--   wrong_trials bigint: trials in which the prompt or the workspace gave a wrong value
 --   wrong_successes bigint: of these, trials that succeeded
 --   lost_trials bigint: trials that are missing
 --   measured_criticality double: share of all these trials that failed, 0 to 1; null
---       without one
---   measured_guessability double: share of the trials with the value missing that
---       succeeded, 0 to 1; null without one
+--       without trials
+--   measured_guessability double: share of trials with the value missing that
+--       succeeded, 0 to 1; null without such trials
 -- equation: measured_criticality = 1 - (missing_successes + wrong_successes) /
 --     (missing_trials + wrong_trials); measured_guessability = missing_successes /
 --     missing_trials
 -- source: docs/metrics.md 2, measured scores
--- notes: trials under underspecified of variants that lack only this segment, by all
---     agents, also classifying ones. Under severity decoy or environment the value is
---     wrong, else it is missing. Where variants differ, an asserted score is the mean
---     over the trials.
+-- notes: the trials are `underspecified` trials of variants that lack only this
+--     segment, by all agents, even classifying ones. With severity decoy or environment
+--     the value is wrong, otherwise it is missing. If variants assert different scores,
+--     an asserted score is the mean over the trials.
 with single as (
     select variant_digest
     from segments

@@ -9,21 +9,22 @@
 --   dimension
 --   subdimension varchar: open vocabulary
 --   segment_value varchar: what was removed
---   segment_text varchar: the words around it that were removed, too; null if unknown
---   decoy varchar: the wrong value in its place; null if it was only removed
+--   segment_text varchar: all removed words, including those around the value; null if
+--       unknown
+--   decoy varchar: the wrong value that replaces it; null if it was only removed
 --   criticality double: 0, 0.5 or 1; null if unknown
 --   guessability double: 0, 0.5 or 1; null if unknown
 --   priority double: 0 to 1; null if a score is unknown
---   is_used_in_trajectory boolean: full trials use it; null if unknown
+--   is_used_in_trajectory boolean: full trials use the value; null if unknown
 --   first_use_pct double: share of actions before first use, 0 to 1; null if unknown
 --   checkpoint_refs varchar[]: ids of the checkpoints that need it
---   kind varchar: removed, or contradiction: two sentences of the prompt disagree
+--   kind varchar: removed, or contradiction (two sentences of the prompt disagree)
 --   revealed_after varchar: segment that must be known first; null if none
 --   expected_questions varchar[]: questions that a good agent might ask about it
 -- equation: priority = criticality * (1 - guessability)
 -- source: docs/metrics.md 2, priority [LHAW 3.2]
--- notes: segments that were removed, once for each variant. What an extractor found in
---     a task, removed or not, is in stg_segments_extracted.
+-- notes: the removed segments, once for each variant. All segments that an extractor
+--     found in a task are in stg_segments_extracted.
 with registered as (
     select
         variant_digest,

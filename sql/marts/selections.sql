@@ -8,20 +8,23 @@
 --   variant_id varchar: id of the variant
 --   variant_digest
 --   task_id varchar: id of the task; null if the variant is not registered here
---   severity varchar: delete, vaguify, genericize, decoy or environment; null likewise
+--   severity varchar: delete, vaguify, genericize, decoy or environment; null if the
+--       variant is not registered here
 --   ambiguity_class varchar: outcome-critical, divergent or benign; unclassified if
 --     reviewers chose before any trial
 --   classifier varchar: who gave the classes
---   class_wanted bigint: variants of the class that its quota wanted; null without one
+--   class_wanted bigint: variants of the class that the quota wants; null without a
+--       quota
 --   class_chosen bigint: variants of the class that were chosen; null without a quota
---   max_variants bigint: most variants wanted
---   seed bigint: seed of ties
+--   max_variants bigint: maximum number of variants
+--   seed bigint: seed for breaking ties
 --   stream_id varchar: stream of the run that selected
 --   experiment_id, recorded_at_us
 -- equation: none
 -- source: docs/selection.md; docs/log-format.md, benchmark_selected
--- notes: the variants that were chosen, in the order of choice; the latest selection of
---     each name and benchmark. What could not be chosen is in stg_benchmarks_selected.
+-- notes: the chosen variants in the order of choice, from the latest selection of each
+--     name and benchmark. The variants that could not be chosen are counted in
+--     stg_benchmarks_selected.
 with chosen as (
     select
         benchmark,

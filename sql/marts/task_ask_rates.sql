@@ -7,8 +7,8 @@
 --   ask_pct double: share of trials that asked, %; null if unknown
 -- equation: ask_pct = 100 * trials that asked / trials
 -- source: docs/metrics.md 4, natural asking [Ask Early figure 10]
--- notes: valid trials of ask_user over all variants of a task. ask_pct is null without
---     trials, or if it is unknown for any trial whether it asked.
+-- notes: the trials are valid trials of ask_user, over all variants of a task. ask_pct
+--     is null without trials, or if it is unknown for any trial whether it asked.
 select
     benchmark,
     agent,

@@ -3,22 +3,22 @@
 -- inputs: int_variants, stg_tasks_registered
 -- outputs:
 --   task_digest, benchmark
---   benchmark_version varchar: its version
+--   benchmark_version varchar: version of the benchmark
 --   task_id
 --   is_latest boolean: the version of the task that was registered last
 --   domain varchar: domain of the task
---   prompt varchar: what the agent is told
---   checkpoint_count bigint: how many there are
+--   prompt varchar: prompt that the agent gets
+--   checkpoint_count bigint: number of checkpoints
 --   total_points double: points that can be reached
 --   environment_digest varchar: digest of the environment
 --   licence varchar: licence of the task
---   variant_count bigint: registered variants of the task, of whatever version
+--   variant_count bigint: registered variants of the task, of any version
 --   registered_at_us bigint: first registration, UTC, microseconds since the epoch
 -- equation: none
 -- source: docs/log-format.md, task_registered
--- notes: a task with another prompt, checkpoint or environment is another version, with
---     a digest of its own. The last registration decides which one is the latest (ties
---     by stream and sequence). Without checkpoints the points are 0.
+-- notes: if the prompt, a checkpoint or the environment of a task changes, the task has
+--     a new version with its own digest. The last registration decides which version is
+--     the latest (ties by stream and sequence). Without checkpoints the points are 0.
 with registered as (
     select
         task_digest,

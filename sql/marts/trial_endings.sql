@@ -6,21 +6,21 @@
 --   trial_id, stream_id
 --   ended_by varchar: how the agent's part ended, docs/metrics.md 1; null if unknown
 --   finish_reason varchar: why its last reply ended; null if unknown
---   asks varchar: what its last words ask the user for: question, permission, offer or
---       none; null if unknown
+--   asks varchar: how its last text asks the user: question, permission, offer or none;
+--       null if unknown
 --   n_replies bigint: replies of the agent's model in its main thread
---   n_cut_replies bigint: those that reached their length limit
---   n_refused_replies bigint: those that the model or a filter refused
---   n_calls_in_text bigint: those with a tool call left in their text
---   n_split_replies bigint: those whose tool calls have no index of their own
---   n_tool_calls bigint: actions that are tool calls, malformed ones too
+--   n_cut_replies bigint: replies that reached their length limit
+--   n_refused_replies bigint: replies that the model or a filter refused
+--   n_calls_in_text bigint: replies with a tool call left in their text
+--   n_split_replies bigint: replies whose tool calls have no index of their own
+--   n_tool_calls bigint: actions that are tool calls, including malformed ones
 --   actions_digest hugeint: checksum of the sequence of actions; null without actions
 -- equation: cut = finish reason length; refused = refusal or content_filter; asks is
 --     decided by the judge rules/1 on the last text or the answer handed in
 -- source: docs/metrics.md 1, endings and prose; docs/models.md
--- notes: valid trials. Replies to side threads and sub-agents are not counted. A trial
---     whose source does not show its replies has 0 of them. Two trials with the same
---     digest did the same actions, up to a chance of about 2^-64.
+-- notes: the valid trials. Replies in side threads and to sub-agents are not counted. A
+--     trial has 0 replies if its source does not show them. Two trials with the same
+--     digest did the same actions, except with a probability of about 2^-64.
 with other_threads as (
     select
         stream_id,

@@ -4,17 +4,17 @@
 -- outputs:
 --   stream_id, trial_id, attempt
 --   author varchar: who wrote the note
---   cause varchar: what the author holds responsible: agent, task, user_simulator,
---       grader or infrastructure; null if nothing
---   note varchar: what the author said
+--   cause varchar: what the author considers responsible: agent, task, user_simulator,
+--       grader or infrastructure; null if the author names nothing
+--   note varchar: text of the note
 --   noted_at_us bigint: UTC, microseconds since the epoch
 --   experiment_id, benchmark, task_id, variant_id
 --   agent_name varchar: name of the agent as given
 --   agent_digest, condition, trial_index
 -- equation: none
 -- source: recorder/events, event trials_noted
--- notes: an author's last note about an attempt, unless it was taken back (ties by
---     stream and sequence). No other view reads it: a note changes no number.
+-- notes: the last note of each author about an attempt, unless it was taken back (ties
+--     by stream and sequence). No other view uses notes, so they change no number.
 with latest as (
     select
         noted_stream_id as stream_id,

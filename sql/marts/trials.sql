@@ -18,7 +18,7 @@
 --   agent_name varchar: name of the agent as given
 --   agent_digest, model, strategy, persona
 --   program varchar: name and version of the program that was the agent; null for the
---       native one
+--       native agent
 --   instruments varchar: versions of the table of endings, the simulated user and the
 --       judge; null if imported
 --   condition
@@ -33,7 +33,7 @@
 --   grader varchar: who grades
 --   limits_json varchar: limits of a trial; null if unknown
 --   parameters_json varchar: generation parameters; null if unknown
---   prompts_digest varchar: wordings of its channel; null if unknown
+--   prompts_digest varchar: digest of the prompts of its channel; null if unknown
 --   sandbox varchar: kind of sandbox, or leased if the agent worked elsewhere
 --   trials_per_cell bigint: planned trials per cell; null if unknown
 --   inject_percent, budget_actions
@@ -46,29 +46,32 @@
 --   action_count bigint: actions of the attempt that counts; null if unknown
 --   question_count bigint: questions of the attempt that counts; null if unknown
 --   first_ask_action bigint: action of the first question
---   first_ask_pct double: its place among the actions, %
+--   first_ask_pct double: place of this action among the actions, %
 --   is_injected boolean: the message was inserted; null unless injected condition
 --   injected_after_action bigint: action after which the message was inserted
 --   attempts bigint: attempts started, however they ended
 --   failed_attempts bigint: attempts that ended and do not count
---   charged_seconds double: the agent's own time in its part, which max_seconds limits;
+--   charged_seconds double: time of the agent's own work, which max_seconds limits;
 --       null if unknown
 --   waited_seconds double: time that the agent waited for infrastructure; null if
 --       unknown
 --   agent_input_tokens bigint: tokens sent to the agent's models; null if unknown
---   agent_cached_input_tokens bigint: of those, read from a cache; null if unknown
---   agent_cache_write_tokens bigint: of those, written to a cache; null if unknown
---   agent_output_tokens bigint: tokens received from them; null if unknown
---   agent_reasoning_tokens bigint: of those, reasoning; null if unknown
+--   agent_cached_input_tokens bigint: input tokens read from a cache; null if unknown
+--   agent_cache_write_tokens bigint: input tokens written to a cache; null if unknown
+--   agent_output_tokens bigint: tokens received from the agent's models; null if
+--       unknown
+--   agent_reasoning_tokens bigint: output tokens of reasoning; null if unknown
 --   agent_cost_usd double: USD; null if a price is unknown
 --   agent_provider_cost_usd double: USD, as the providers report it; null if one does
 --       not
 --   user_simulator_tokens bigint: tokens of the simulated user; null if unknown
---   user_simulator_cost_usd double: USD of this user; null if a price is unknown
---   grader_and_judge_tokens bigint: tokens of grader and judge, also of judging
---       afterwards; null if unknown
+--   user_simulator_cost_usd double: USD of the simulated user; null if a price is
+--       unknown
+--   grader_and_judge_tokens bigint: tokens of grader and judge, including later
+--       judging; null if unknown
 --   grader_and_judge_cost_usd double: their USD; null if a price is unknown
---   cost_usd double: USD of all these; null if a price is unknown
+--   cost_usd double: USD of agent, simulated user, grader and judge; null if a price is
+--       unknown
 --   failed_calls bigint: requests without a usable reply, of all attempts; null if
 --       unknown
 --   failed_tokens bigint: tokens of the failed attempts; null if unknown
@@ -79,11 +82,11 @@
 -- equation: first_ask_pct = 100 * first_ask_action / action_count; tokens = input +
 --     output; cost_usd = agent + user_simulator + grader_and_judge
 -- source: docs/metrics.md 1 and 8
--- notes: every trial that was ever started. The outcome is null if a trial is not
---     valid, and where the source of an import lacks it. checkpoint_progress is the
---     benchmark's final score if it gives one. The seed is not part of the settings.
---     Tokens, USD and times are those of the attempt that counts, failed_* those of all
---     attempts; an unknown part makes a sum null.
+-- notes: all trials that were ever started. The outcome is null if a trial is not
+--     valid, or if the source of an import lacks the outcome. checkpoint_progress is
+--     the benchmark's final score if there is one. The seed is not part of the
+--     settings. Tokens, USD and times are those of the attempt that counts; failed_*
+--     are those of all attempts. If a part is unknown, the sum is null.
 with calls as (
     select
         attempts.trial_id,

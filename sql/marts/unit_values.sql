@@ -9,30 +9,32 @@
 --   ambiguity_class
 --   severity varchar: delete, vaguify, genericize, decoy, environment or unknown
 --   segments_removed bigint: removed segments of the variant; null if unknown
---   dimensions varchar[]: of the variant, as `per` counts them; of the task's variants
+--   dimensions varchar[]: dimensions of the variant, as `per` counts them; for a task,
+--       dimensions of its variants
 --   unit_value double: numerator / denominator
 --   numerator double: numerator of the ratio; null without a value
 --   denominator double: denominator of the ratio; 1 for a mean
 --   reason, cell_id, n_trials, n_missing, n_not_injected
---   n_questions bigint: questions of these trials, of the ask arm; null if unknown
+--   n_questions bigint: questions of these trials, in the ask arm; null if unknown
 --   cluster_id
 -- equation: value of a set of units = sum(numerator) / sum(denominator); gain =
 --     value(ask_user) - value(underspecified) of the same variant
 -- source: docs/metrics.md 2 and 3; parameter `per`
--- notes: every value that the tables average, one per row. A table groups these rows
---     and reads table_estimate. A task has rows under the full prompt. A variant has
---     rows under every condition that it ran; its row of `full` is that of its task,
---     with the same cell_id, unless it has full trials of its own. Measures: pass_at_1
---     (successes / trials), pass_at_k, pass_hat_k, checkpoint_progress (mean per trial,
---     then per unit); where the agent may ask, ask_pct, ask_variant_pct,
---     questions_per_trial and questions_per_asking_trial; of variants under ask_user,
---     ..._gain, and pass_ and progress_pp_per_question_per_variant (gain in percentage
---     points divided by questions), and once more without _per_variant. Gains are
---     paired: if a variant has no value in one arm, its gain is null (one_arm_only, or
---     the reason of that arm); n_trials counts the trials of both arms. An agent that
---     never ran ask_user has none. questions_per_asking_trial of a unit that never
---     asked has no numerator. A task has the dimensions of its variants under
---     underspecified or ask_user.
+-- notes: the values that the tables average, one per row. A table groups these rows and
+--     uses table_estimate. A task has rows under the full prompt. A variant has rows
+--     under every condition that it ran. Its row of `full` is that of its task, with
+--     the same cell_id, unless it has full trials of its own. All units have the
+--     measures pass_at_1 (successes / trials), pass_at_k, pass_hat_k and
+--     checkpoint_progress (mean per trial, then per unit). If the agent may ask, there
+--     are also ask_pct, ask_variant_pct, questions_per_trial and
+--     questions_per_asking_trial. Variants under ask_user also have ..._gain, and pass_
+--     and progress_pp_per_question_per_variant (gain in percentage points divided by
+--     questions), with and without _per_variant. Gains are paired: if a variant has no
+--     value in one arm, its gain is null (one_arm_only, or the reason of that arm).
+--     n_trials of a gain counts the trials of both arms. An agent that never ran
+--     ask_user has no gains. questions_per_asking_trial of a unit that never asked has
+--     no numerator. A task has the dimensions of its variants under underspecified or
+--     ask_user.
 with described as (
     select
         int_variants.variant_digest,

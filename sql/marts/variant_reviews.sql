@@ -8,14 +8,15 @@
 --   variant_id varchar: id of the variant
 --   decision varchar: accepted, rejected or edited
 --   review_reason varchar: why it was rejected or edited; null if accepted
---   note varchar: what else the reviewer said
---   edited_digest varchar: digest of the variant that the reviewer wrote in its place
---   shown_s double: how long it was on the reviewer's screen, seconds
---   decided_count bigint: decisions of the reviewer about it; the last one counts
+--   note varchar: further remarks of the reviewer
+--   edited_digest varchar: digest of the variant that the reviewer wrote instead
+--   shown_s double: time that it was on the reviewer's screen, seconds
+--   decided_count bigint: number of the reviewer's decisions about it; the last one
+--       counts
 --   recorded_at_us
 -- equation: none
 -- source: docs/selection.md
--- notes: a variant that a reviewer wrote has no row of that reviewer: for selections,
+-- notes: if a reviewer wrote a variant, it has no row of that reviewer. For selections,
 --     writing a variant counts as accepting it.
 select
     variant_digest,

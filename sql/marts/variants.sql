@@ -5,15 +5,15 @@
 --   variant_digest, benchmark, task_id
 --   task_digest varchar: digest of the task that it was made from; null if unknown
 --   variant_id varchar: id of the variant
---   is_latest boolean: of the variants with its id, the one registered last
---   prompt varchar: what the agent is told
+--   is_latest boolean: this is the variant that was registered last with this id
+--   prompt varchar: prompt that the agent gets
 --   origin varchar: who made the variant
 --   severity varchar: delete, vaguify, genericize, decoy or environment
 --   fault varchar: what is wrong with a request that lacks nothing; null if it lacks
 --       something
 --   segment_count bigint: removed segments
 --   dimensions varchar[]: dimensions of the removed segments, each once, in order
---   failure_mode varchar: what was expected to go wrong
+--   failure_mode varchar: what is expected to go wrong
 --   ambiguity_class
 --   class_source varchar: label, selection or classifier
 --   classified_by varchar: who gave the class
@@ -22,13 +22,13 @@
 --   reason varchar: why the class is null
 --   rewriter varchar: rules/N, or the model's name; null for variants that were not
 --       rewritten here
---   rewriter_digest varchar: digest of all that decides its result
+--   rewriter_digest varchar: digest of everything that decides its result
 --   diff varchar: unified diff of the words of the two prompts; null without a rewriter
 --   registered_at_us bigint: first registration, UTC, microseconds since the epoch
 -- equation: none
 -- source: docs/metrics.md 2; docs/log-format.md, variant_generated
--- notes: a variant is registered by its rewriter and again by each run. task_digest is
---     that of the last registration that names one, the rewriter that of the first
+-- notes: a variant is registered by its rewriter and again by each run. task_digest
+--     comes from the last registration that names one, and the rewriter from the first
 --     (ties by stream and sequence). The class is the one that the tables use.
 with registered as (
     select

@@ -5,14 +5,15 @@
 --   trial_id, action_index, benchmark, agent, task_id, variant_id, condition
 --   action_name varchar: tool name; empty for a turn of text
 --   action_key ubigint: key that equal actions share
---   number_among_equals bigint: number of equal actions up to this one, itself too
---   supply bigint: how many counterparts there are
---   is_wasted boolean: no counterpart left; null without full trials
+--   number_among_equals bigint: number of equal actions up to and including this one
+--   supply bigint: number of counterparts
+--   is_wasted boolean: there is no counterpart left; null without full trials
 -- equation: wasted iff its number among equal actions of the trial > supply of its key
 -- source: docs/metrics.md 4, wasted compute
--- notes: one row per pre-injection action. These are the actions up to the one before
---     the message, including its parallel batch; all actions if the trial ended before
---     (intention_to_treat). Null without any `full` trial of the unit.
+-- notes: one row is one pre-injection action. These are the actions up to the last
+--     action before the message, including its parallel batch. If the trial ended
+--     before the message (intention_to_treat), they are all actions. is_wasted is null
+--     without any `full` trial of the unit.
 with listed as (
     select
         *,

@@ -13,13 +13,13 @@
 --     that wasted_actions marks; wasted_ratio = wasted / pre-injection actions
 -- source: docs/metrics.md 4, wasted compute, also tokens and cost of the calls whose
 --     served action is pre-injection
--- notes: without pre-injection actions the ratio is null (no_actions). Without a `full`
---     trial with known actions, ratio and count are null (no_oracle_trace). With
---     unknown actions the counts are null (unknown_actions). Tokens are input + output.
---     A call that served several actions of one batch counts once. The calls of
---     ask_user and of turns of text count, too. Tokens and cost are null if one of
---     these calls, its reply, its tokens or its price is unknown, and 0 without such
---     actions.
+-- notes: without pre-injection actions the ratio is null (no_actions). If no `full`
+--     trial has known actions, ratio and count are null (no_oracle_trace). If the
+--     trial's actions are unknown, its counts are null (unknown_actions). Tokens are
+--     input + output. A call that served several actions of one batch counts once. The
+--     calls behind ask_user and turns of text count, too. Tokens and cost are null if
+--     one of these calls, its reply, its tokens or its price is unknown. They are 0
+--     without such actions.
 with listed as (
     select
         trial_id,

@@ -4,12 +4,13 @@
 -- outputs:
 --   stream_id, sequence, trial_id, attempt, action_index
 --   is_error boolean: the agent got an error; null if unknown
---   result varchar: what came back; null if unknown
+--   result varchar: result of the action; null if unknown
 --   duration_ms double: milliseconds; null if unknown
 --   server varchar: MCP server
 --   server_pid bigint: its process
---   limit_met varchar: key under [limits] that stopped it; null if none or unknown
---   limits_watched varchar[]: keys that would have been noticed; null if unknown
+--   limit_met varchar: key of the limit under [limits] that stopped it; null if none or
+--       unknown
+--   limits_watched varchar[]: keys of the limits that were watched; null if unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event action_finished
 -- notes: one row is one action that returned a result.

@@ -11,7 +11,7 @@
 --   elapsed_ms double: milliseconds since the stream began
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event action_started
--- notes: one row is one action about to be executed. In an import elapsed_ms is the
+-- notes: one row is one action before its execution. In an import elapsed_ms is the
 --     time of importing.
 select
     stream_id,

@@ -4,12 +4,12 @@
 -- outputs:
 --   stream_id, sequence, trial_id, attempt
 --   title varchar: what the agent wanted to do, in its own words
---   options varchar[]: the kinds of answers that it offered
---   answer varchar: the kind that it got, or cancelled
+--   options varchar[]: kinds of answers that the agent offered
+--   answer varchar: kind of the answer, or cancelled
 --   call_id varchar: the model's tool call; null if unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event approval_answered
--- notes: one row is one request for approval, not a question.
+-- notes: one row is one request for approval. These are not questions.
 select
     stream_id,
     sequence,

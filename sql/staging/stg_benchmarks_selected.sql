@@ -5,16 +5,16 @@
 --   stream_id, sequence, experiment_id, recorded_at_us
 --   selection varchar: name of the selection
 --   benchmark
---   seed bigint: seed of ties
---   max_variants bigint: most variants wanted
+--   seed bigint: seed for breaking ties
+--   max_variants bigint: maximum number of variants
 --   classifier varchar: who gave the classes
 --   quotas struct[]: class, wanted and chosen number of each quota
 --   variants struct[]: id, digest and class of each chosen variant, in order
 --   excluded struct[]: reason and number of variants that could not be chosen
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event benchmark_selected
--- notes: one row is one selection. If several have the same benchmark and name, the
---     last recorded one counts.
+-- notes: one row is one selection. If several selections have the same benchmark and
+--     name, the last recorded one counts.
 select
     stream_id,
     sequence,

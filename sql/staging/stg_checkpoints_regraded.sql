@@ -10,12 +10,12 @@
 --   total double: points that can be reached
 --   details varchar: what the grader saw
 --   grader varchar: who graded
---   grading_id varchar: which grading
+--   grading_id varchar: id of the grading
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event checkpoint_scored
--- notes: one row is one result of a later grading. It is separate from
+-- notes: one row is one result of a later grading. This view is separate from
 --     stg_checkpoints_scored, because stores of older versions lack the field of the
---     graded attempt, and their tables must not become slower.
+--     graded attempt, and their tables should not become slower.
 select
     stream_id,
     sequence,

@@ -9,7 +9,7 @@
 --   total double: points that can be reached
 --   details varchar: what the grader saw
 --   grader varchar: who graded
---   grading_id varchar: which grading
+--   grading_id varchar: id of the grading
 --   is_primary boolean: false for a re-grading
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event checkpoint_scored

@@ -7,8 +7,8 @@
 --   inject_percent
 --   target_action bigint: target action a, as recorded; null if unknown
 --   after_action bigint: action after which the message was inserted
---   message varchar: the text that went in; null if unknown
---   segment_ids varchar[]: segments told; null if unknown
+--   message varchar: the inserted text; null if unknown
+--   segment_ids varchar[]: segments that the message gives; null if unknown
 --   skip_reason varchar: why it was skipped
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event clarification_injected

@@ -4,8 +4,9 @@
 -- outputs:
 --   stream_id, sequence, trial_id, attempt
 --   action_index
---   asks varchar: question, permission, offer or none, by the judge that decides
---   verdicts struct[]: those of all judges: judge and asks
+--   asks varchar: question, permission, offer or none, according to the judge that
+--       decides
+--   verdicts struct[]: verdicts of all judges: judge and asks
 --   is_capped boolean: the user had no turn left to answer with
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event ending_judged

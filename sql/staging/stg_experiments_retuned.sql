@@ -5,7 +5,7 @@
 --   stream_id varchar: the daemon's stream
 --   sequence, recorded_at_us
 --   experiment varchar: name of the experiment
---   concurrency bigint: most trials at a time from then on
+--   concurrency bigint: maximum number of parallel trials from then on
 --   requested_by varchar: name that the caller gave
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event experiment_retuned

@@ -7,12 +7,12 @@
 --   experiment varchar: name of the experiment
 --   config_json varchar: normalised experiment file
 --   config_digest varchar: SHA-256 of config_json
---   path varchar: file that it came from; relative paths start in its folder
+--   path varchar: path of the file; relative paths start in its folder
 --   requested_by varchar: name that the caller gave
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event experiment_submitted
--- notes: one row is one submission. If several have the same name, the last recorded
---     one counts.
+-- notes: one row is one submission. If several submissions have the same name, the last
+--     recorded one counts.
 select
     stream_id,
     sequence,

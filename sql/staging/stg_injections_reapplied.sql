@@ -8,8 +8,7 @@
 --   place varchar: top
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event injection_reapplied
--- notes: one row is one time that an injected message was moved, because its anchor was
---     lost.
+-- notes: one row is one move of an injected message whose anchor was lost.
 select
     stream_id,
     sequence,

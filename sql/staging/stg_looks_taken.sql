@@ -3,9 +3,9 @@
 -- inputs: events
 -- outputs:
 --   stream_id, sequence, experiment_id, recorded_at_us
---   look bigint: number of the look, from 1 on
+--   look bigint: number of the look, from 1
 --   looks bigint: planned looks
---   tasks bigint: tasks that it was at
+--   tasks bigint: number of tasks in the look
 --   agent varchar: whose gain is tested
 --   measure varchar: pass_at_1, pass_at_k or checkpoint_progress
 --   p_value double: test of a gain of 0, two-sided; null with too few tasks

@@ -7,14 +7,16 @@
 --   role varchar: agent, user_simulator, grader, judge, extractor or rewriter
 --   thread_id varchar: conversation in the trial
 --   call_kind varchar: main, sub_agent, side or retry
---   kind_reason varchar: why a gateway took it for that kind; null without one
+--   kind_reason varchar: why a gateway assigned this kind; null without a gateway
 --   thread_change varchar: promoted, compacted, restarted or rewound; null without one
 --   model
 --   parent_call_id varchar: call that this one continues
 --   message_count bigint: messages sent
---   shared_count bigint: first messages that are those of parent_call_id and its reply
---   new_messages_json varchar: the rest; the result of an action is only its number
---   tools_json varchar: tools, if they are the thread's first or have changed
+--   shared_count bigint: leading messages shared with the call parent_call_id and its
+--       reply
+--   new_messages_json varchar: the other messages; the result of an action is given
+--       only by its number
+--   tools_json varchar: tools, if they are the first of the thread or have changed
 --   parameters_json varchar: parameters; null if unknown
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event model_called

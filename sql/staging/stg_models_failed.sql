@@ -12,20 +12,22 @@
 --   http_status bigint: status of the reply
 --   sent_sha256 varchar: SHA-256 of the request's body as sent; null if not seen
 --   received_sha256 varchar: SHA-256 of the reply's body as received; null if not seen
---   input_tokens bigint: tokens of a broken stream, as reported; null if not
---   output_tokens bigint: tokens of a broken stream, as reported; null if not
---   cached_input_tokens bigint: of input_tokens, read from a cache; null if unknown
---   cache_write_tokens bigint: of input_tokens, written to a cache; null if unknown
---   reasoning_tokens bigint: of output_tokens, reasoning; null if unknown
+--   input_tokens bigint: reported tokens sent for a broken stream; null if not reported
+--   output_tokens bigint: reported tokens received in a broken stream; null if not
+--       reported
+--   cached_input_tokens bigint: input tokens read from a cache; null if unknown
+--   cache_write_tokens bigint: input tokens written to a cache; null if unknown
+--   reasoning_tokens bigint: output tokens of reasoning; null if unknown
 --   cost_usd double: lower bound, USD; null if unknown
 --   provider_cost_usd double: USD, as the provider reports it; null if it does not
---   used_nothing boolean: it cost nothing, though no usage was reported
+--   used_nothing boolean: it cost nothing, although no usage was reported
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event model_failed; docs/metrics.md 8
--- notes: one row is one request without a usable reply. One that was never sent, or was
---     refused with an HTTP error, used nothing. Any other may have been answered and
---     paid for (no answer in time, also HTTP 408 and 504, a cut connection, an unusable
---     reply), so usage that was not reported is unknown.
+-- notes: one row is one request without a usable reply. A request that was never sent,
+--     or was refused with an HTTP error, used nothing. Any other request may have been
+--     answered and paid for (a timeout, including HTTP 408 and 504, a broken
+--     connection, or an unusable reply). So its usage is unknown if it was not
+--     reported.
 select
     stream_id,
     sequence,

@@ -5,9 +5,9 @@
 --   stream_id, sequence, recorded_at_us, variant_digest
 --   judged_stream_ids varchar[]: the attempts that were judged, in order
 --   verdict varchar: confirmed or rejected
---   reason varchar: what the judge saw
+--   reason varchar: reason that the judge gave
 --   judge varchar: who judged
---   prompt_digest varchar: digest of what decides the judge's prompt
+--   prompt_digest varchar: digest of everything that decides the judge's prompt
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event new_task_judged
 -- notes: one row is the verdict of one judge on the trials of one variant.

@@ -13,12 +13,14 @@
 --   response_state varchar: answered, declined, dismissed, timed_out, late or
 --       unavailable
 --   after_action bigint: number of actions after which a message gave the answer; null
---       if the result of the question gave it, or without an answer
---   readings struct[]: what each judge reads in it; null or empty in old events
---   picked varchar[]: labels of the options that the user picked; empty if in words
+--       without an answer, or if the result of the question gave it
+--   readings struct[]: what each judge says about the exchange; null or empty in old
+--       events
+--   picked varchar[]: labels of the options that the user picked; empty for an answer
+--       in words
 --   answered_by varchar: name of the person who answered or declined; null if simulated
 --   saw_values boolean: this person had the full prompt before them
--- equation: none; renames the fields of one event type; older events mean answered
+-- equation: none; renames the fields of one event type; older events count as answered
 -- source: recorder/events, event question_answered
 -- notes: one row is one answer of the simulated user.
 select

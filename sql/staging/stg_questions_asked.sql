@@ -13,10 +13,11 @@
 --   options struct[]: label, description, and ids of the removed segments whose values
 --       the option says (holds); empty without options
 --   recommended varchar: label of the option that the agent recommends, or null
---   batch_id varchar: the same for all questions of a call; null if it has only one
--- equation: none; renames the fields of one event type; older events mean mcp
+--   batch_id varchar: id that the questions of one call share; null for a single
+--       question
+-- equation: none; renames the fields of one event type; older events count as mcp
 -- source: recorder/events, event question_asked
--- notes: one row is one question, through whatever medium.
+-- notes: one row is one question, in any medium.
 select
     stream_id,
     sequence,

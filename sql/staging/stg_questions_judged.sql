@@ -5,7 +5,7 @@
 --   stream_id, sequence, recorded_at_us
 --   judged_stream_id varchar: the attempt that was judged
 --   judge varchar: who judged
---   prompt_digest varchar: digest of what decides the judge's prompt
+--   prompt_digest varchar: digest of everything that decides the judge's prompt
 --   flags struct[]: flag, verdict and reason
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event question_judged

@@ -4,14 +4,14 @@
 -- outputs:
 --   stream_id, sequence, recorded_at_us, run_id
 --   outcome varchar: completed, interrupted, cost_limit, cost_unknown or failed
---   trials_finished bigint: trials that it finished
---   trials_failed bigint: trials that it gave up
+--   trials_finished bigint: trials that the run finished
+--   trials_failed bigint: trials that the run gave up
 --   trials_blocked bigint: trials that waited for full trials
---   trials_left bigint: trials of the plan that are still owed
---   message varchar: what ended it, if it did not complete
+--   trials_left bigint: planned trials that are still to run
+--   message varchar: what ended the run, if it did not complete
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event run_finished
--- notes: one row is the end of one run. A run that was killed has none.
+-- notes: one row is the end of one run. A killed run has no row.
 select
     stream_id,
     sequence,

@@ -3,9 +3,11 @@
 -- inputs: events
 -- outputs:
 --   stream_id, sequence, experiment_id, recorded_at_us, run_id
---   kind varchar: experiment for a run of an experiment file, else the command
+--   kind varchar: experiment for a run of an experiment file, else the name of the
+--       command
 --   config_json varchar: normalised experiment file
---   sandbox_image varchar: image of its containers; null if the file names none
+--   sandbox_image varchar: image of the containers; null if the experiment file names
+--       none
 --   trials_per_cell bigint: planned trials per cell; null if the file does not say
 --   config_digest varchar: SHA-256 of config_json
 --   code_version varchar: version of the code

@@ -4,12 +4,12 @@
 -- outputs:
 --   stream_id, sequence, experiment_id, recorded_at_us, benchmark, task_id, task_digest
 --   extractor varchar: rules/N, or the model's name
---   extractor_digest varchar: digest of all that decides its result
---   grounding varchar[]: what it looked at beside the prompt
+--   extractor_digest varchar: digest of everything that decides its result
+--   grounding varchar[]: what the extractor used besides the prompt
 --   segments struct[]: the segments found, in the order of the prompt
 --   rejected struct[]: value and reason of each proposal that was rejected
---   input_tokens bigint: tokens of its model calls; null without a model
---   output_tokens bigint: tokens of their replies; null without a model
+--   input_tokens bigint: tokens sent to its model; null without a model
+--   output_tokens bigint: tokens received from its model; null without a model
 --   cost_usd double: price of its model calls; null if unknown or without a model
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event segments_extracted

@@ -3,11 +3,11 @@
 -- inputs: events
 -- outputs:
 --   stream_id, sequence, recorded_at_us, task_digest, benchmark
---   benchmark_version varchar: its version
+--   benchmark_version varchar: version of the benchmark
 --   task_id
 --   domain varchar: domain of the task
---   prompt varchar: what the agent is told
---   checkpoints struct[]: in the order of the terminal state
+--   prompt varchar: prompt that the agent gets
+--   checkpoints struct[]: checkpoints in the order of the terminal state
 --   environment_digest varchar: digest of the environment
 --   licence varchar: licence of the task
 -- equation: none; renames the fields of one event type

@@ -4,14 +4,14 @@
 -- outputs:
 --   stream_id, sequence, experiment_id, recorded_at_us
 --   discarded_stream_id varchar: attempt that the decision is about
---   discard_reason varchar: why, in a person's words
+--   discard_reason varchar: reason that the person gave
 --   is_owed boolean: the next run attempts its trial again
---   is_undone boolean: the attempt was taken back in
+--   is_undone boolean: the decision was to take the attempt back
 --   is_last boolean: no later decision is about the attempt
 -- equation: none; unnests and renames the fields of one event type
 -- source: recorder/events, event trials_discarded
--- notes: one row is what one decision says about one attempt. An attempt is set aside
---     if its last decision is not undone (ties by stream and sequence).
+-- notes: one row is one decision about one attempt. An attempt is set aside if its last
+--     decision is not undone (ties by stream and sequence).
 with decided as (
     select
         stream_id,

@@ -3,21 +3,21 @@
 -- inputs: events
 -- outputs:
 --   stream_id, sequence, trial_id, attempt
---   boundary varchar: which boundary failed; null if unknown
+--   boundary varchar: boundary that failed; null if unknown
 --   error_kind varchar: kind of error
 --   message varchar: what happened
---   is_retry_owed boolean: another attempt is owed
+--   is_retry_owed boolean: the next run makes another attempt
 --   duration_ms double: wall time, milliseconds; null if unknown
 --   cost_usd double: USD; null if a price is unknown
---   charged_ms double: the agent's own time in its part, which max_seconds limits; null
---       if unknown
+--   charged_ms double: time of the agent's own work, which max_seconds limits; null if
+--       unknown
 --   waited_ms double: time that the agent waited for infrastructure; null if unknown
 --   late_ms double: part of waited_ms in which the recorder was late; null if unknown
---   stated_usage struct: tokens of the agent as an import's source states them; null
---       if it does not
+--   stated_usage struct: tokens of the agent that an import's source states; null if it
+--       states none
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_failed
--- notes: one row is one attempt that infrastructure ended.
+-- notes: one row is one attempt that failed because of infrastructure.
 select
     stream_id,
     sequence,

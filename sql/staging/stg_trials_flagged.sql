@@ -8,7 +8,7 @@
 --   detail varchar: how it was noticed
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event trial_flagged
--- notes: one row is one doubt about what a gateway recorded of a trial.
+-- notes: one row is one doubt about a gateway's recording of a trial.
 select
     stream_id,
     sequence,

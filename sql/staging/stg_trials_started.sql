@@ -7,7 +7,7 @@
 --       time, null if unknown
 --   recorded_at_us bigint: when the start was recorded
 --   run_id, benchmark
---   benchmark_version varchar: its version
+--   benchmark_version varchar: version of the benchmark
 --   task_id, task_digest, variant_id, variant_digest
 --   prompt_state varchar: full, underspecified, control or faulty
 --   channel varchar: none, ask_user or inject_p
@@ -19,22 +19,22 @@
 --   grader varchar: who graded
 --   limits_json varchar: limits as canonical JSON; null if unknown
 --   parameters_json varchar: model parameters as canonical JSON; null if unknown
---   prompts_digest varchar: digest of the wordings; null if unknown
+--   prompts_digest varchar: digest of the prompts; null if unknown
 --   oracle_scope varchar: task or variant
 --   sandbox varchar: kind of sandbox
 --   user_simulator
---   user_simulator_digest varchar: digest of the simulator's model and wording
+--   user_simulator_digest varchar: digest of the simulator's model and prompts
 --   inject_percent, budget_actions
 --   inject_after_action bigint: target action as planned
 --   program varchar: name and version of the program that was the agent; null for the
---       native one
+--       native agent
 --   origin varchar: recorded, or the format that it was imported from
 --   instruments varchar: versions of the table of endings, the simulated user and the
 --       judge; null if imported
 --   response_json varchar: how the user responds under ask_user_NAME, as canonical
 --       JSON; else null
---   asks_by varchar: how the agent asks where it may: built_in, mcp, prose or none;
---       null if unknown
+--   asks_by varchar: how the agent asks if it may: built_in, mcp, prose or none; null
+--       if unknown
 --   host varchar: what ran the program: process, or acp/VERSION; null for the native
 --       agent, or if unknown
 -- equation: none; renames the fields of one event type

@@ -4,23 +4,23 @@
 -- outputs:
 --   stream_id, sequence, experiment_id, recorded_at_us, variant_digest, benchmark,
 --   task_id, variant_id
---   prompt varchar: what the agent is told
+--   prompt varchar: prompt that the agent gets
 --   segments struct[]: removed segments in order
 --   origin varchar: who made the variant
 --   severity varchar: delete, vaguify, genericize, decoy or environment
 --   fault varchar: what is wrong with a request that lacks nothing; null if it lacks
 --       something
 --   expected_questions struct[]: segment and questions that a good agent might ask
---   failure_mode varchar: what was expected to go wrong
+--   failure_mode varchar: what is expected to go wrong
 --   ambiguity_class
 --   classified_by varchar: who gave the class
 --   task_digest varchar: digest of the task that it was made from; null if unknown
 --   rewriter varchar: rules/N, or the model's name; null for variants that were not
 --       rewritten here
---   rewriter_digest varchar: digest of all that decides its result
---   judge varchar: the model that let it pass; null if rules alone did
+--   rewriter_digest varchar: digest of everything that decides its result
+--   judge varchar: the model that accepted it; null if only rules did
 --   diff varchar: unified diff of the words of the two prompts
---   terminal_states bigint[][]: those behind an imported label, each once
+--   terminal_states bigint[][]: terminal states behind an imported label, each once
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event variant_generated
 -- notes: one row is one registration of one variant.

@@ -7,14 +7,14 @@
 --   severity varchar: delete, vaguify, genericize, decoy or environment
 --   segments struct[]: the segments to remove, in order
 --   rewriter varchar: rules/N, or the model's name
---   rewriter_digest varchar: digest of all that decides its result
+--   rewriter_digest varchar: digest of everything that decides its result
 --   rewriting_attempt bigint: number of the rewriting, from 1; 0 if a judge
 --     refused a variant after it was made
 --   is_final boolean: no further rewriting follows
---   reason varchar: why, in a sentence
+--   reason varchar: reason, in a sentence
 --   checks struct[]: name and message of each check that failed
---   prompt varchar: the rejected prompt; null where there is none
---   diff varchar: unified diff of its words; null where there is none
+--   prompt varchar: the rejected prompt; null if there is none
+--   diff varchar: unified diff of the words of the two prompts; null if there is none
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event variant_rejected
 -- notes: one row is one rewritten prompt that failed its checks.

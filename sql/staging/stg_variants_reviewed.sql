@@ -5,12 +5,12 @@
 --   stream_id, sequence, experiment_id, recorded_at_us, benchmark, task_id
 --   variant_id varchar: id of the variant
 --   variant_digest
---   reviewer varchar: who read it
+--   reviewer varchar: who read the variant
 --   decision varchar: accepted, rejected or edited
 --   review_reason varchar: why it was rejected or edited
---   note varchar: what else the reviewer said
---   edited_digest varchar: digest of the variant that the reviewer wrote in its place
---   shown_s double: how long it was on the reviewer's screen, seconds
+--   note varchar: further remarks of the reviewer
+--   edited_digest varchar: digest of the variant that the reviewer wrote instead
+--   shown_s double: time that it was on the reviewer's screen, seconds
 -- equation: none; renames the fields of one event type
 -- source: recorder/events, event variant_reviewed
 -- notes: one row is one decision. A reviewer's last decision about a variant counts.

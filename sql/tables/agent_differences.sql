@@ -11,8 +11,8 @@
 --   p_value double: test of a mean difference of 0, two-sided
 --   p_family double: corrected over all pairs of agents of the benchmark, condition
 --       and measure
---   correlation double: of the values of both agents over tasks; null below 3 tasks or
---       if one has the same value in all
+--   correlation double: of the values of both agents over tasks; null below 3 tasks, or
+--       if all values of an agent are equal
 --   rank bigint: rank of agent, 1 for the best
 --   rank_low bigint: least rank that its differences allow
 --   rank_high bigint: largest rank that they allow
@@ -27,10 +27,10 @@
 --     1 - correlation of the variance that separate tasks would have
 -- source: docs/metrics.md 5, agents; M. Mogstad, J. P. Romano, A. M. Shaikh and D.
 --     Wilhelm, Review of Economic Studies 91 (2024), for the ranks
--- notes: each pair of agents is compared once, on the units that both met. Under full
---     the units are tasks, else variants. The values of ..._gain_lead are gains from
---     asking, so a row says which agent gains more. The rank sets of all agents of a
---     condition and measure hold at once. If agents met different units, their
+-- notes: each pair of agents is compared once, on the units that both ran. Under full
+--     the units are tasks, otherwise variants. The values of ..._gain_lead are gains
+--     from asking, so a row says which agent gains more. The rank sets hold jointly for
+--     all agents of a condition and measure. If agents ran different units, their
 --     differences need not add up.
 with leveled as (
     select

@@ -6,19 +6,20 @@
 -- outputs:
 --   benchmark, agent, measure, value, low, high, n_units, n_dropped, n_clusters,
 --   n_trials, n_missing, method, reason
--- equation: side_pct = 100 * side calls / calls; sub_agent_pct likewise; questions that
---     reached nobody: prose_endings = trials that end by asking in prose, and
---     dead_tool_calls = calls of tools that ask and that nobody answers
+-- equation: side_pct = 100 * side calls / calls; sub_agent_pct likewise; questions
+--     without a user: prose_endings = trials that end with a question in prose, and
+--     dead_tool_calls = calls of asking tools that nobody answers
 -- source: docs/metrics.md 1, flags; docs/gateway.md; parameter `experiment`
--- notes: counts over valid trials of every role, flagged ones too; a call is a request
---     of the agent to its model. The native agent has no threads to tell apart, so only
---     its trials and calls are above 0. met_* count actions of the agent that met a
---     limit; outside of the agent's part a met limit is missing data. Units of met_*
---     are the trials with an action in which it would have been noticed; without any,
---     null (limit_not_watched): programs, imports, machines without control groups.
---     Counts have no interval (reason count), and shares without a call are null
---     (no_calls). unanswered_questions broke off, or their user was unavailable; a user
---     who declines or is late was reached. n_missing counts trials that were started.
+-- notes: the valid trials of every role are counted, even flagged ones. A call is a
+--     request of the agent to its model. The native agent has only one thread, so only
+--     its trials and calls are above 0. met_* count the agent's actions that reached a
+--     limit; if a limit is reached outside of the agent's part, the trial is missing.
+--     The units of met_* are the trials with an action for which the limit was watched.
+--     If there are none, the value is null (limit_not_watched): so for programs,
+--     imports and machines without control groups. Counts have no interval (reason
+--     count), and shares without a call are null (no_calls). unanswered_questions were
+--     cut off, or had no available user; a user who declines or is late was available.
+--     n_missing counts trials that were started.
 with trials as (
     select
         measured.benchmark,

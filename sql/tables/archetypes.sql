@@ -4,7 +4,8 @@
 -- outputs:
 --   benchmark, agent, model
 --   archetype varchar: over-clarifier, balanced or under-clarifier
---   is_archetype_clear boolean: the whole interval is in its range; null without one
+--   is_archetype_clear boolean: the whole interval is in the archetype's range; null
+--       without an interval
 --   measure, value, low, high, n_units, n_dropped, n_clusters, n_trials, n_missing,
 --   method, reason
 -- equation: over-clarifier: ask_pct >= over_clarifier_pct; under-clarifier: ask_pct <
@@ -12,7 +13,7 @@
 -- source: docs/metrics.md 3 and 6 [Ask Early table 2]; parameters `over_clarifier_pct`,
 --     `under_clarifier_pct`
 -- notes: the value is ask_pct of overall: the percentage of valid ask_user trials with
---     a question. Without valid ask_user trials the archetype is null.
+--     a question. The archetype is null if there are no valid ask_user trials.
 with rates as (
     select
         units.benchmark,

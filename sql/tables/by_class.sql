@@ -7,10 +7,10 @@
 -- equation: mean over variants of pass@1 and pass@k; gain = value(ask_user) -
 --     value(underspecified)
 -- source: docs/metrics.md 2, 3 and 6 [LHAW tables 7 to 9]
--- notes: the class is the assigned class of the variant, never the agent's own. The
---     full value of a variant is that of its task, or its own under oracle scope
---     variant. Variants without a class and new_task variants have no row; the notes of
---     the table count them.
+-- notes: the class is the assigned class of the variant, never the agent's own class.
+--     The full value of a variant is the value of its task, or its own value under
+--     oracle scope variant. Variants without a class and new_task variants have no row;
+--     the notes of the table count them.
 select
     benchmark,
     ambiguity_class,

@@ -9,8 +9,9 @@
 -- equation: means over the units of a dimension; gain = value(ask_user) -
 --     value(underspecified), paired
 -- source: docs/metrics.md 3 and 6 [LHAW table 5]; parameter `per`
--- notes: for full, units are the tasks of the variants in the dimension, each once;
---     otherwise they are variants. Dimension all has every variant once.
+-- notes: under full, the units are the tasks of the variants in the dimension, and each
+--     task counts once. Otherwise they are variants. Dimension all has every variant
+--     once.
 select *
 from int_by_dimension
 where measure like 'pass\_at\_%' escape '\'

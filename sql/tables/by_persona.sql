@@ -5,18 +5,18 @@
 --   benchmark
 --   ambiguity_class varchar: outcome-critical, divergent, benign, or all
 --   persona, agent, model, strategy
---   base_agent varchar: agent whose underspecified arm is the baseline
+--   base_agent varchar: the agent whose underspecified arm is the baseline
 --   condition, measure, value, low, high, n_units, n_dropped, n_clusters, n_trials,
 --   n_missing, method, reason
 -- equation: means over variants; gain = value(ask_user, of the agent) -
 --     value(underspecified, of the agent without a persona), paired;
 --     questions_per_trial = questions / trials
 -- source: docs/metrics.md 3 and 6 [LHAW table 14 and figure 6]
--- notes: for agents that differ only in their persona (int_agent_arms); without
---     personas the table has no rows. Rows under underspecified are those of
---     base_agent. Without a base agent (no_base_agent), or with several
---     (several_base_agents), they are absent and gains are null. questions is a count.
---     Class all includes variants without a class.
+-- notes: the agents differ only in their persona (int_agent_arms). Without personas the
+--     table has no rows. The rows of underspecified are those of base_agent. If there
+--     is no base agent (no_base_agent), or more than one (several_base_agents), these
+--     rows are absent and gains are null. The measure questions is a count. Class all
+--     includes variants without a class.
 with met as (
     select
         arms.benchmark,

@@ -9,8 +9,8 @@
 -- equation: means over units of pass@k; gain = value(ask_user) - value(underspecified),
 --     paired
 -- source: docs/metrics.md 3 and 6 [LHAW table 2]
--- notes: where segments_removed is 0 (condition full), the units are all tasks.
---     Elsewhere they are the variants whose removed segments are known.
+-- notes: if segments_removed is 0 (condition full), the units are all tasks. Otherwise
+--     they are the variants whose removed segments are known.
 select
     benchmark,
     coalesce(segments_removed, 0) as segments_removed,

@@ -13,8 +13,9 @@
 --     trials; candidates: their number
 -- source: docs/metrics.md 2, 3 and 6 [LHAW table 11]
 -- notes: candidates are all registered variants, including new_task and unclassified
---     ones (int_candidates). Their values use only the classifying agent's trials; the
---     other rows leave these out. The severity is unknown where none was recorded.
+--     ones (int_candidates). The values of candidates use only the classifying agent's
+--     trials, which the other rows leave out. The severity is unknown if none was
+--     recorded.
 with classified as (
     select
         variant_digest,

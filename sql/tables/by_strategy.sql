@@ -9,9 +9,9 @@
 -- equation: means over variants; gain = value(ask_user) - value(underspecified) of the
 --     same agent, paired; asking as in overall
 -- source: docs/metrics.md 3 and 6 [LHAW table 10]
--- notes: for agents that differ only in their strategy (int_agent_arms); without
---     strategies the table has no rows. Each strategy is compared with its own
---     underspecified arm. Class all includes variants without a class.
+-- notes: the agents differ only in their strategy (int_agent_arms). Without strategies
+--     the table has no rows. Each strategy is compared with its own underspecified arm.
+--     Class all includes variants without a class.
 with met as (
     select
         units.*,

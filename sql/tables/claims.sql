@@ -3,7 +3,7 @@
 -- inputs: int_looks, int_paired_values, int_variant_dimensions, int_voi_units,
 --     unit_values
 -- outputs:
---   success varchar: what findings are about: pass_at_1, pass_at_k or
+--   success varchar: the measure of success: pass_at_1, pass_at_k or
 --       checkpoint_progress
 --   benchmark varchar: name of the benchmark; all (pooled) for timings
 --   dimension varchar: for timings goal, constraint, input or context; else all
@@ -15,17 +15,17 @@
 --   p_family double: corrected over all that findings can claim about this success
 --   is_shown boolean: p_family is below 1 - confidence, and below the level of the
 --       last look of a study that stops when a gain is shown
--- equation: p_family = p of the step-down test over all claims about this success; of a
---     timing, the largest up to this one; at least p_value
+-- equation: p_family = p of the step-down test over all claims about this success, and
+--     at least p_value; for a timing, the largest p up to this timing
 -- source: docs/metrics.md 5, sentences; parameters `confidence`, `permutations`,
 --     `pooled`, `timing_measure`
--- notes: every difference that findings may claim: gains of asking, losses, the effect
---     of being able to ask with the full prompt, and the gains of messages by dimension
---     and time. The signs of whole tasks are flipped jointly in all claims. A lead,
---     chosen by simulation, is added to t: 1.25 for gains of asking, 0.9 for losses of
---     underspecified, 0.8 for gains of messages. Timings pool agents and benchmarks,
---     use timing_measure for every success, and are tested one-sided: information helps
---     up to a time if it helps at all times before it.
+-- notes: the rows are all differences that findings may claim: gains of asking, losses,
+--     the effect of asking under the full prompt, and the gains of messages by
+--     dimension and time. The signs of whole tasks are flipped jointly in all claims.
+--     An offset, chosen by simulation, is added to t: 1.25 for gains of asking, 0.9 for
+--     losses of underspecified, 0.8 for gains of messages. Timings pool agents and
+--     benchmarks, use timing_measure for every success, and are tested one-sided.
+--     Information helps up to a time only if it also helps at all earlier times.
 with paired as (
     select
         'loss' as kind,

@@ -5,7 +5,7 @@
 --   benchmark varchar: name of the benchmark; all pools several
 --   dimension
 --   agent varchar: all; the agents are pooled
---   timing varchar: share of the trial that is done, 0 to 100 %
+--   timing varchar: completed share of the trial, 0 to 100 %
 --   measure varchar: commitment, voi or voi_bound
 --   value double: the mean
 --   low, high, n_units, n_dropped, n_clusters, n_trials, n_missing
@@ -16,14 +16,14 @@
 --     mean of voi_unit(0) * (1 - C_unit(t))
 -- source: docs/metrics.md 4, commitment [Ask Early section 3, equation 1]; parameters
 --     `per`, `timing_measure`, `voi_cases`, `pooled`
--- notes: an action of a full trial uses a value if its arguments contain it, in upper
---     or lower case. A value of less than 3 characters (value_too_short), or one that
---     no action contains (value_never_used), is never used. Units are (variant, agent),
---     averaged over agents within a task, then over tasks. voi and voi_bound are over
---     the units of voi that have a commitment, so that they can be compared; voi has
+-- notes: an action of a full trial uses a value if its arguments contain the value, in
+--     upper or lower case. A value of less than 3 characters (value_too_short), or one
+--     that no action contains (value_never_used), is never used. Units are (variant,
+--     agent). They are averaged over agents within a task, then over tasks. voi and
+--     voi_bound use only units with a commitment, so that they can be compared. voi has
 --     values only at injection times. The bound holds for every unit, so it is averaged
---     over units, not computed from averages. The bound is uninformative where voi at 0
---     is not above 0.
+--     over units, not computed from averages. The bound is uninformative if voi at 0 is
+--     not above 0.
 with committed as (
     select
         int_pools.pool as benchmark,

@@ -10,9 +10,9 @@
 --     of its task, paired; ask_pct = 100 * trials that asked / trials;
 --     questions_per_trial = questions / trials
 -- source: docs/metrics.md 3 and 6, controls (ours)
--- notes: units are control variants, which lack nothing that matters. So the difference
---     should be 0, and every question under control_ask_user is unnecessary. Any other
---     result shows the noise in the gains and classes of this store.
+-- notes: units are control variants, which lack no needed information. So the
+--     difference should be 0, and every question under control_ask_user is unnecessary.
+--     Deviations show how noisy the gains and classes of this store are.
 with controls as (
     select *
     from int_paired_values

@@ -4,22 +4,23 @@
 --     trial_endings
 -- outputs:
 --   benchmark, agent, condition
---   ended_by varchar: how the agent's part ended, docs/metrics.md 1, or unknown
---   finish_reason varchar: why its last reply ended, unknown, or all
+--   ended_by varchar: how the agent's part ended (docs/metrics.md 1), or unknown
+--   finish_reason varchar: why the agent's last reply ended; unknown, or all
 --   measure, value, low, high, n_units, n_dropped, n_clusters
---   n_trials bigint: valid trials that ended so
---   n_asking bigint: of those, trials whose last text asks the user a question or for
---       permission, and gets no answer; null if unknown for all
+--   n_trials bigint: valid trials with this ending
+--   n_asking bigint: of these, trials whose last text asks the user a question or for
+--       permission and gets no answer; null if unknown for all
 --   n_all_trials bigint: valid trials of the arm
 --   n_missing bigint: started trials of the arm that are neither valid nor running
---   progress double: mean checkpoint progress of the trials that ended so, 0 to 1
+--   progress double: mean checkpoint progress of the trials with this ending, 0 to 1
 --   is_excluded boolean: left out of the other tables by `exclude_endings`
 --   method, reason
--- equation: ending_pct = 100 * trials that ended so / valid trials of the arm
+-- equation: ending_pct = 100 * trials with this ending / valid trials of the arm
 -- source: docs/metrics.md 1, endings and prose; parameter `exclude_endings`
--- notes: the trials that the tables use, and those that only `exclude_endings` leaves
---     out. Units are the tasks of the arm. Finish reason all sums those of an ending;
---     its row is left out where there is only one.
+-- notes: the trials are those that the tables use, and those that only
+--     `exclude_endings` leaves out. Units are the tasks of the arm. The row with finish
+--     reason all sums the finish reasons of an ending. It is left out if the ending has
+--     only one.
 with trials as (
     select
         measured.benchmark,

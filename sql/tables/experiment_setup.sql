@@ -3,17 +3,17 @@
 -- inputs: int_agent_arms, int_candidates, int_task_clusters, int_trials_evaluated
 -- outputs:
 --   benchmark, agent
---   dimensions varchar: dimensions that occur among its variants, in order
+--   dimensions varchar: dimensions of the removed segments, in order
 --   measure, value, low, high, n_units, n_dropped, n_clusters, n_trials, n_missing,
 --   method, reason
--- equation: counts; budgets: smallest and largest B of the units, and the mean: of
---     one agent over its units, of agent all over tasks of the mean over agents
+-- equation: counts; budgets: smallest and largest B of the units, and the mean B (for
+--     one agent over its units, for agent all over tasks of the mean over agents)
 -- source: docs/metrics.md 4 and 6 [Ask Early table 1]; parameter `pooled`
--- notes: evaluated trials except those of controls. The unit of a budget is an agent
---     with a task or variant, as the oracle scope says; its B is the one that its
---     injected trials used. n_units counts units, whatever `pooled` is. Extremes have
---     no interval (reason extreme). Without injected trials there is no budget (reason
---     not_run).
+-- notes: the rows describe the evaluated trials, except those of controls. The unit of
+--     a budget is an agent with a task or variant, depending on the oracle scope. B is
+--     the budget that the unit's injected trials used. n_units counts units, whatever
+--     `pooled` is. Extremes have no interval (reason extreme). Without injected trials
+--     there is no budget (reason not_run).
 with cells as (
     select
         benchmark,

@@ -10,9 +10,9 @@
 -- equation: trials with the flag / all trials with questions
 -- source: docs/metrics.md 3 and 6, failure modes [LHAW table 4]
 -- notes: units are trials. question_flags says which flags are computed and which are
---     judged. A trial without a judge's verdict counts in n_dropped (unjudged). A flag
---     that does not apply counts as not raised. n_missing counts all missing trials of
---     ask_user, whether or not they had questions.
+--     judged. Trials without a judge's verdict are counted in n_dropped (unjudged). A
+--     flag that does not apply counts as not raised. n_missing counts all missing
+--     trials of ask_user, with or without questions.
 select * exclude (is_of_failed)
 from int_failure_modes
 where not is_of_failed

@@ -10,10 +10,10 @@
 -- equation: trials with the flag / trials with questions of a class
 -- source: docs/metrics.md 3 and 6, failure modes [LHAW figure 5]
 -- notes: the class is the assigned class of the variant. Units are trials.
---     question_flags says which flags are computed and which are judged. A trial
---     without a judge's verdict counts in n_dropped (unjudged). A flag that does not
---     apply counts as not raised. n_missing counts all missing trials of ask_user,
---     whether or not they had questions.
+--     question_flags says which flags are computed and which are judged. Trials without
+--     a judge's verdict are counted in n_dropped (unjudged). A flag that does not apply
+--     counts as not raised. n_missing counts all missing trials of ask_user, with or
+--     without questions.
 select
     benchmark,
     ambiguity_class,

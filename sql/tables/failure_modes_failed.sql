@@ -10,10 +10,10 @@
 -- equation: trials with the flag / trials with questions and without
 --     success
 -- source: docs/metrics.md 3 and 6, failure modes [LHAW table 17]
--- notes: only trials without success; units are trials. question_flags says which flags
---     are computed and which are judged. A trial without a judge's verdict counts in
+-- notes: units are the trials without success. question_flags says which flags are
+--     computed and which are judged. Trials without a judge's verdict are counted in
 --     n_dropped (unjudged). A flag that does not apply counts as not raised. n_missing
---     counts all missing trials of ask_user, whether or not they had questions.
+--     counts all missing trials of ask_user, with or without questions.
 select * exclude (is_of_failed)
 from int_failure_modes
 where is_of_failed

@@ -7,9 +7,9 @@
 -- equation: means of pass@k over outcome-critical variants; gain = value(ask_user) -
 --     value(underspecified), paired; gain per question as in overall
 -- source: docs/metrics.md 3 and 6 [LHAW table 12]
--- notes: outcome-critical is the assigned class. Units are (variant, agent); the full
---     value of a variant is that of its task, or its own under oracle scope variant.
---     Without the information such a variant should fail; the value under
+-- notes: outcome-critical is the assigned class. Units are (variant, agent). The full
+--     value of a variant is the value of its task, or its own value under oracle scope
+--     variant. Without the information, such a variant should fail. The value under
 --     underspecified shows how far this is true for the agent.
 select
     benchmark,

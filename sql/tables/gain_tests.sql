@@ -3,22 +3,22 @@
 -- inputs: int_missing_bounds, int_variant_dimensions, pass_at_k, unit_values
 -- outputs:
 --   split varchar: overall, ambiguity_class or dimension
---   level varchar: the class or dimension; all
+--   level varchar: the class or dimension, or all
 --   benchmark, agent, measure, value, low, high, n_units, n_dropped, n_clusters,
 --   n_trials, n_missing
 --   method varchar: sign_flips
 --   reason
 --   p_value double: test of a mean gain of 0, two-sided
 --   p_holm double: the same, corrected within the split and measure
---   noise_floor double: standard deviation of the gain if asking changed nothing
+--   noise_floor double: standard deviation of the gain if asking had no effect
 --   worst, best, worst_low, best_high
 -- equation: p: sign flips of whole clusters; Holm: max over smaller p of p * (m - rank
 --     + 1); noise floor: standard deviation of the mean gain if both arms are drawn
 --     from their pooled trials; variance of a union = mean of squares - square of the
 --     mean
 -- source: docs/metrics.md 3 and 5; parameters `per`, `permutations`
--- notes: gains of ask_user over underspecified, as in overall, by_class and
---     by_dimension_*: a variant counts in overall, in its class, and in each of its
+-- notes: the gains are those of ask_user over underspecified, as in overall, by_class
+--     and by_dimension_*. A variant counts in overall, in its class, and in each of its
 --     dimensions. The interval excludes 0 if and only if p_value is below 1 -
 --     confidence. A Holm family consists of all benchmarks and agents of one split and
 --     measure. lhaw-record power says how many tasks or trials would show a gain.

@@ -11,10 +11,10 @@
 -- equation: mean over tasks of the mean over agents of the mean of pass@k over an
 --     agent's units; gain likewise
 -- source: docs/metrics.md 3, 5 and 6 [LHAW table 13]; parameter `pooled`
--- notes: the average over models, for comparing benchmarks; agents with a strategy or a
---     persona are averaged separately. Units are tasks for full, and variants
---     otherwise; n_units counts (unit, agent) pairs. With `pooled = units` a value is
---     the mean over agents of each agent's mean, as the paper has it.
+-- notes: the values are averages over models, for comparing benchmarks. Agents with a
+--     strategy or a persona are averaged separately. Units are tasks under full, and
+--     variants otherwise. n_units counts (unit, agent) pairs. With `pooled = units` a
+--     value is the mean of the agents' means, as in the paper.
 with met as (
     select
         units.benchmark,

@@ -18,16 +18,16 @@
 --     pass or both fail / trials; mean_coverage_difference = mean over trials of
 --     coverage by grader - coverage by other_grader
 -- source: docs/metrics.md 6, grader agreement (ours)
--- notes: evaluated trials with checkpoints that two graders scored, in the attempt that
---     counts. Graders are the one whose results count, and those of later gradings.
---     Each pair has one row set, with the first by name as grader. If one grader graded
---     several times, its results that count are used, else those with the last id. A
---     score is the share of the checkpoint's points, coverage that of the trial's
---     points. A trial passes as its benchmark defines it: mcp_atlas at a mean score of
---     0.75, rounded to 3 places, the others with all points. Trials that one of the two
---     did not score completely are dropped from the last two measures
---     (incomplete_grading). Kappa is null if all scores of both graders are equal
---     (no_variation). Clusters are tasks.
+-- notes: the trials are evaluated trials with checkpoints that two graders scored in
+--     the attempt that counts. Graders are the one whose results count, and those of
+--     later gradings. The rows of a pair have the first by name as grader. If a grader
+--     graded several times, its results that count are used, or else those with the
+--     last id. A score is a share of the checkpoint's points, and coverage is a share
+--     of the trial's points. The benchmark defines when a trial passes: mcp_atlas at a
+--     mean score of 0.75, rounded to 3 places, the others with all points. Trials that
+--     one of the two graders did not score completely are dropped from the last two
+--     measures (incomplete_grading). Kappa is null if all scores of both graders are
+--     equal (no_variation). Clusters are tasks.
 with results as (
     select distinct
         stream_id,

@@ -11,15 +11,17 @@
 -- equation: raised_pct = 100 * trials with a question about the fault / trials;
 --     handled_pct = 100 * trials that showed the expected behaviour / trials
 -- source: docs/metrics.md 3 and 6, input faults (ours)
--- notes: units are faulty requests, which lack nothing. A question is about the fault
---     if its answer revealed the segment on request; that of a follow-up is revealed
---     only after it was made. The expected behaviour under conflicting_instructions and
---     underspecified_follow_up is such a question, so a lucky guess does not count, and
---     without a user they have no handled_pct. Under stale_information and
---     missing_authority the files show the fault: reaching all checkpoints that the
---     segment decides counts, and a question alone does not. If the segment decides no
---     checkpoint, both are treated like the other two. pass_at_1 and pass_at_k measure
---     what the user means. A request without a valid trial is counted as dropped.
+-- notes: units are faulty requests, from which nothing is removed. A question is about
+--     the fault if its answer revealed the segment on request; the segment of a
+--     follow-up is revealed only after the follow-up was made. For
+--     conflicting_instructions and underspecified_follow_up, the expected behaviour is
+--     such a question. So a lucky guess does not count, and there is no handled_pct
+--     without a user. For stale_information and missing_authority, the files show the
+--     fault. So the expected behaviour is to reach all checkpoints that the segment
+--     decides, and a question alone does not count. If the segment decides no
+--     checkpoint, the rule for the first two faults applies. pass_at_1 and pass_at_k
+--     measure whether the agent did what the user means. A request without a valid
+--     trial is counted as dropped.
 with requests as (
     select
         variant_digest,

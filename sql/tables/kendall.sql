@@ -11,20 +11,20 @@
 --   n_units bigint: cells that both agents have
 --   n_dropped bigint: cells that only one of them has
 --   n_clusters, n_trials, n_missing, method, reason
---   p_value double: test of a correlation of 0, over clusters, as the interval
+--   p_value double: test of a correlation of 0, over clusters like the interval
 --   p_holm double: p_value, corrected within the benchmark
---   p_asymptotic double: Kendall's, which treats the cells as independent
+--   p_asymptotic double: Kendall's p-value, which treats the cells as independent
 --   n_ties bigint: pairs of cells that one of the agents does not order
 -- equation: tau-b = (concordant - discordant pairs) / sqrt(pairs untied in one ranking
 --     * pairs untied in the other)
 -- source: docs/metrics.md 4, cross-model consistency [Ask Early tables 3 and 7];
 --     parameter `kendall_cells`
 -- notes: a cell is a variant under inject_10 to inject_90; kendall_cells = all adds
---     full and underspecified. Each pair of agents has one row, with the first by name
---     as agent. With fewer than three common cells the value is null (too_few_cells),
---     as with an agent whose values are all equal (no_order). p_asymptotic treats
---     cells as independent, although those of one variant are not; the interval and
---     p_value resample clusters.
+--     full and underspecified. Each pair of agents has one row, in which agent is the
+--     first by name. The value is null if there are fewer than three common cells
+--     (too_few_cells), or if all values of an agent are equal (no_order). p_asymptotic
+--     treats cells as independent, although the cells of one variant are not. The
+--     interval and p_value resample clusters.
 with cells as (
     select
         int_pools.pool as benchmark,

@@ -4,23 +4,24 @@
 --     unit_values, wasted_trials
 -- outputs:
 --   benchmark, agent
---   condition varchar: ask_user, or how the user responds instead: ask_user_NAME
+--   condition varchar: ask_user, or ask_user_NAME for another way of responding
 --   measure, value, low, high, n_units, n_dropped, n_clusters, n_trials, n_missing,
 --   method, reason
 --   p_value double: test of a mean difference of 0, two-sided
 --   p_holm double: the same, corrected within the measure
--- equation: asked_again_per_trial = questions that ask for a segment that an earlier
---     one asked for / trials; guessed_segments_per_trial = segments asked for and never
---     given, in trials that were handed in / trials; actions_until_answer = actions
---     from a question to its answer / answers; ..._change = value(condition) -
+-- equation: asked_again_per_trial = questions for a segment that an earlier question
+--     asked for / trials; guessed_segments_per_trial = segments asked for and never
+--     given, in trials whose work was handed in / trials; actions_until_answer =
+--     actions from a question to its answer / answers; ..._change = value(condition) -
 --     value(ask_user) of the same variant
 -- source: docs/metrics.md 4, what a late or missing answer costs (ours)
--- notes: agents that ran a condition of [responses], with their trials of ask_user. A
---     variant without a value in one arm is dropped from the difference (one_arm_only,
---     or the reason of that arm). Waste counts the actions of the whole trial that have
---     no counterpart in `full` trials. An answer in the result of its question counts
---     as after 0 actions, however late it is. A Holm family consists of all benchmarks,
---     agents and conditions of one measure.
+-- notes: the agents are those that ran a condition of [responses]; their trials of
+--     ask_user are included. A variant without a value in one arm is dropped from the
+--     difference (one_arm_only, or the reason of that arm). wasted_actions are the
+--     actions of the whole trial that have no counterpart in `full` trials. An answer
+--     in the result of its question counts as given after 0 actions, however late it
+--     is. A Holm family consists of all benchmarks, agents and conditions of one
+--     measure.
 with trials as (
     select
         trial_id,

@@ -3,7 +3,7 @@
 -- inputs: int_paired_values
 -- outputs:
 --   benchmark, agent
---   condition varchar: underspecified; ask_user or inject_p for what is still lost
+--   condition varchar: underspecified; or ask_user or inject_p for the remaining loss
 --   measure, value, low, high, n_units, n_dropped, n_clusters, n_trials, n_missing
 --   method, reason
 --   p_value double: test of a mean loss of 0, two-sided
@@ -12,12 +12,13 @@
 -- equation: loss = value(full) - value(condition) of the same variant, mean over
 --     variants; the full prompt is that of the variant's task
 -- source: docs/metrics.md 3, 5 and 6, losses (ours); parameter `permutations`
--- notes: what missing information costs. A variant without a value in one arm is
---     dropped (one_arm_only, or the reason of that arm). An agent without full trials
---     has no loss. n_trials counts the trials of both arms; full trials that several
---     variants share count once. Because they are shared, p_value is the larger one of
---     sign flips of whole tasks and of an exchange of trials inside tasks. A Holm
---     family consists of all benchmarks and agents of one condition and measure.
+-- notes: the rows show what missing information costs. A variant without a value in one
+--     arm is dropped (one_arm_only, or the reason of that arm). An agent without full
+--     trials has no loss. n_trials counts the trials of both arms; full trials that
+--     several variants share count once. Because trials are shared, p_value is the
+--     larger p of two tests: sign flips of whole tasks, and an exchange of trials
+--     inside tasks. A Holm family consists of all benchmarks and agents of one
+--     condition and measure.
 with pairs as (
     select
         *,

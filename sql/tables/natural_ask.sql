@@ -10,22 +10,23 @@
 --   method, reason
 -- equation: ask_pct = 100 * trials that asked / trials; success_pct = 100 * successful
 --     trials / trials; over the trials that asked: mean and median of first_ask_pct,
---     and the share of them from 25 to 50 % (both ends included);
---     options_with_truth_pct = 100 * questions with options of which one says a value
---     that is asked for / those with options that ask for one; recommended_wrong_pct =
---     100 * those whose recommended option says none / those that recommend one; of
---     sessions also answered_pct = 100 * answered questions / questions; went_on_pct
---     = 100 * questions after which the agent acted again / questions; and the
---     questions by each medium
+--     and the share of trials with a first_ask_pct from 25 to 50 % (both ends
+--     included); over questions with options that ask for a value:
+--     options_with_truth_pct = 100 * questions with an option that says such a value /
+--     questions; recommended_wrong_pct = 100 * questions whose recommended option says
+--     no such value / questions with a recommended option; for sessions also
+--     answered_pct = 100 * answered questions / questions; went_on_pct = 100 *
+--     questions after which the agent acted again / questions; and the questions by
+--     each medium
 -- source: docs/metrics.md 1, 4 and 6, natural asking [Ask Early table 5, figure 10]
--- notes: valid trials of ask_user; one trial is one session. task_id all is the whole
---     set; the other rows are the ask rates per task. Counts have no interval (reason
---     count). If nobody asked, the first-ask rows are null. A first question whose
---     action is unknown is dropped, as is a trial for which it is unknown whether it
---     asked. The measures of options have rows where agents offered options. Sessions
---     of people are imported trials with a user and no result: this table counts them
---     as valid, every other table as missing. Their benchmark sets them apart; all
---     versions of an agent are pooled.
+-- notes: the trials are the valid trials of ask_user, and each trial is a session. The
+--     rows with task_id all are about all tasks; the other rows are ask rates per task.
+--     Counts have no interval (reason count). If no trial asked, the first-ask rows are
+--     null. A first question whose action is unknown is dropped, and so is a trial if
+--     it is unknown whether it asked. The measures of options have rows only for agents
+--     that offered options. Sessions of people are imported trials with a user and no
+--     result. This table counts them as valid, every other table as missing. They have
+--     their own benchmark, and all versions of an agent are pooled.
 with cells as (
     select
         benchmark,

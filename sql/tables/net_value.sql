@@ -11,11 +11,11 @@
 --     ask arm of a paired variant: net value = mean(g - cost * q); break-even = mean(g)
 --     / mean(q)
 -- source: docs/metrics.md 3 and 6, net value (ours)
--- notes: for the same paired variants as the gains of overall. The net value is linear
---     in the cost per question and shown at a few costs. It is zero at break-even, the
---     highest cost per question at which asking pays: null if nobody asked
---     (nobody_asked), negative if the gain is negative. A net value is at most 100, and
---     so is its upper bound.
+-- notes: the paired variants are the same as for the gains of overall. The net value is
+--     linear in the cost per question, and is shown for a few costs. It is zero at
+--     break-even, the highest cost per question at which asking pays. The break-even is
+--     null if no agent asked (nobody_asked), and negative if the gain is negative. A
+--     net value is at most 100, and so is its upper bound.
 with paired as (
     select
         gains.*,

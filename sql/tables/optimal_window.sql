@@ -11,29 +11,30 @@
 --   has_oracle_gap boolean: full exceeds underspecified over the units with both
 --   method, reason
 -- equation: window_threshold = value(the first injection) - window_pp / 100;
---     window_end_pct = last p of the unbroken run from there on at or above it;
---     ask_in_window_pct = 100 * first questions at or before the end / first questions;
---     of agent all, over agents within a task, then over tasks
+--     window_end_pct = last p of the unbroken run from there that is at or above the
+--     threshold; ask_in_window_pct = 100 * first questions at or before the end / first
+--     questions; for agent all, over agents within a task, then over tasks
 -- source: docs/metrics.md 4, optimal window [Ask Early figure 5]; parameters
 --     `ask_scale`, `confidence`, `flipped`, `per`, `pooled`, `timing_measure`,
 --     `voi_cases`, `window_pp`
--- notes: the curve is that of voi, and its first injection the earliest of the
---     benchmark. A window is a conclusion, so there is none if the gain at the first
---     injection is not shown (no_gain_shown: sign flips of tasks, Holm over the table),
---     or if no later time is shown to differ from it (flat_curve: joint flips over the
---     later times, Holm over the table). `flipped = units` leaves these tests out, as
---     the papers do. By `ask_scale` a first question is placed at 100 * its action / B
---     of its unit, the scale of the injections, or / actions of its own trial. An agent
---     without injections has the B that its full trials give; without full trials, that
---     place is unknown (no_budget). First questions are those of ask_user trials on
---     variants of the dimension; ask_in_window_pct compares them with the agent's own
---     window, ask_in_pooled_window_pct with that of agent all. The end is one of few
---     percentages (one_of_few), so the intervals of voi show its uncertainty. The
---     threshold has the interval of the first injection, shifted; it is below 0 where
---     the value there is below `window_pp`, and then every timing is in the window.
---     Without that value there is no window (no_window). An arm of one simulator has
---     the window of the agent's injected trials with the same settings, which have no
---     simulator; several injection templates give several windows (several_windows).
+-- notes: the curve is the curve of voi, and its first injection is the earliest one of
+--     the benchmark. There is no window if the gain at the first injection is not shown
+--     (no_gain_shown: sign flips of tasks, Holm over the table), or if no later time is
+--     shown to differ from it (flat_curve: joint flips over the later times, Holm over
+--     the table). `flipped = units` leaves these tests out, as the papers do.
+--     `ask_scale` places a first question at 100 * its action / B of its unit, which is
+--     the scale of the injections, or at 100 * its action / actions of its own trial.
+--     For an agent without injections, B is computed from its full trials; without full
+--     trials, the place is unknown (no_budget). First questions are those of ask_user
+--     trials on variants of the dimension. ask_in_window_pct compares them with the
+--     agent's own window, ask_in_pooled_window_pct with the window of agent all. The
+--     end is one of few percentages (one_of_few), so its uncertainty is shown by the
+--     intervals of voi. The threshold has the shifted interval of the first injection.
+--     If the value at the first injection is below `window_pp`, the threshold is below
+--     0 and every timing is in the window. Without that value there is no window
+--     (no_window). The arm of a simulator has the window of the agent's injected trials
+--     with the same settings, because these trials have no simulator. Several injection
+--     templates give several windows (several_windows).
 with curve_units as (
     select
         int_pools.pool as benchmark,

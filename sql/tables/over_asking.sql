@@ -7,7 +7,7 @@
 -- equation: ask_pct = 100 * trials that asked / trials; questions_per_trial = questions
 --     / trials; pass_at_k_difference = pass@k(full_ask_user) - pass@k(full), paired
 -- source: docs/metrics.md 3 and 6, over-asking (ours)
--- notes: units are tasks: the full prompt lacks nothing, so every question is
+-- notes: units are tasks. The full prompt lacks nothing, so every question is
 --     unnecessary. Only agents that ran full_ask_user have rows. A task without a value
 --     in one arm is dropped from the difference.
 with asked as (

@@ -3,8 +3,7 @@
 -- inputs: int_agent_arms, int_paired_values, int_recovered_shares, unit_values
 -- outputs:
 --   benchmark, agent
---   medium varchar: how the agent asks where it may: mcp, built_in, prose, none or
---       unknown
+--   medium varchar: how the agent asks if it may: mcp, built_in, prose, none or unknown
 --   condition, measure, value, low, high, n_units, n_dropped, n_clusters,
 --   n_trials, n_missing, method, reason
 -- equation: means over units; gain = value(condition) - value(underspecified), paired;
@@ -12,13 +11,13 @@
 --     value(underspecified)), ..._share_of_full = value(ask_user) / value(full), over
 --     the variants that have all of them
 -- source: docs/metrics.md 3 and 6 [LHAW table 3; also pass^k and injections]
--- notes: units are tasks for full, and variants otherwise. Gains and measures of asking
---     are in the rows of the condition that gains or may ask. pass@k, pass^k and
---     progress are fractions. A recovered share may be below 0 or above 1. It is null
---     where full does not exceed underspecified (no_oracle_gap), and its interval has
---     no bounds where full may not exceed it (unbounded). If intention_to_treat, a
---     trial that ended before its injection counts under the condition that was
---     planned.
+-- notes: units are tasks under full, and variants otherwise. Gains are in the rows of
+--     the condition that gains, and measures of asking in those of the conditions that
+--     may ask. pass@k, pass^k and progress are fractions. A recovered share may be
+--     below 0 or above 1. It is null if full does not exceed underspecified
+--     (no_oracle_gap), and its interval has no bounds if that is uncertain (unbounded).
+--     With intention_to_treat, a trial that ended before its injection counts under its
+--     planned condition.
 with told_gains as (
     select
         * replace (

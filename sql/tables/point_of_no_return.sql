@@ -7,35 +7,37 @@
 --   agent varchar: all; the agents are pooled
 --   timing varchar: p of inject_p; all for the point itself
 --   measure varchar: injection_gain, or point_of_no_return_pct
---   value double: the mean gain; the last p up to which all gains are significant
+--   value double: the mean gain; for the point, the last p up to which all gains are
+--       significant
 --   low, high, n_units, n_dropped, n_clusters, n_trials, n_missing
 --   method varchar: sign_flips
 --   reason varchar: why value or interval is null
---   p_value double: test of a gain of 0, two-sided, as the interval
+--   p_value double: test of a gain of 0, two-sided like the interval
 --   p_greater double: test for a gain above 0, one-sided
 --   p_holm double: p_greater corrected over the timings; Bonferroni under flipped units
 --   is_significant boolean: p_holm is below 1 - confidence
 --   p_reason varchar: why p_greater and p_holm are null
 -- equation: d = value(inject_p) - value(underspecified) of a unit; p-values of mean d
---     under sign flips of whole clusters; point = the last p of the unbroken run from
---     the first on with p_holm < 1 - confidence
+--     under sign flips of whole clusters; point = the last p of the unbroken run of
+--     p_holm < 1 - confidence that starts at the first p
 -- source: docs/metrics.md 4, point of no return [Ask Early table 8, figure 12];
 --     parameters `confidence`, `flipped`, `per`, `permutations`, `pooled`, `seed`,
 --     `timing_measure`, `voi_cases`
 -- notes: units are (variant, agent) of every benchmark with classes; clusters are
---     tasks. The question is whether information still helps, so the test that decides
---     is one-sided, corrected by Holm over the timings that the store has. With fewer
---     than 6 clusters it has no p-value (too_few_clusters). A significant timing after
---     one that is not significant is never the point, because it is unclear what the
---     gap means; its row still says significant. If the first is not significant, the
---     point is null (not_significant). The point can only be one of a few percentages,
---     so it has no interval (one_of_few); the p-values of the timings show how
---     uncertain it is. The point's n_units counts the units with a gain at one timing
---     or more. The papers flip every unit separately (`flipped = units`), as if
---     variants and agents of one task were independent, and take the latest significant
---     timing, even if an earlier one is not significant. Then no minimum of clusters
---     applies, and a p_holm equal to 1 - confidence is significant. As in voi, the mean
---     is over agents within a task, then over tasks (`pooled`).
+--     tasks. The question is whether information still helps, so the deciding test is
+--     one-sided. It is corrected by Holm over the timings in the store. With fewer than
+--     6 clusters there is no p-value (too_few_clusters). A significant timing is never
+--     the point if an earlier timing is not significant, because the meaning of such a
+--     gap is unclear; is_significant is still true in its row. If the first timing is
+--     not significant, the point is null (not_significant). The point can only be one
+--     of a few percentages, so it has no interval (one_of_few). The p-values of the
+--     timings show how uncertain it is. The point's n_units counts the units with a
+--     gain at one timing or more. With `flipped = units`, as in the papers, every unit
+--     is flipped separately, as if variants and agents of one task were independent.
+--     The point is then the latest significant timing, even if an earlier one is not
+--     significant. No minimum of clusters applies, and a p_holm equal to 1 - confidence
+--     is significant. As in voi, the mean is over agents within a task, then over tasks
+--     (`pooled`).
 with attributed as (
     select
         dimensions.dimension,

@@ -7,24 +7,25 @@
 --   user_simulator, measure, value, low, high, n_units, n_dropped, n_clusters,
 --   n_trials, n_missing, method, reason
 -- equation: precision_micro = questions that target a removed segment / questions;
---     recall_micro = removed segments asked for / removed segments; f1_micro
---     = 2 * precision_micro * recall_micro / (precision_micro + recall_micro); *_macro
---     = mean over variants of the mean over trials; recall_of_all = recall_micro over
---     all trials, also those without a question; met_of_requested = removed segments
---     given on request / removed segments asked for; over all trials, as HiL-Bench:
---     ask_precision = segments given on request / questions (one that gets k segments
---     counts k times), ask_recall = segments given on request / removed segments,
---     ask_f1 = 2 * ask_precision * ask_recall / (ask_precision + ask_recall)
+--     recall_micro = removed segments asked for / removed segments; f1_micro = 2 *
+--     precision_micro * recall_micro / (precision_micro + recall_micro); *_macro = mean
+--     over variants of the mean over trials; recall_of_all = recall_micro over all
+--     trials, even those without a question; met_of_requested = removed segments given
+--     on request / removed segments asked for; over all trials, as in HiL-Bench:
+--     ask_precision = segments given on request / questions (a question that gets k
+--     segments counts k times), ask_recall = segments given on request / removed
+--     segments, ask_f1 = 2 * ask_precision * ask_recall / (ask_precision + ask_recall)
 --     = 2 * segments given on request / (questions + removed segments)
 -- source: docs/metrics.md 3 and 6, question quality (ours); Ask-F1: arXiv 2604.09408
 -- notes: a question targets a removed segment if the chosen judge says that it asks for
---     that segment, even if it is not given. Measured trials of ask_user; units are
---     variants. Only trials with questions count, except for recall_of_all and ask_*.
---     Under dump every value is null (simulator_answers_everything). A variant is
---     dropped if in one of its trials it is unknown what was revealed, asked or removed
---     (unknown_revealed, unknown_actions, unknown_segments). The bootstrap of f1_micro
---     resamples both of its ratios together. n_missing counts missing ask_user trials
---     under any simulator, because sources do not always name the simulator.
+--     the segment, even if the answer does not give it. The trials are the measured
+--     trials of ask_user, and units are variants. Only trials with questions count,
+--     except for recall_of_all and ask_*. Under dump every value is null
+--     (simulator_answers_everything). A variant is dropped if one of its trials does
+--     not show what was revealed, asked or removed (unknown_revealed, unknown_actions,
+--     unknown_segments). The bootstrap of f1_micro resamples both of its ratios
+--     together. n_missing counts missing ask_user trials under any simulator, because
+--     sources do not always name the simulator.
 with trials as (
     select
         ledger.benchmark,

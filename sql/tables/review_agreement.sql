@@ -4,8 +4,7 @@
 -- outputs:
 --   benchmark
 --   reviewer varchar: who read the variants
---   other_reviewer varchar: the reviewer that they are compared with; null for a
---       reviewer alone
+--   other_reviewer varchar: the other reviewer of a pair; null for one reviewer alone
 --   measure
 --   value double: the share or coefficient
 --   low, high
@@ -16,10 +15,10 @@
 --     that both decided about; kappa = 1 - share of different decisions / share of
 --     different decisions by chance (Cohen's)
 -- source: docs/metrics.md 6, review agreement (ours)
--- notes: each reviewer's last decision about a variant counts; edited is not accepted.
---     Each pair has one row set, with the first by name as reviewer. Kappa is null if
---     both gave one decision to everything (no_variation). Clusters are tasks. No
---     trials are behind a value.
+-- notes: each reviewer's last decision about a variant counts. An edited variant is not
+--     an accepted one. The rows of a pair have the first by name as reviewer. Kappa is
+--     null if both made the same single decision about all variants (no_variation).
+--     Clusters are tasks. The values do not depend on trials.
 with decided as (
     select
         reviews.benchmark,

@@ -4,22 +4,23 @@
 -- outputs:
 --   benchmark
 --   label varchar: criticality or guessability
---   asserted varchar: the score that was asserted, 0, 0.5 or 1; all pools them
+--   asserted varchar: the asserted score (0, 0.5 or 1), or all
 --   measure
 --   value double: the mean share of trials, or the coefficient
 --   low, high
 --   n_units bigint: segments with an asserted and a measured score
---   n_dropped bigint: segments with one score unknown
+--   n_dropped bigint: segments without one of the two scores
 --   n_clusters
 --   n_trials bigint: trials behind the measured scores
 --   n_missing, method, reason
 -- equation: measured_pct = 100 * mean over segments of measured_criticality or
 --     measured_guessability; label_tau = tau-b of the asserted and the measured scores
 -- source: docs/metrics.md 2, measured scores (ours)
--- notes: the segments of segment_outcomes. If asserted scores are right, measured_pct
---     rises with asserted. Fewer than three segments give no label_tau (too_few_cells),
---     and neither do equal scores (no_order). Clusters are tasks. A segment is dropped
---     without an asserted score (no_asserted_score) or a measured one (no_trials).
+-- notes: the segments are those of segment_outcomes. If asserted scores are right,
+--     measured_pct rises with asserted. label_tau is null with fewer than three
+--     segments (too_few_cells), or if all scores are equal (no_order). Clusters are
+--     tasks. A segment without an asserted score (no_asserted_score) or without a
+--     measured score (no_trials) is dropped.
 with labelled as (
     select
         outcomes.benchmark,

@@ -4,12 +4,12 @@
 --     int_variant_segments, questions, stg_trials_failed
 -- outputs:
 --   benchmark, user_simulator
---   judge varchar: the first of two judges by name; null for what the chosen judge says
---   other_judge varchar: the judge that it is compared with
+--   judge varchar: the first of two judges by name; null for values of the chosen judge
+--   other_judge varchar: the second of the two judges
 --   measure
 --   value double: the mean, ratio or coefficient
 --   low, high
---   n_units bigint: trials with a value; of two judges, exchanges or their segments
+--   n_units bigint: trials with a value; for two judges, exchanges or their segments
 --   n_dropped bigint: trials without a value
 --   n_clusters, n_trials
 --   n_missing bigint: attempts that failed because the simulated user gave no answer
@@ -18,23 +18,23 @@
 -- equation: met_requests_pct = 100 * segments revealed on request / (segments revealed
 --     on request + segments asked for and withheld); volunteering_pct = 100 * answers
 --     that reveal a segment that was not asked for / answers; leaking_pct = 100 *
---     answers with the verdict leaked / answers; uninformative_pct = 100 *
---     answers that reveal nothing / answers; asked_again_pct = 100 * answers whose
---     model was asked again after a reply that did not pass the checks / answers;
---     echoing_pct = the same for replies that only repeated the question. Of two
---     judges: asking_agreement_pct = 100 * removed segments of which both say, or both
---     deny, that the question asks for them / removed segments of all exchanges that
---     both read; giving_agreement_pct: the same for what the answer gives;
---     right_agreement_pct: the same for exchanges and the verdict right; kappa = 1 -
---     share of different decisions / share of different decisions by chance (Cohen's)
+--     answers with the verdict leaked / answers; uninformative_pct = 100 * answers that
+--     reveal nothing / answers; asked_again_pct = 100 * answers whose model was asked
+--     again after a reply that did not pass the checks / answers; echoing_pct = the
+--     same for replies that only repeat the question. For two judges:
+--     asking_agreement_pct = 100 * removed segments about which both agree whether the
+--     question asks for them / removed segments of all exchanges that both read;
+--     giving_agreement_pct: the same for what the answer gives; right_agreement_pct:
+--     the same for exchanges and the verdict right; kappa = 1 - share of different
+--     decisions / share of different decisions by chance (Cohen's)
 -- source: docs/metrics.md 6, simulator fidelity (ours)
--- notes: measured trials with answers where agents may ask, except faulty requests; all
---     agents are pooled. Units are trials, clusters are tasks. Whether a segment was
---     asked for and given is decided by the judge that `exchange_judge` chooses. A
---     trial is dropped if it is unknown what was revealed or withheld
---     (unknown_revealed), if nothing was asked for that could be met
+-- notes: the trials are measured trials of conditions with a user that have answers,
+--     except faulty requests. All agents are pooled. Units are trials, and clusters are
+--     tasks. The judge that `exchange_judge` chooses decides whether a segment was
+--     asked for and given. A trial is dropped if it is unknown what was revealed or
+--     withheld (unknown_revealed), if no removed segment was asked for
 --     (nothing_requested), or if the simulated user failed (simulator_failed). A kappa
---     is null if both judges decided alike about everything (no_variation).
+--     is null if both judges always made the same single decision (no_variation).
 with trials as (
     select distinct
         evaluated.benchmark,

@@ -4,18 +4,18 @@
 -- outputs:
 --   benchmark
 --   agent varchar: all
---   domain varchar: domain of the tasks; unknown without one; all
+--   domain varchar: domain of the tasks, unknown, or all
 --   measure, value, low, high, n_units, n_dropped, n_clusters, n_trials, n_missing,
 --   method, reason
--- equation: tasks = those selected; solvable_tasks = selected ones that a reference
+-- equation: tasks = selected tasks; solvable_tasks = selected tasks that a reference
 --     agent solved (pass@k > 0); checkpoint_progress = mean over selected tasks of the
 --     mean over reference agents
 -- source: docs/metrics.md 6 [LHAW table 15]; parameters `reference_agents`,
 --     `selection_progress_pct`
 -- notes: considered_tasks counts every task with full trials of reference agents.
 --     Counts have no interval; n_dropped counts tasks for which the count is unknown.
---     The progress of selected tasks is biased upwards, because they were selected by
---     it; it does not estimate the progress of other tasks.
+--     Because tasks are selected by their progress, the progress of selected tasks is
+--     biased upwards. It does not estimate the progress of other tasks.
 with tasks as (
     select
         benchmark,

@@ -13,9 +13,9 @@
 --   method varchar: sign_flips
 --   reason varchar: why value or interval is null
 --   alternative varchar: greater, or two_sided
---   p_value double: test of a mean of 0, two-sided, as the interval
+--   p_value double: test of a mean of 0, two-sided like the interval
 --   p_claimed double: test for the alternative that the hypothesis claims
---   p_holm double: p_claimed, corrected within the benchmark
+--   p_holm double: p_claimed corrected within the benchmark
 --   p_reason varchar: why p_claimed is null
 -- equation: v = `timing_measure` of a unit; early_minus_late_decay = (v(10) - v(50)) -
 --     (v(50) - v(90)); decay_10_to_90 = v(10) - v(90); gain_at_90 =
@@ -23,12 +23,12 @@
 -- source: docs/metrics.md 4 and 5 [Ask Early section 3, H1 and H2]; parameters `per`,
 --     `permutations`, `pooled`, `seed`, `timing_measure`, `voi_cases`
 -- notes: means are over agents within a task, then over tasks. H1: goal and context
---     lose their value early (value above 0), input evenly (two-sided; a large p-value
---     does not prove it, see the interval). H2: constraint loses value with delay and
---     keeps some until 90 % (both above 0), tested where full exceeds underspecified;
---     elsewhere there is no p_claimed (no_oracle_gap). The signs of a cluster are
---     flipped together; with fewer than 6 clusters there is no p_claimed
---     (too_few_clusters).
+--     lose their value early (value above 0), and input loses it evenly (two-sided; a
+--     large p-value does not prove this, see the interval). H2: constraint loses value
+--     with delay and keeps some value until 90 % (both above 0). H2 is tested only if
+--     full exceeds underspecified; otherwise there is no p_claimed (no_oracle_gap). The
+--     signs of a cluster are flipped together; with fewer than 6 clusters there is no
+--     p_claimed (too_few_clusters).
 with units as (
     select
         benchmark,

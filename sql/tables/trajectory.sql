@@ -4,20 +4,22 @@
 -- outputs:
 --   benchmark, agent, condition, trial_id, stream_id
 --   step bigint: place in the trial, from 1
---   phase varchar: before: an action up to the injection; after: all else; null where
---       nothing went in
+--   phase varchar: before: an action up to the injection; after: everything else; null
+--       without an injection
 --   kind varchar: action, question, injection, checkpoint or end
 --   action_index
---   name varchar: of the tool, simulator, checkpoint or ending; text for a turn of text
+--   name varchar: name of the tool, simulator, checkpoint or ending; text for a turn of
+--       text
 --   input varchar: arguments, question, message or answer
 --   outcome varchar: result, reply, points or success
 --   is_error boolean: the agent got an error
--- equation: none; the facts of one trial in the order in which they were recorded
+-- equation: none; the events of one trial in recorded order
 -- source: docs/metrics.md 6 [Ask Early table 12]; parameter `trial`
--- notes: the attempt that counts, or else the latest. Without `trial` there are no rows
---     and nothing is read. With it only the events of that trial are read, not through
---     the staging views, which would read the joined columns of every trial. An
---     ask_user call is an action and, if it reached the server, a question.
+-- notes: the rows are those of the attempt that counts, or else of the latest. Without
+--     `trial` there are no rows and nothing is read. With `trial` only the events of
+--     that trial are read. The staging views are not used, because they would read the
+--     joined columns of every trial. An ask_user call is an action and, if it reached
+--     the server, a question.
 with chosen as (
     select
         benchmark,

@@ -16,9 +16,11 @@
 --   n_calls bigint: replies; null if unknown
 --   input_tokens bigint: tokens sent; null if unknown
 --   output_tokens bigint: tokens received; null if unknown
---   cached_input_tokens bigint: of those sent, read from a cache; null if unknown
---   cache_write_tokens bigint: of those sent, written to a cache; null if unknown
---   reasoning_tokens bigint: of those received, reasoning; null if unknown
+--   cached_input_tokens bigint: sent tokens that were read from a cache; null if
+--       unknown
+--   cache_write_tokens bigint: sent tokens that were written to a cache; null if
+--       unknown
+--   reasoning_tokens bigint: received tokens of reasoning; null if unknown
 --   cost_usd double: USD; null if a price is unknown
 --   provider_cost_usd double: USD, as the providers report it; null if one does not
 --   n_units bigint: cells with a valid trial
@@ -43,14 +45,15 @@
 --   failed_wall_seconds double: wall time of failed attempts; null if unknown
 -- equation: sums and means over valid trials; n_missing = planned - valid - running
 -- source: docs/metrics.md 6 and 8 [Ask Early table 9]; parameter `experiment`
--- notes: every trial that was paid for, also classifying and superseded ones (the
---     superseded are never missing) and those of new_task variants. Attempts that were
---     set aside are left out: their cost is in a note and in discarded_attempts. In a
---     key, all marks the sum over the key. An unknown price makes a cost null (reason
---     unknown_price); unknown tokens (also of a failed call), calls or times make sums
---     null (unknown_tokens). The time of an interrupted attempt is unknown. attempts,
---     failed_* and *_seconds depend on the machine and on interruptions, the other
---     columns do not. Tool and wall time are in the rows of purpose all.
+-- notes: every trial that was paid for is counted, even classifying trials, superseded
+--     trials (which are never missing) and trials of new_task variants. Attempts that
+--     were set aside are left out. Their cost is in a note and in discarded_attempts.
+--     In a key column, all marks the sum. If a price is unknown, the cost is null
+--     (reason unknown_price). If tokens (even those of a failed call), calls or times
+--     are unknown, their sums are null (unknown_tokens). The time of an interrupted
+--     attempt is unknown. attempts, failed_* and *_seconds depend on the machine and on
+--     interruptions, but the other columns do not. Tool and wall time are in the rows
+--     of purpose all.
 with trials_counted as (
     select
         trials.trial_id,

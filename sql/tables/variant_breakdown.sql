@@ -6,18 +6,19 @@
 --   agent varchar: all
 --   variant_set varchar: evaluated, or registered for every variant of the store
 --   dimensions varchar: dimensions of the variant joined by +; none without segments;
---       all
+--       or all
 --   ambiguity_class varchar: outcome-critical, divergent, benign, new_task,
 --       unclassified, or all
 --   measure, value, low, high, n_units, n_dropped, n_clusters, n_trials, n_missing,
 --   method, reason
--- equation: variants = number whose dimensions are exactly these; variants_in_dimension
---     = number counted in a dimension; tasks = number of their tasks
+-- equation: variants = number of variants with exactly these dimensions;
+--     variants_in_dimension = number counted in a dimension; tasks = number of their
+--     tasks
 -- source: docs/metrics.md 3 and 6 [Ask Early table 10; LHAW figure 3]; parameter `per`
--- notes: evaluated variants have trials in the tables; registered ones are all of
---     int_candidates. In variants_in_dimension a variant counts as `per` says, so with
---     per = segment the sum is the number of removed segments. Counts have no interval
---     and no trials.
+-- notes: evaluated variants have trials in the tables. Registered variants are all
+--     variants of int_candidates. In variants_in_dimension, `per` decides how often a
+--     variant counts, so with per = segment the sum is the number of removed segments.
+--     Counts have no interval and no trials.
 with sets as (
     select
         benchmark,

@@ -8,20 +8,21 @@
 --   n_collapsed bigint: units with a value whose condition is collapsed
 --   has_oracle_gap boolean: full exceeds underspecified over the units with both
 --   band_low double: lower bound that holds for all injections of a curve at once
---   band_high double: upper bound that likewise holds for all of them
+--   band_high double: upper bound that holds for all injections of a curve at once
 --   method, reason
--- equation: of one agent, the mean of the measure over its variants; of agent all, the
---     mean over tasks of the mean over agents of the mean over an agent's variants
+-- equation: for one agent, the mean of the measure over its variants; for agent all,
+--     the mean over tasks of the mean over agents of the mean over an agent's variants
 -- source: docs/metrics.md 4 and 6 [Ask Early table 4]; parameters `per`,
 --     `voi_cases`, `intention_to_treat`, `pooled`
--- notes: measures are pass_at_1 (the share of trials that succeed), progress, and
---     pass_at_k. `pooled = units` lets every (variant, agent) weigh the same in rows of
---     agent all. n_units counts (variant, agent), whatever `pooled` is. n_collapsed
---     counts units where another percentage gives the same action. has_oracle_gap is
---     false where full does not exceed underspecified over the units that have both,
---     agents pooled as above; injection timing is uninformative there. The band of a
---     curve is the hull of its intervals and of a max t over the injections under joint
---     sign flips of tasks; null below 6 tasks.
+-- notes: the measures are pass_at_1 (the share of trials that succeed), progress, and
+--     pass_at_k. With `pooled = units`, every (variant, agent) has the same weight in
+--     rows of agent all. n_units counts (variant, agent), whatever `pooled` is.
+--     n_collapsed counts units in which another percentage gives the same action.
+--     has_oracle_gap is false if full does not exceed underspecified over the units
+--     that have both, with agents pooled in the same way. Injection timing is then
+--     uninformative. The band of a curve is the hull of its intervals and of a max t
+--     band over the injections under joint sign flips of tasks. It is null below 6
+--     tasks.
 with attributed as (
     select
         int_pools.pool as benchmark,

@@ -6,18 +6,18 @@
 --   n_clusters, n_trials, n_missing, n_not_injected
 --   n_collapsed bigint: units with a value whose condition is collapsed
 --   band_low double: lower bound that holds for all injections of a curve at once
---   band_high double: upper bound that likewise holds for all of them
+--   band_high double: upper bound that holds for all injections of a curve at once
 --   method, reason
--- equation: wasted_pct = 100 * wasted / pre-injection actions; the rest per trial too.
---     Per trial, mean per unit, mean over units; of agent all, over agents within a
---     task, then over tasks
+-- equation: wasted_pct = 100 * wasted / pre-injection actions of a trial; the other
+--     measures are per trial too. The mean over the trials of a unit, then over units;
+--     for agent all, over agents within a task, then over tasks
 -- source: docs/metrics.md 4 and 6 [Ask Early table 6]; parameters `wasted_match`,
 --     `wasted_supply`, `wasted_uninjected`, `pooled`
--- notes: units are (variant, agent). n_collapsed counts units where another percentage
---     gives the same action. Trials without a value are left out of the mean of a unit.
---     A unit has no cost if a price is unknown, no tokens if those of a trial are
---     unknown (unknown_tokens), and no values if a trial's actions are unknown
---     (unknown_actions). The band is that of voi.
+-- notes: units are (variant, agent). n_collapsed counts units in which another
+--     percentage gives the same action. Trials without a value are left out of a unit's
+--     mean. A unit has no cost if a price is unknown, no tokens if the tokens of a
+--     trial are unknown (unknown_tokens), and no values if a trial's actions are
+--     unknown (unknown_actions). The band is computed as in voi.
 with summarised as (
     select
         benchmark,

@@ -160,7 +160,7 @@ def _try(name, folder, is_alone):
     with is_alone:  # two entries may share an installation
         command = [LHAW_RECORD, "agents", "install", name]
         done = subprocess.run(command, timeout=INSTALL_S, check=False, stderr=subprocess.PIPE, text=True)
-        if "on PATH runs" in done.stderr:  # the Python that it needs is not here
+        if "on PATH works" in done.stderr:  # the Python that it needs is not here
             pytest.skip(done.stderr.strip())
         assert done.returncode == 0, done.stderr
     spec = resolved(name, Path())

@@ -134,7 +134,7 @@ def test_a_real_model_may_not_work_without_a_sandbox(capsys, tmp_path):
     path = write_experiment(tmp_path / "unsafe.toml", agents=[LOCAL])
     path.write_text(path.read_text().replace('kind = "auto"', 'kind = "process"'))
     line = refused(capsys, path, tmp_path / "store")
-    for word in (str(path), "sandbox.kind", 'take kind = "auto"', "allow_unisolated"):
+    for word in (str(path), "sandbox.kind", 'use kind = "auto"', "allow_unisolated"):
         assert word in line
 
 

@@ -39,7 +39,7 @@ def test_a_dead_address_pauses_the_run_and_is_named(tmp_path):
     assert (checked.returncode, "http://127.0.0.1:9/v1" in checked.stdout) == (1, True)
     paused = called("run", experiment, "--store", store, "--no-preflight", extra=dead)
     assert paused.returncode == 1
-    assert "paused: local-model at http://127.0.0.1:9/v1 is out of reach" in paused.stderr
+    assert "paused: local-model at http://127.0.0.1:9/v1 cannot be reached" in paused.stderr
     assert query(store, "select distinct error_kind from stg_trials_failed") == [("endpoint_down",)]
     with server_beside(balanced) as server:
         done = called("run", experiment, "--store", store, extra={"CHAT_URL": server.url})

@@ -88,7 +88,7 @@ def test_ctrl_c_lets_running_trials_end(tmp_path):
     done = end(process)
     assert done.returncode == 130, done.stderr
     assert f"lhaw-record run {experiment} --store {store}" in done.stderr.splitlines()[-1]
-    assert "interrupted; nothing recorded is lost" in done.stderr
+    assert "interrupted; no recorded data is lost" in done.stderr
     assert "Traceback" not in done.stderr
     assert count_events(store, "trial_failed") == 0
     started = count_events(store, "trial_started")

@@ -49,10 +49,10 @@ def test_the_plan_says_where_trials_go_and_which_count_nowhere(tmp_path, monkeyp
     assert called("run", file, "--store", "stores/mine").returncode == 0
     planned = called("run", file, "--dry-run").stderr
     assert "the store of this plan is stores/e\n" in planned
-    assert "stores/mine has trials of experiment e already; --store stores/mine goes on there" in planned
+    assert "stores/mine already has trials of experiment e; --store stores/mine continues there" in planned
     assert called("discard", "stores/mine", "--agent", "balanced", "--reason", "x").returncode == 0
     planned = called("run", file, "--store", "stores/mine", "--dry-run").stderr
-    assert "1 of the finished trials are set aside by 'discard' and count nowhere" in planned
+    assert "1 of the finished trials are set aside by 'discard' and not counted" in planned
     compared = called("compare", "stores/mine", "balanced", "other").stderr
     assert "all its trials are set aside; 'lhaw-record discard STORE --undo' includes them again" in compared
 

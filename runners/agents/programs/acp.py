@@ -76,8 +76,8 @@ class AcpClient:
     def problem(self) -> str:
         """What is wrong with the end of the agent's program, or an empty text."""
         if self._open:
-            return "ended with a question open"
-        return "" if self.has_ended else "ended without the end of its turn, so that it was killed"
+            return "ended while a question was open"
+        return "" if self.has_ended else "did not end its turn, so it was killed"
 
     async def answer(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return what an agent gets for a request: a result or an error."""

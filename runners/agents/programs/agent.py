@@ -298,7 +298,7 @@ class ExternalAgent:
                 except LeaseReturned as error:
                     if (count := self._session.reply_count) == 0:
                         raise
-                    message = f"{error}, after {count} replies of its model, so that it counts as an attempt"
+                    message = f"{error}, after {count} replies of its model, so it counts as an attempt"
                     raise LeaseReturned(message, kind=LeaseReturned.COUNTED) from error
                 tasks.cancel_scope.cancel()
         self._raise_our_failure()

@@ -45,7 +45,9 @@ def entry_path(named: str, base: Path) -> Path:
     known = entry_paths()
     if named not in known:
         beside = base / f"{named}.toml"
-        own = f"write {named}.toml for the file that is here" if beside.is_file() else "or name the path of a TOML file"
+        own = (
+            f"write {named}.toml for the file in this folder" if beside.is_file() else "or name the path of a TOML file"
+        )
         raise ExperimentError(
             f"there is no ready-made program {named!r}; there are: {', '.join(known) or 'none'}; {own}"
         )
@@ -75,7 +77,7 @@ def found_content(spec: ProgramSpec) -> str:
     parts = []
     if spec.install_digest:
         if not is_installed(spec):
-            raise ExperimentError(f"{install_folder(spec)} no longer holds what was installed there")
+            raise ExperimentError(f"{install_folder(spec)} no longer has the files that were installed")
         parts.append(f"install {spec.install_digest[:SHOWN_DIGITS]}")
     mounts = [Path(mount) for mount in spec.mounts]
     named = [Path(word) for word in spec.command if any(Path(word).is_relative_to(mount) for mount in mounts)]
@@ -119,7 +121,7 @@ def _not_installed(spec: ProgramSpec, path: Path | None, *, is_ready_made: bool)
     if path is None:
         return (
             f"{name} has [install] in a table of the experiment, which cannot be installed; write the table into a "
-            "file of its own, name that file in 'program', and run: lhaw-record agents install FILE.toml"
+            f"separate file, name that file in 'program', and run: lhaw-record agents install FILE.toml"
         )
     named = path.stem if is_ready_made else shlex.quote(shown_path(path))
     before = [each for each in installations().values() if each and each.entry == str(path.resolve())]

@@ -30,38 +30,38 @@ def check_programs(experiment: Experiment, benchmark: Benchmark) -> None:
         medium = agent.medium
         if asking and medium == "none":
             raise ExperimentError(
-                f'{key}: {agent.name} cannot ask (asks_by = "none"), and {asking[0]} needs it; say how it asks '
-                '("mcp" with [asking], or "prose" with resume: docs/asking.md), or give it \'conditions\' of its own'
+                f'{key}: {agent.name} cannot ask (asks_by = "none"), but {asking[0]} needs it; set how it asks ("mcp" '
+                "with [asking], or \"prose\" with resume: docs/asking.md), or give it its own 'conditions'"
             )
         if asking and medium in ("built_in", "prose") and experiment.ask_notice != "none":
             how = "by its own tool" if medium == "built_in" else "in prose"
             raise ExperimentError(
-                f"key 'ask_notice': it tells {agent.name} to use ask_user, and it asks {how}; remove one"
+                f"key 'ask_notice': it tells {agent.name} to use ask_user, but this agent asks {how}; remove one"
             )
         responding = [each for each in asking if experiment.response_of(each)]
         late = [each for each in responding if (said := experiment.response_of(each)) and said.comes_as_message]
         if late and medium == "prose":
             raise ExperimentError(
-                f"key 'agents[{index}].asks_by': {late[0]} answers {agent.name} some actions later, and it has ended "
-                "its turn, so that there are none; say after_seconds in that table, or give the agent 'conditions' of "
-                "its own"
+                f"key 'agents[{index}].asks_by': {late[0]} answers some actions later, but {agent.name} ends its "
+                f"turn to ask, so there are none; set after_seconds in that table, or give the agent its own "
+                f"'conditions'"
             )
         if agent.external is None:
             continue
         if benchmark.why_no_programs:
             raise ExperimentError(
-                f"{key}: {benchmark.name} takes no programs: {benchmark.why_no_programs}; remove 'program' from "
-                f"{agent.name}, or take another benchmark"
+                f"{key}: {benchmark.name} cannot run programs: {benchmark.why_no_programs}; remove 'program' from "
+                f"{agent.name}, or choose another benchmark"
             )
         if late:
             raise ExperimentError(
-                f"{key}: {late[0]} answers {agent.name} in a message while it works, and a program that runs as a "
-                "process takes none; say after_seconds in that table, or give the agent 'conditions' of its own"
+                f"{key}: {late[0]} answers {agent.name} in a message while it works, but a program that runs as a "
+                f"process gets none; set after_seconds in that table, or give the agent its own 'conditions'"
             )
         if responding and agent.external.asks_by == "built_in":
             raise ExperimentError(
                 f"{key}: {responding[0]} needs agents that ask with ask_user, but {agent.name} asks with its own tool; "
-                "give this agent 'conditions' of its own"
+                "give this agent its own 'conditions'"
             )
         if experiment.sandbox.kind != "process":
             _check_shown(key, agent.external)
@@ -79,7 +79,7 @@ def check_versions(experiment: Experiment) -> None:
         if now != program:
             raise ExperimentError(
                 f"agent {agent.name}: its program was {program.title!r} when the trials were planned and is "
-                f"{now.title!r} now, which makes other trials; run the same command again to plan them"
+                f"{now.title!r} now, so its trials differ; run the same command again to plan them"
             )
 
 
@@ -88,8 +88,8 @@ def _check_shown(key: str, program: ProgramSpec) -> None:
         folder = conflicting_folder(path)
         if folder is not None:
             raise ExperimentError(
-                f"{key}: a sandbox has a {folder} of its own and cannot show {path} of this machine; move it away, "
-                f"or leave it out of 'mounts' ({AGENTS_VARIABLE} names the folder of installed programs)"
+                f"{key}: a sandbox has its own {folder}, so it cannot mount {path} of this machine; move the path, "
+                f"or remove it from 'mounts' ({AGENTS_VARIABLE} names the folder of installed programs)"
             )
 
 

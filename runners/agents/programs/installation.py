@@ -145,5 +145,5 @@ def _say_what_changed(spec: ProgramSpec, entry: Path, say: Callable[[str], None]
     if before:
         say(
             f"{spec.name}: changed since it was installed in {before[-1]}, which is kept for its trials; "
-            "the new installation counts as another agent with trials of its own"
+            "the new installation counts as another agent with its own trials"
         )

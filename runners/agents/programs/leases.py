@@ -124,7 +124,7 @@ class Lease:
             while not self._is_over.is_set():
                 left_s = self.idle_s if self._busy else self._seen_s + self.idle_s - time.monotonic()
                 if left_s <= 0:
-                    message = f"the lease showed no sign of life for {self.idle_s:g} s"
+                    message = f"the lease sent no request for {self.idle_s:g} s"
                     raise LeaseReturned(message, kind="lease_expired")
                 with anyio.move_on_after(left_s):
                     await self._is_over.wait()
@@ -168,7 +168,7 @@ class Lease:
 
         A trial that is still being opened is given back as soon as it is open.
         """
-        self._end(None, LeaseReturned("whoever leased the trial gave it back", kind="lease_released"))
+        self._end(None, LeaseReturned("the client gave the leased trial back", kind="lease_released"))
 
     def break_off(self) -> None:
         """Wait no longer, because the trial has failed on our side."""
@@ -204,7 +204,7 @@ class Lease:
 
     def _open_sandbox(self) -> ProgramSandbox:
         if self._sandbox is None or self.state != "open":
-            raise WorkspaceError("the lease is not open any more; nothing was transferred")
+            raise WorkspaceError("the lease is no longer open; nothing was transferred")
         return self._sandbox
 
     async def _guarded(self, transfer: Coroutine[Any, Any, T]) -> T:
@@ -311,7 +311,7 @@ class Leases:
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it; the work directory is as before
         except TimeoutError:
-            return _refused(408, "stalled", f"nothing came for {STALL_S:g} s; the work directory is as before")
+            return _refused(408, "stalled", f"no data arrived for {STALL_S:g} s; the work directory is unchanged")
         except WorkspaceError as error:
             return _refused(422, "bad_workspace", str(error))
 
@@ -329,7 +329,7 @@ async def _body(request: Request) -> bytes:
     async for piece in request.stream():
         body += piece
         if len(body) > READ_BYTES:
-            raise WorkspaceError(f"the archive is larger than {READ_BYTES:,} bytes; leave out what is not graded")
+            raise WorkspaceError(f"the archive is larger than {READ_BYTES:,} bytes; leave out ungraded files")
     return bytes(body)
 
 

@@ -39,7 +39,7 @@ from lhaw_record.runners.environments.sandboxes.protocol import ProgramEnd
 from lhaw_record.runners.models.call_outcomes import FINAL_KINDS
 from lhaw_record.runners.models.gateway.calls import CLIENT_GONE, HUNG_UP
 
-OUT_OF_MEMORY = "a process of it was killed because its sandbox's memory_mb was used up"
+OUT_OF_MEMORY = "one of its processes was killed because the memory_mb of its sandbox was used up"
 _SHOWN_CHARACTERS = 600
 _NOT_STARTED = (126, 127)
 
@@ -112,7 +112,7 @@ def _ending_of(facts: ProgramFacts) -> EndedBy:
             kind="program_start",
         )
     if facts.reply_count == 0:
-        rules = "" if end.exit_code else " If it has no model, only rules: docs/external-agents.md#a-program-of-rules"
+        rules = "" if end.exit_code else " If it has rules and no model: docs/external-agents.md#a-program-of-rules"
         raise SandboxBoundaryError(
             f"program {facts.name} {_how(end)} and never got a reply from its model. {_last_words(end)}{rules}",
             kind="program_no_call",
@@ -140,7 +140,7 @@ def _refuse_unfinished(facts: ProgramFacts) -> None:
         )
     if facts.end.exit_code is None:
         raise SandboxBoundaryError(
-            f"program {facts.name} had not ended when its sandbox's last resort stopped it, with own time left",
+            f"the sandbox's final time limit stopped program {facts.name}, which had time of its own left",
             kind="program_stopped",
         )
 
@@ -160,7 +160,7 @@ def _ended_by_call(failed: ModelFailed, facts: ProgramFacts) -> EndedBy | None:
 
 def _how(end: ProgramEnd) -> str:
     if end.exit_code is None:
-        return "had not ended in time"
+        return "did not end in time"
     return f"ended with exit code {end.exit_code}{f', {OUT_OF_MEMORY}' if end.memory_kill else ''}"
 
 

@@ -42,13 +42,13 @@ async def packed(sandbox: ProgramSandbox) -> bytes:
 async def replace(sandbox: ProgramSandbox, archive: bytes) -> None:
     """Replace the work directory by the files of a tar archive, compressed with gzip."""
     if not archive.startswith(_GZIP):  # gzip's checksum shows what was cut off, tar does not
-        raise WorkspaceError("the files are no tar archive compressed with gzip; 'tar -czf - .' makes one")
+        raise WorkspaceError("the files are not a tar archive compressed with gzip; 'tar -czf - .' makes one")
     try:
         await sandbox.write_file(f"{sandbox.work_dir}/{_FOLDER}/files.tar.gz", archive)
         await _run(sandbox, _UNPACK)
     except OSError as error:
         raise WorkspaceError(
-            f"the archive cannot be stored: {error}; lower its size or raise limits.file_mb"
+            f"the archive cannot be stored: {error}; reduce its size or raise limits.file_mb"
         ) from error
     finally:
         await sandbox.run_bash(_in(sandbox, _TIDY.format(folder=_FOLDER)))

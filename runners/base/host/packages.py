@@ -38,7 +38,7 @@ def install_python(root: Path, requirements: Sequence[str], *, is_new: bool, ver
         elif found := _runnable(f"python{version}") if version else sys.executable:
             _run([found, "-m", "venv", *([] if requirements and uv is None else ["--without-pip"]), str(root)])
         else:
-            raise ExperimentError(f"no python{version} on PATH runs; install Python {version}, or uv, which fetches it")
+            raise ExperimentError(f"no python{version} on PATH works; install Python {version}, or uv, which gets it")
     if requirements and uv is not None:
         _run([uv, "pip", "install", "--quiet", "--python", str(python), *requirements])
     elif requirements:
@@ -78,6 +78,6 @@ def _run(command: list[str]) -> None:
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     except subprocess.CalledProcessError as error:
         raise ExperimentError(
-            f"`{' '.join(command[:4])} …` ended with exit code {error.returncode}; its own message is above. "
-            "Mend that and run the same command again"
+            f"`{' '.join(command[:4])} …` ended with exit code {error.returncode}; its message is above. "
+            "Correct the cause and run the same command again"
         ) from error

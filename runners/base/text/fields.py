@@ -72,7 +72,7 @@ def shallow_json(raw: bytes) -> bytes:
     if most_nesting(raw) <= LEVELS_OF_BODY:
         return raw
     if has_too_many_parts(raw):
-        raise msgspec.DecodeError(f"it nests deep, and has more than {MOST_PARTS:,} objects and lists")
+        raise msgspec.DecodeError(f"it is deeply nested, with more than {MOST_PARTS:,} objects and lists")
     pieces: list[bytes] = []
     level = begun = done = 0
     for token in _TOKEN.finditer(raw):

@@ -34,7 +34,7 @@ def open_benchmark(name: str, options: dict[str, Any], base: Path, grader: Grade
     """Open a benchmark by name."""
     if name in _OURS:
         if grader.kind != "default" and name not in _WITH_GRADERS:
-            raise ExperimentError(f"key 'grader.kind': {name} has one grader of its own; take {grader.kind!r} out")
+            raise ExperimentError(f"key 'grader.kind': {name} has its own grader; take {grader.kind!r} out")
         ours: Benchmark = resolve_name(_OURS[name])(options, base, grader)
         return ours
     return _installed(name, options, base, grader)
@@ -49,7 +49,7 @@ def _installed(name: str, options: dict[str, Any], base: Path, grader: GraderSpe
         known = ", ".join(known_benchmarks())
         raise ExperimentError(
             f"key 'benchmark.name': unknown benchmark {name!r}; known: {known}; "
-            "one of your own is found once its package is installed (docs/own-tasks.md)"
+            "your own is found once its package is installed (docs/own-tasks.md)"
         )
     if len({point.value for point in points}) > 1:
         raise ExperimentError(f"key 'benchmark.name': several packages offer {name!r}: {', '.join(map(str, points))}")

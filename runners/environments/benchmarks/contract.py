@@ -45,7 +45,7 @@ async def problems_of(benchmark: Benchmark, settings: EnvironmentSettings | None
         return problems
     problems = [*_named(benchmark), *_tasks(benchmark.tasks()), *_variants(benchmark)]
     if [task.task_digest for task in benchmark.tasks()] != [task.task_digest for task in benchmark.tasks()]:
-        problems.append("tasks() gives other tasks when it is called again")
+        problems.append("tasks() returns different tasks when it is called again")
     for task in benchmark.tasks():
         problems += [f"task {task.task_id}: {each}" async for each in _environment(benchmark, task, settings)]
     if benchmark.tasks() and not benchmark.why_no_programs:
@@ -69,7 +69,7 @@ def _members(given: object, kind: type[Benchmark | Environment]) -> list[str]:
             problems.append(f"{name} must be a method")
     for name in sorted(own - declared):
         meant = get_close_matches(name, declared - own, n=1, cutoff=_ALIKE)
-        problems += [f"it has {name!r}, which is never asked for; did you mean {each!r}?" for each in meant]
+        problems += [f"it has {name!r}, which is never used; did you mean {each!r}?" for each in meant]
     return problems
 
 
@@ -93,7 +93,7 @@ def _tasks(tasks: Sequence[Task]) -> Iterator[str]:
         if not task.prompt.strip():
             yield f"task {task.task_id}: the prompt is empty"
         if not ids or len(set(ids)) < len(ids):
-            yield f"task {task.task_id}: it needs checkpoints, each with an id of its own"
+            yield f"task {task.task_id}: it needs checkpoints, each with a unique id"
         if any(checkpoint.total <= 0 for checkpoint in task.checkpoints):
             yield f"task {task.task_id}: a checkpoint has no points"
 
@@ -126,7 +126,7 @@ def _variant(variant: Variant, task: Task) -> Iterator[str]:
         yield "it removes nothing; a control has the origin 'control'"
     for segment in variant.segments:
         if not whole(segment.value).search(task.prompt):
-            yield f"segment {segment.segment_id} is not in the task's prompt to the letter: {segment.value!r}"
+            yield f"segment {segment.segment_id} is not in the task's prompt, letter for letter: {segment.value!r}"
         if whole(segment.value).search(variant.prompt):
             yield f"segment {segment.segment_id} is still in the prompt: {segment.value!r}"
 
@@ -144,7 +144,7 @@ async def _environment(benchmark: Benchmark, task: Task, settings: EnvironmentSe
     for each in _grade(untouched[0], task):
         yield each
     if untouched[0].results != untouched[1].results:
-        yield "grading twice gives two grades"
+        yield "grading twice gives different grades"
     if untouched[0].is_success:
         yield "the task is a success before anything was done"
     reference = benchmark.reference(task.task_id)
@@ -170,9 +170,9 @@ async def _programs(benchmark: Benchmark, task: Task, settings: EnvironmentSetti
             if sandbox is None:  # a program works in a sandbox of the experiment, with all tools over MCP
                 return
             if benchmark.tools_over_mcp == ("none" if tools else "all"):
-                yield f"tools_over_mcp is {benchmark.tools_over_mcp!r}, and programs get {len(tools)} tools over MCP"
+                yield f"tools_over_mcp is {benchmark.tools_over_mcp!r}, but programs get {len(tools)} tools over MCP"
             elif tools and not benchmark.has_mcp_tools(task.task_id):
-                yield f"has_mcp_tools({task.task_id!r}) is False, and programs get {len(tools)} tools over MCP"
+                yield f"has_mcp_tools({task.task_id!r}) is False, but programs get {len(tools)} tools over MCP"
             if not {tool.name for tool in tools} <= {tool.name for tool in environment.tools}:
                 yield "program_tools must be some of tools"
             if not sandbox.listener_url:
@@ -189,9 +189,9 @@ async def _programs(benchmark: Benchmark, task: Task, settings: EnvironmentSetti
 async def _tools(environment: Environment) -> AsyncIterator[str]:
     names = [tool.name for tool in environment.tools]
     if not names or len(set(names)) < len(names):
-        yield "the environment needs tools, each with a name of its own"
+        yield "the environment needs tools, each with a unique name"
     if {"ask_user", "submit"} & set(names):
-        yield "ask_user and submit are not the environment's to offer"
+        yield "the environment must not offer ask_user or submit"
     for name in (NO_TOOL, *names):
         if not (await environment.call(name, {NO_TOOL: 1})).is_error:
             yield f"calling {name} with an argument that it does not have gives no error result"

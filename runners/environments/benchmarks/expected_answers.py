@@ -35,7 +35,7 @@ def question_remarks(variant: Variant) -> Iterator[str]:
         ):
             for question in expected.questions[:1]:
                 name = f"{variant.variant_id}: expected question {question!r} of segment {segment.segment_id}"
-                yield f"{name} would not be found reworded: {_unseen(question, segment)} (docs/matcher.md)"
+                yield f"{name} would not be recognised reworded: {_unseen(question, segment)} (docs/matcher.md)"
 
 
 def answer_problems(variant: Variant, task: Task) -> Iterator[str]:
@@ -62,7 +62,7 @@ def _unanswered(question: str, segment: Segment, variant: Variant) -> Iterator[s
     if segment.segment_id not in asked:
         yield f"{name} is not answered; write it as one question, without others around it"
     for other in sorted(set(asked) - listed):
-        yield f"{name} is answered with segment {other} too; word it so that it holds no question of {other}"
+        yield f"{name} is answered with segment {other} too; word it so that it does not ask for {other}"
 
 
 def _unseen(question: str, segment: Segment) -> str:
@@ -71,7 +71,7 @@ def _unseen(question: str, segment: Segment) -> str:
     known = ", ".join(word for word, is_known in found.items() if is_known) or "none"
     missed = [word for word, is_known in found.items() if not is_known]
     if not missed:
-        return f"of its words the matcher knows: {known}, but not that it asks for such a value; reword the question"
+        return f"the matcher recognises its words {known}, but not that it asks for such a value; reword the question"
     for synonym in (*missed, " ".join(missed)):
         told = msgspec.structs.replace(segment, synonyms=(*segment.synonyms, synonym))
         if matching_segments(question, "", [told]):
@@ -79,7 +79,7 @@ def _unseen(question: str, segment: Segment) -> str:
             break
     else:
         remedy = "reword the question, or add words of it to the segment's synonyms or text"
-    return f"of its words the matcher knows: {known}, not: {', '.join(missed)}; {remedy}"
+    return f"the matcher recognises its words {known}, but not {', '.join(missed)}; {remedy}"
 
 
 def _unclean(segment: Segment, prompt: str) -> Iterator[str]:

@@ -21,14 +21,14 @@ def write_benchmark(name: str, folder: Path) -> None:
 
     if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name == "tests":
         raise ExperimentError(
-            f"{name!r} cannot name a benchmark; take lower-case letters, digits and single underscores (web_shop)"
+            f"{name!r} cannot name a benchmark; use lower-case letters, digits and single underscores (web_shop)"
         )
     if name in sys.stdlib_module_names or (find_spec(name) is not None and name not in known_benchmarks()):
-        raise ExperimentError(f"{name!r} is the name of a Python module here, which it would hide; take another name")
+        raise ExperimentError(f"{name!r} is the name of a Python module here, which it would hide; choose another name")
     if name in known_benchmarks():
-        raise ExperimentError(f"there is a benchmark {name!r} already; take another name")
+        raise ExperimentError(f"there is already a benchmark {name!r}; use another name")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ExperimentError(f"{folder} is there already; name another folder with --to")
+        raise ExperimentError(f"{folder} already exists; name another folder with --to")
     template = data_path("new_benchmark")
     class_name = "".join(part.title() for part in name.split("_"))
     class_name = class_name if class_name.endswith("Benchmark") else f"{class_name}Benchmark"
@@ -49,11 +49,11 @@ _SCRIPTS = ("tests/test.sh", "solution/solve.sh")
 def write_task(name: str, image: str, *, has_docker: bool) -> tuple[Path, Path]:
     """Write the folder of a task and an experiment beside it, and return both paths."""
     if not _TASK_NAME.fullmatch(name):
-        raise ExperimentError(f"{name!r} cannot name a task; take lower-case letters, digits and '-' (sort-guests)")
+        raise ExperimentError(f"{name!r} cannot name a task; use lower-case letters, digits and '-' (sort-guests)")
     folder, experiment = Path(name), Path(f"{name}.toml")
     for path in (folder, experiment):
         if path.exists():
-            raise ExperimentError(f"{path} is there already; take another name")
+            raise ExperimentError(f"{path} already exists; choose another name")
     template = data_path("new_task")
     for source in sorted(path for path in template.rglob("*") if path.is_file()):
         relative = source.relative_to(template).as_posix()

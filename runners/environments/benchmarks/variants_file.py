@@ -147,7 +147,7 @@ def variants_of(
     found = []
     for entry in entries:
         variant = variant_of(entry, task.benchmark, task.task_id, task.prompt)
-        is_twice = "two have that name" if names.count(entry.name) > 1 else None
+        is_twice = "two variants have this name" if names.count(entry.name) > 1 else None
         problem = next(_problems(entry, variant, task, prompt_name), is_twice)
         if problem is not None:
             raise PublishedError(f"{place}: variant {entry.name!r}: {problem}")
@@ -159,12 +159,12 @@ def _problems(entry: VariantEntry, variant: Variant, task: Task, prompt_name: st
     if variant.severity not in _SEVERITIES:
         yield f"severity {variant.severity!r} is not one of {', '.join(_SEVERITIES)}"
     if entry.fault or entry.change or entry.arguments or entry.follow_up:
-        yield "it changes the environment or has a fault, which a task of files cannot"
+        yield "it changes the environment or has a fault, which a task of files cannot have"
     if not variant.segments:
         yield "it removes nothing; add [[variants.segments]]"
     for each in entry.replacements:
         if (count := task.prompt.count(each.text)) != 1:
-            yield f"the passage {each.text!r} to replace is {count} times in {prompt_name}; it must be there once"
+            yield f"the passage {each.text!r} to replace is {count} times in {prompt_name}; it must occur once"
     for number, segment in enumerate(variant.segments):
         yield from _segment_problems(segment, variant.segments[:number], variant, task, prompt_name)
     yield from answer_problems(variant, task)
@@ -174,11 +174,11 @@ def _segment_problems(
     segment: Segment, earlier: Sequence[Segment], variant: Variant, task: Task, prompt_name: str
 ) -> Iterator[str]:
     if not whole(segment.value).search(task.prompt):
-        yield f"the value {segment.value!r} is not in {prompt_name} to the letter"
+        yield f"the value {segment.value!r} is not in {prompt_name}, letter for letter"
     if whole(segment.value).search(variant.prompt):
         yield f"its prompt still has the value {segment.value!r}"
     if segment.revealed_after not in (None, *(each.segment_id for each in earlier)):
-        yield f"revealed_after has {segment.revealed_after!r}, which is no earlier segment of the variant"
+        yield f"revealed_after has {segment.revealed_after!r}, which is not an earlier segment of the variant"
     checkpoints = {each.checkpoint_id for each in task.checkpoints}
     for name in segment.checkpoint_refs:
         if name not in checkpoints:

@@ -113,7 +113,7 @@ def read_apart(
             raise GraderError(f"the grader crashed: {raised}", kind="check_crashed", is_retry_owed=False) from raised
         except NoReply as problem:
             raise GraderError(
-                f"the grader has not graded: {problem}", kind="grader_lost", is_retry_owed=not problem.is_final
+                f"the grader gave no grade: {problem}", kind="grader_lost", is_retry_owed=not problem.is_final
             ) from problem
         else:
             return value, _sentence(left)
@@ -155,5 +155,5 @@ async def grade_without_verdict(
     """
     if error.kind not in _NO_VERDICT or not await still_grades():
         raise error
-    said = f"{error}; on {other} it gives its verdict"
+    said = f"{error}; on {other} it gives a verdict"
     return failed_grade(checkpoints, said, said if _NO_VERDICT[error.kind] else None)

@@ -84,7 +84,7 @@ async def problem_with(kind: str, report: Callable[[str], None] = lambda _: None
     if result.output != _WORKS:
         return f"a first command in the sandbox {kind} printed {result.output!r}"
     if sandbox.weak_limits:
-        report(f"the sandbox {kind} cannot fully enforce here: {'; '.join(sandbox.weak_limits)} (docs/sandboxes.md)")
+        report(f"sandbox {kind} cannot fully enforce limits here: {'; '.join(sandbox.weak_limits)} (docs/sandboxes.md)")
     return None
 
 

@@ -46,7 +46,7 @@ def parse_all(sources: Mapping[str, SourceFile], options: Options, known: KnownR
     for source in sources.values():
         if (arm := _ARMS.get(source.name.removesuffix(".csv"))) is None:
             if not source.name.endswith(_PAIRS):
-                raise ImportFailed(f"{source.label} is no file of Ambig-SWE; name the folder with data/*.csv")
+                raise ImportFailed(f"{source.label} is not a file of Ambig-SWE; name the folder with data/*.csv")
         elif files.setdefault(arm, source) is not source:
             raise ImportFailed(f"{files[arm].label} and {source.label} are both the arm {arm}; leave one out")
     if missing := [name for name, arm in _ARMS.items() if arm not in files]:
@@ -83,7 +83,7 @@ def _arm(source: SourceFile) -> Rows:
     found: dict[str, Mapping[str, str]] = {}
     for number, row in enumerate(rows, 1):
         if found.setdefault(row[_INSTANCE], row) is not row:
-            raise ImportFailed(f"{source.label}, row {number}: {row[_INSTANCE]} again; leave one out")
+            raise ImportFailed(f"{source.label}, row {number}: {row[_INSTANCE]} occurs again; leave one out")
     return found
 
 

@@ -152,7 +152,7 @@ def _check_counts(given: Mapping[str, Any], actions: Sequence[Mapping[str, Any]]
     stated = given.get("pre_injection_actions")
     is_comparable = stated is not None and len(marked) == len(actions) and given.get("injection_point") is not None
     if is_comparable and as_count(stated, "pre_injection_actions") != sum(marked):
-        raise ValueError("pre_injection_actions is not the number of actions marked so")
+        raise ValueError("pre_injection_actions is not the number of pre-injection actions")
 
 
 def _is_marked(action: Mapping[str, Any]) -> bool:

@@ -39,7 +39,7 @@ from lhaw_record.runners.imports.source_files import decode_json
 from lhaw_record.runners.imports.trajectory import CallResult, ForeignTurn, result_messages
 
 FORMAT = "atif"
-_IN_CIRCLE = "documents refer to each other in a circle, so none of them begins the run; leave out the reference back"
+_IN_CIRCLE = "documents refer to each other in a circle, so none of them begins the run; remove the reference back"
 
 
 class Documents:
@@ -236,7 +236,7 @@ def _turns(
         if step.is_copied_context:
             continue
         if not isinstance(step.message, str) or any(isinstance(each.content, list) for each in step.results):
-            remarks["images and sounds are named in the text and not kept"] += 1
+            remarks["images and sounds are named in the text, but not kept"] += 1
         for reference in (each for result in step.results for each in result.subagent_trajectory_ref or ()):
             called = find(document, reference)
             if called is None:

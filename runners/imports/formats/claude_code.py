@@ -130,7 +130,7 @@ def _session(source: SourceFile, seen: set[str], remarks: Counter[str]) -> _Sess
         own |= ids
         session.add(line, f"{source.label}, line {number}")
     if not is_session:
-        raise ImportFailed(f"{source.label} is no session of Claude Code: no line has a sessionId")
+        raise ImportFailed(f"{source.label} is not a session of Claude Code: no line has a sessionId")
     seen |= own
     return session
 

@@ -52,7 +52,7 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
     lines = [line for _, line in session_lines(source, remarks)]
     kinds = {line.get("type") for line in lines}
     if not kinds & {"session_meta", "response_item", "message"} or kinds & {"user", "assistant"}:
-        raise ImportFailed(f"{source.label} is no session of Codex: no line has the type session_meta")
+        raise ImportFailed(f"{source.label} is not a session of Codex: no line has the type session_meta")
     found = read_trajectory(source.label, partial(_trajectory, lines), options, known, format_name=FORMAT)
     return msgspec.structs.replace(found, remarks=(*counted(remarks), *found.remarks))
 

@@ -140,7 +140,7 @@ def parse_all(sources: Mapping[str, SourceFile], options: Options, known: KnownR
 def _result(source: SourceFile) -> Mapping[str, Any]:
     value = decode_json(source)
     if not isinstance(value, dict) or not ({"task_name", "agent_info"} <= value.keys() or "stats" in value):
-        raise ImportFailed(f"{source.label} is no result of a Harbor job or trial: it has no task_name or stats")
+        raise ImportFailed(f"{source.label} is not a result of a Harbor job or trial: it has no task_name or stats")
     return value
 
 
@@ -181,7 +181,7 @@ def _means(job: Mapping[str, Any]) -> Iterator[str]:
     for name, each in (as_object(job["stats"], "stats").get("evals") or {}).items():
         for metric in each.get("metrics") or []:
             for key, value in metric.items():
-                yield f"{name}: Harbor's {key} is {value}; there a trial without a reward counts 0"
+                yield f"{name}: Harbor's {key} is {value}; Harbor counts a trial without a reward as 0"
 
 
 def _read(source: SourceFile, result: Mapping[str, Any], options: Options) -> _Trial:
@@ -220,8 +220,8 @@ def _check_agents(trials: Sequence[_Trial]) -> None:
         first, label = settings.setdefault((trial.agent, trial.model), (own, trial.source.label))
         if first != own:
             raise ImportFailed(
-                f"{label} and {trial.source.label} are both of agent {trial.agent}, with another version or other "
-                "settings; import them one by one, each with its own --agent"
+                f"{label} and {trial.source.label} are both of agent {trial.agent}, with different versions or "
+                f"settings; import them one by one, each with its own --agent"
             )
 
 
@@ -266,7 +266,7 @@ def _parsed(
     if (stored := known.tasks.get((task.benchmark, task.task_id))) is not None and stored.prompt:
         remarks.append(
             f"{trial.source.label} is of another version of {task.benchmark}/{task.task_id} than the store's; tables "
-            "keep only the one that ran last; import into a store of its own, or 'discard' it"
+            f"keep only the version that ran last; import it into a separate store, or 'discard' it"
         )
     found = ForeignTrial(
         location=trial.source.label,

@@ -102,7 +102,7 @@ def column_name(name: str) -> str:
 def _condition(location: str, row: Mapping[str, str], options: Options) -> str:
     is_variant = bool(row.get("original_prompt")) and row["original_prompt"] != row["prompt"]
     if options.condition is None and is_variant:
-        raise ImportFailed(f"{location} has an underspecified prompt; say --condition underspecified or ask_user")
+        raise ImportFailed(f"{location} has an underspecified prompt; set --condition underspecified or ask_user")
     condition = options.condition or "full"
     if is_variant == condition.startswith("full"):
         raise ImportFailed(

@@ -48,7 +48,7 @@ def parse(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
         location = source.label if len(conversations) == 1 else f"{source.label}:{number}"
         conversation = {"messages": each} if isinstance(each, list) else each
         if not isinstance(conversation, dict) or not isinstance(conversation.get("messages"), list):
-            raise ImportFailed(f"{location} is no list of chat messages and no object with messages")
+            raise ImportFailed(f"{location} is neither a list of chat messages nor an object with messages")
         read = partial(_trajectory, conversation)
         found.append(read_trajectory(location, read, options, known, format_name=FORMAT))
     return in_one(found)
@@ -112,7 +112,7 @@ def parse_tau_bench(source: SourceFile, options: Options, known: KnownRecords) -
     is_second = isinstance(given, dict) and "simulations" in given
     runs = given["simulations"] if is_second else given
     if not isinstance(runs, list) or not all(isinstance(each, dict) and "task_id" in each for each in runs):
-        raise ImportFailed(f"{source.label} is no list of runs with a task_id, and has no simulations with one")
+        raise ImportFailed(f"{source.label} has neither a list of runs with a task_id nor such simulations")
     found = []
     for number, run in enumerate(runs, 1):
         read = partial(_simulation, given, run) if is_second else partial(_tau_run, run)

@@ -79,7 +79,7 @@ def _parsed(options: Options, known: KnownRecords, parts: Sequence[SourceFile]) 
     if not _EVENT_FILE.fullmatch(first.name):
         state = values.pop(0)
         if not isinstance(state, dict):
-            raise ImportFailed(f"{first.label} is no object, so it is no state of a conversation")
+            raise ImportFailed(f"{first.label} is not an object, so it is not the state of a conversation")
         values.append({"kind": "ConversationStateUpdateEvent", "key": "full_state", "value": state})
         run = {"metadata": state.get("agent")}
     return read_trajectory(first.label, partial(_trajectory, values, run), options, known, format_name=FORMAT)
@@ -95,7 +95,7 @@ def _runs(source: SourceFile, options: Options, known: KnownRecords) -> ParsedFi
         location = source.label if len(runs) == 1 else f"{source.label}:{number}"
         history = next((run[name] for name in _LISTS if name in run), None) if isinstance(run, dict) else None
         if not isinstance(history, list) or not any(isinstance(each, dict) and is_event(each) for each in history):
-            raise ImportFailed(f"{location} is no list of events with actions, so it is not an OpenHands trajectory")
+            raise ImportFailed(f"{location} is not a list of events with actions, so it is not an OpenHands trajectory")
         read = partial(_trajectory, history, run)
         found.append(read_trajectory(location, read, options, known, format_name=FORMAT))
     return in_one(found)

@@ -91,21 +91,21 @@ def _names(source: SourceFile, header: list[str], options: Options) -> dict[str,
     chosen = {key: column.lower() for key, column in (options.columns or {}).items()}
     for key, column in chosen.items():
         if key not in COLUMNS:
-            raise ImportFailed(f"--column {key}={column}: nothing is called {key}; known: {', '.join(COLUMNS)}")
+            raise ImportFailed(f"--column {key}={column}: there is no column {key}; known: {', '.join(COLUMNS)}")
         if column not in header:
             raise ImportFailed(f"--column {key}={column}: {source.label} has no such column, but {listed(header)}")
     names = dict(chosen)
     for key, others in COLUMNS.items():
         there = [name for name in (key, *others) if name in header and name not in chosen.values()]
         if key not in chosen and len(there) > 1:
-            raise ImportFailed(f"{source.label} has {' and '.join(there)}; say --column {key}={there[0]} or the other")
+            raise ImportFailed(f"{source.label} has {' and '.join(there)}; set --column {key}={there[0]} or the other")
         if key not in chosen and there:
             names[key] = there[0]
     given = {"agent": options.agent, "arm": options.condition}
     for key in _NEEDED:
         if key not in names and not given.get(key):
             raise ImportFailed(
-                f"{source.label} has no column {key}, but {listed(header)}; say --column {key}=COLUMN"
+                f"{source.label} has no column {key}, but {listed(header)}; set --column {key}=COLUMN"
                 + {"agent": " or --agent NAME", "arm": " or --condition CONDITION"}.get(key, "")
             )
     return names
@@ -163,7 +163,7 @@ def _condition(given: Mapping[str, str], options: Options) -> str:
     try:
         return condition_of_trial((options.arms or {}).get(named, named), None)[0]
     except ValueError as error:
-        raise ValueError(f"arm {shown(named)} is no known condition; say --arm {named}=CONDITION") from error
+        raise ValueError(f"arm {shown(named)} is not a known condition; set --arm {named}=CONDITION") from error
 
 
 def _variant(

@@ -96,7 +96,7 @@ def _task(
     how = "with another file of instances" if earlier.environment_digest else "without --instances"
     raise ImportFailed(
         f"{source.label}: the store has {instance_id} from an import {how}. Imported in this way it would be another "
-        "task, and equal results would count twice; import all results in the same way, into a new store if need be"
+        "task, and equal results would count twice; import all results in the same way, into a new store if necessary"
     )
 
 

@@ -132,7 +132,7 @@ def _checkpoints(given: Mapping[str, Any]) -> list[Any]:
 def _remarks(task_id: str, given: Mapping[str, Any]) -> Iterator[str]:
     inner = given.get("task_id")
     if inner is not None and task_name(as_text(str(inner), "task_id")) != task_id:
-        yield f"the result of {task_id} names itself {inner}; the outer name is taken"
+        yield f"the result of {task_id} names itself {inner}; the outer name is used"
     for key in sorted(set(given) - _KEYS):
         yield f"key {key!r} of a result is not kept"
     if given.get("timestamp") is not None:
@@ -142,7 +142,7 @@ def _remarks(task_id: str, given: Mapping[str, Any]) -> Iterator[str]:
     if final is not None and given.get("error") is None and points:
         score, total = points_of(final, "final_score")
         if given.get("score") not in (None, score) or given.get("total") not in (None, total):
-            yield f"{task_id}: score and total differ from final_score, which is taken"
+            yield f"{task_id}: score and total differ from final_score, which is used"
         if score != sum(got for got, _ in points):
             yield "a final score differs from the sum of its checkpoints: the benchmark's scoring strategy"
         if total != sum(of for _, of in points):

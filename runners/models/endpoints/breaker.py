@@ -125,6 +125,6 @@ class Breaker:
 
     def _open(self, error: ModelError, now_s: float) -> None:
         in_a_row = f" ({self._failures} requests in a row)" if self._failures > 1 else ""
-        self.reason = f"{self._name} is out of reach{in_a_row}: {error}"
+        self.reason = f"{self._name} cannot be reached{in_a_row}: {error}"
         self._probe_at_s = now_s + self._probe_delay_s
         self._probe_delay_s = min(_LONGEST_PROBE_S, 2.0 * self._probe_delay_s)

@@ -253,20 +253,20 @@ def _continuation(threads: Threads, shown: Evidence, latest: ReplyOccurrence) ->
     thread = threads[latest.reply.thread_id]
     reply = f"reply {latest.reply.call_id}"
     if thread.has_tools and not shown.has_tools:
-        reason = f"holds {reply} but offers no tools: a summary or a title"
+        reason = f"contains {reply} but offers no tools: a summary or a title"
         return Classification(thread_id=None, kind="side", reason=reason, forked_from=thread.thread_id)
     if thread.kind != "side" and not (thread.has_tools or shown.has_tools or _has_role_of(thread, shown)):
-        reason = f"holds {reply} below other system texts: a summary, a plan or a critique"
+        reason = f"contains {reply} below other system texts: a summary, a plan or a critique"
         return Classification(thread_id=None, kind="side", reason=reason, forked_from=thread.thread_id)
     rival = next((call for call, after in thread.waiting.items() if after == latest.reply.call_id), None)
     if rival is not None:
-        reason = f"holds {reply}, which call {rival} continues and still waits: a fork"
+        reason = f"contains {reply}, which call {rival}, still waiting, also continues: a fork"
         return Classification(thread_id=None, kind="sub_agent", reason=reason, forked_from=thread.thread_id)
     if thread.kind == "side" and not is_prefix(thread.sent, steady_system(shown.messages, thread.sent)[0]):
         owner = _compacted(threads, shown, thread)
         if owner is not None:
             is_whole = bool(owner.held) and owner.held <= shown.found.keys()
-            how = "goes on with" if is_whole else "compacted: it goes on from"
+            how = "continues with" if is_whole else "compacted: it continues from"
             return Classification(
                 thread_id=owner.thread_id,
                 kind=owner.kind,
@@ -274,7 +274,7 @@ def _continuation(threads: Threads, shown: Evidence, latest: ReplyOccurrence) ->
                 change=None if is_whole else "compacted",
                 summary=None if is_whole else latest.reply,
             )
-    return _going_on(threads, shown, thread, f"holds {reply}, found by its {latest.evidence}")
+    return _going_on(threads, shown, thread, f"contains {reply}, found by its {latest.evidence}")
 
 
 def _compacted(threads: Threads, shown: Evidence, side: Thread) -> Thread | None:
@@ -307,10 +307,10 @@ def _going_on(threads: Threads, shown: Evidence, thread: Thread, reason: str) ->
         kind, reason, is_promoted = "main", f"{reason}; the first conversation that is continued", shown.has_tools
     elif kind == "side" and main is not None and shown.has_tools and _was_a_probe(main):
         kind, replaces, is_promoted = "main", main.thread_id, True
-        reason = f"{reason}; it goes on with tools, and thread {main.thread_id} never did"
+        reason = f"{reason}; it continues with tools, and thread {main.thread_id} never did"
     elif main is not None and _has_taken_over(main, thread, shown):
         kind, replaces, is_promoted = "main", main.thread_id, True
-        reason = f"{reason}; it took the history of thread {main.thread_id} over and goes on with it"
+        reason = f"{reason}; it took over the history of thread {main.thread_id} and continues it"
     elif kind == "side" and main is not None and (shown.has_tools or not (main.has_tools or _is_aside(thread, shown))):
         kind, is_promoted = "sub_agent", shown.has_tools
         reason = f"{reason}; a conversation beside thread {main.thread_id}"
@@ -380,7 +380,7 @@ def _new_conversation(threads: Threads, shown: Evidence) -> Classification:
         reason = f"it offers tools and states the task, and thread {main.thread_id} did not"
         return Classification(thread_id=None, kind="main", reason=reason, replaces=main.thread_id)
     if has_tools:
-        reason = f"a conversation of its own with tools, beside thread {main.thread_id}"
+        reason = f"a separate conversation with tools, beside thread {main.thread_id}"
         return Classification(thread_id=None, kind="sub_agent", reason=reason)
     reason = "offers no tools" if main.has_tools else "offers no tools, not continued yet"
     return Classification(thread_id=None, kind="side", reason=reason)

@@ -22,7 +22,7 @@ def flags_of(state: TrialState, *, has_ended_itself: bool, ask_user_tool: str = 
         found.append(
             TrialFlagged(
                 flag="no_main_thread",
-                detail=f"{state.answered} conversations got replies and none of them was continued",
+                detail=f"{state.answered} conversations got replies, but none of them was continued",
             )
         )
     uncounted = uncounted_replies(state, has_ended_itself=has_ended_itself)
@@ -33,9 +33,9 @@ def flags_of(state: TrialState, *, has_ended_itself: bool, ask_user_tool: str = 
         found.append(
             TrialFlagged(
                 flag="actions_uncounted",
-                detail=f"{state.actions.count} actions were counted; {actions} more were served in {len(uncounted)} "
-                f"replies to {', '.join(threads)}, the first by call {uncounted[0].call_id}, and no request of the "
-                "main thread showed them",
+                detail=f"{state.actions.count} actions were counted, but {actions} more were in {len(uncounted)} "
+                f"replies to {', '.join(threads)}, the first in call {uncounted[0].call_id}, and no request of "
+                f"the main thread showed them",
             )
         )
     lost = _lost_injection(state, uncounted if is_uncounted else ())
@@ -100,13 +100,13 @@ def _lost_injection(state: TrialState, uncounted: Sequence[ServedReply]) -> Tria
         if uncounted and served >= injection.planned.target_action:
             return TrialFlagged(
                 flag="injection_lost",
-                detail=f"due after action {injection.planned.target_action}; {served} were served, "
-                f"{state.actions.count} counted",
+                detail=f"due after action {injection.planned.target_action}; {served} were in replies, "
+                f"{state.actions.count} were counted",
             )
         return None
     later = [reply for reply in uncounted if reply.number > injection.anchor.number]
     if later:
-        detail = f"the agent worked on without the message from call {later[0].call_id} on"
+        detail = f"from call {later[0].call_id} on, the agent worked without the message"
         return TrialFlagged(flag="injection_lost", detail=detail)
     if state.calls_without_message:
         detail = f"{state.calls_without_message} later calls of the main thread had no place for the message"

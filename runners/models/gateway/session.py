@@ -352,12 +352,12 @@ class TrialSession:
             self._on_over()
             raise GatewayRefusal(str(self.failure), status=403, kind="unknown_cost")
         elif limits.max_cost_usd is not None and cost_usd is not None and cost_usd >= limits.max_cost_usd:
-            self.limit_reached, what = "cost_limit", f"what it may cost, {limits.max_cost_usd:g} USD"
+            self.limit_reached, what = "cost_limit", f"its cost limit of {limits.max_cost_usd:g} USD"
         if self.limit_reached is not None:
             await self._record_changes(changes)
             self._on_over()
             raise GatewayRefusal(
-                f"the trial has used {what}; it takes no more requests", status=403, kind="limit_reached"
+                f"the trial has used {what}; it accepts no more requests", status=403, kind="limit_reached"
             )
 
     @contextmanager
@@ -491,4 +491,4 @@ class TrialSession:
 
 
 def _over() -> GatewayRefusal:
-    return GatewayRefusal("the trial is over; its address takes no more requests", status=404, kind="not_found")
+    return GatewayRefusal("the trial is over; its address accepts no more requests", status=404, kind="not_found")

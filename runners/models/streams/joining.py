@@ -110,7 +110,7 @@ def add_to(stream: ReplyStream, event: StreamedEvent) -> StreamStep:
     try:
         return stream.add(event.name, event.data or {})
     except _SENSELESS as error:
-        raise malformed(f"an event of its stream makes no sense ({error})") from error
+        raise malformed(f"an event of its stream is invalid ({error})") from error
 
 
 def body_of(stream: ReplyStream) -> Body:
@@ -122,7 +122,7 @@ def body_of(stream: ReplyStream) -> Body:
     try:
         return stream.body()
     except _SENSELESS as error:
-        raise malformed(f"the events of its stream make no sense ({error})") from error
+        raise malformed(f"the events of its stream are invalid ({error})") from error
 
 
 def is_generating(last_token_ns: int | None, now_ns: int, timeout_s: float) -> bool:

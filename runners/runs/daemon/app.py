@@ -86,7 +86,7 @@ def application(
 def _events(daemon: Daemon) -> RequestHandler:
     async def answer(request: Request) -> Response:
         if daemon.hub.readers >= MOST_READERS:
-            message = f"{MOST_READERS} readers follow the live events already; close some of them"
+            message = f"{MOST_READERS} readers already follow the live events; close some of them"
             return refused(DaemonRefusal(message, kind="too_many_readers", status=503))
         experiment = request.query_params.get("experiment")
         events = daemon.hub.follow(experiment)

@@ -93,7 +93,7 @@ def attach(client: Client, options: AttachOptions, say: Say) -> int:
         code, is_interrupted = _run(client, lease, spec, folder, options.kept_variables, say)
         if is_interrupted:
             client.release_lease(lease.lease_id, options.by)
-            say("interrupted, so the trial was given back; it is owed to the next who asks")
+            say("interrupted, so the trial was given back; the next client gets it")
         else:
             try:
                 archive = _packed(folder)
@@ -210,7 +210,7 @@ def _run(
             say(f"removed {', '.join(dropped)}, which could bypass the gateway; --env NAME keeps one")
         say(f"its files are in {folder}; its prompt:\n\n{prompt}\n")
         if is_shell:
-            say("leave the shell with 'exit' to have the trial graded, with 'exit 130' to give it back")
+            say("leave the shell with 'exit' to have the trial graded, or with 'exit 130' to give it back")
         with prompt_file.open("rb") as text, ExitStack() as stack:
             agent = stack.enter_context(
                 subprocess.Popen(

@@ -153,7 +153,7 @@ def client_of(url: str | None, store: Path | None) -> Client:
     if url is not None:
         return Client(url, token)
     if store is None:
-        raise ExperimentError("say which daemon: --store DIR of the store that it serves, or --url http://HOST:PORT")
+        raise ExperimentError("choose a daemon: --store DIR (the store that it serves) or --url http://HOST:PORT")
     address = read_address(store)
     if address is None:
         raise RunnerError(f"no daemon serves {store}; start one with 'lhaw-record serve --store {store}'")

@@ -147,7 +147,7 @@ class Daemon:
                 self._try_again_later(name, str(error))
         except Exception as error:  # noqa: BLE001 - a bug is shown, and stops this experiment only
             traceback.print_exc(file=sys.stderr)
-            self.problems[name] = f"a fault of lhaw-record: {type(error).__name__}: {error}"
+            self.problems[name] = f"an internal error of lhaw-record: {type(error).__name__}: {error}"
         finally:
             del self.live[name]
             if live.counts is not None:

@@ -40,14 +40,14 @@ MAX_BODY_BYTES = 4 << 20
 _STATUSES = {
     401: "The token is missing or wrong.",
     403: "The request comes from a page of another site.",
-    404: "There is nothing of that name.",
+    404: "There is nothing with that name.",
     409: "The present state does not allow the request; the message says why.",
     413: "The request is too large.",
     415: "The request is not JSON.",
     421: "The Host is not this machine's loopback.",
     422: "The request is not valid; the message says why.",
     503: "Not now; the message says why.",
-    507: "What was asked for could not be recorded, so nothing was changed. After an order, the daemon stops.",
+    507: "The request could not be recorded, so nothing was changed. After a command, the daemon stops.",
 }
 _EVENT_STREAM = (
     "Server-sent events. `snapshot`: {experiments: [Detail]}, first, and whenever events were missed; `experiment`: a "
@@ -152,7 +152,7 @@ ENDPOINTS = (
     ApiEndpoint(
         path="/api/experiments",
         operation="list",
-        summary="Every experiment that was submitted.",
+        summary="All submitted experiments.",
         response=Listing,
         handler=_list,
     ),
@@ -211,15 +211,15 @@ ENDPOINTS = (
     ApiEndpoint(
         path="/api/leases",
         operation="lease",
-        summary="Take the next trial of a leased agent: its prompt, its model, its files. Whoever asks is the agent.",
+        summary="Take the next trial of a leased agent: its prompt, its model, its files. The client is the agent.",
         request=LeaseRequest,
         response=LeaseReply,
         handler=leasing.take,
         errors=(404, 422, 503),
     ),
-    _lease("", "heartbeat", "Say that the client is alive, and get the state of the lease.", leasing.beat),
+    _lease("", "heartbeat", "Report that the client is alive, and get the state of the lease.", leasing.beat),
     _lease("/close", "close", "Have the trial graded. Repeats give the same grade.", leasing.close, LeaseClosing),
-    _lease("/release", "release", "Give the trial back, so that it is owed to the next who asks.", leasing.release),
+    _lease("/release", "release", "Give the trial back, so that the next client gets it.", leasing.release),
 )
 
 

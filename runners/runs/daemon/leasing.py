@@ -105,7 +105,7 @@ def _reply(leases: "Leases", lease: "Lease") -> LeaseReply:
     message = lease.message
     if lease.state == "opening":
         since_s = time.monotonic() - lease.begun_s
-        message = f"the trial has been opening for {since_s:.0f} s; its image may have to be built or fetched first"
+        message = f"the trial has been opening for {since_s:.0f} s; its image may have to be built or pulled first"
     return LeaseReply(
         lease_id=lease.lease_id,
         state=lease.state,
@@ -133,8 +133,8 @@ def _known(daemon: Daemon, lease_id: str) -> "Lease":
     lease = _leases(daemon).find(lease_id)
     if lease is None:
         raise DaemonRefusal(
-            f"this daemon has no lease {lease_id}; if the lease was taken before the daemon was restarted, its trial "
-            "goes to the next who asks: take another lease",
+            f"this daemon has no lease {lease_id}; if the lease was taken before the daemon was restarted, the next "
+            f"client gets its trial: take another lease",
             kind="unknown",
             status=404,
         )

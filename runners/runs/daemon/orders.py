@@ -87,7 +87,7 @@ async def pause(daemon: Daemon, name: str, order: ExperimentOrder) -> Detail:
         entry = known(daemon, name)
         if entry.state != "paused":
             if name not in daemon.live and entry.state != "waiting":
-                raise _conflict(daemon, name, "only what is waiting or running can be paused")
+                raise _conflict(daemon, name, "only a waiting or running experiment can be paused")
             await daemon.record(ExperimentPaused(experiment=name, by=order.by))
             if name in daemon.live:
                 daemon.live[name].stop()
@@ -125,7 +125,7 @@ async def cancel(daemon: Daemon, name: str, order: ExperimentOrder) -> Detail:
 
 async def retune(daemon: Daemon, name: str, order: Retuning) -> Detail:
     if not 1 <= order.concurrency <= MOST_AT_A_TIME:
-        message = f"concurrency: from 1 to {MOST_AT_A_TIME:,}; 'pause' stops an experiment"
+        message = f"concurrency: must be from 1 to {MOST_AT_A_TIME:,}; 'pause' stops an experiment"
         raise DaemonRefusal(message, kind="bad_request", status=422)
     async with daemon.ordering:
         known(daemon, name)
@@ -175,8 +175,8 @@ def _check_secrets(event: ExperimentSubmitted, experiment: Experiment) -> None:
     """
     if NOT_RECORDED in event.config_json:
         raise DaemonRefusal(
-            f"{event.path} gives a program an environment, whose values are never recorded; the daemon runs what is "
-            "recorded, so put the program into an entry file, and name that file as the agent's 'program'",
+            f"{event.path} gives a program an environment, whose values are never recorded; the daemon runs recorded "
+            f"values, so put the program into an entry file, and name that file as the agent's 'program'",
             kind="secret",
             status=422,
         )
@@ -225,7 +225,7 @@ async def note(daemon: Daemon, stream_id: str, given: AttemptNote) -> AttemptNot
     except ExperimentError as error:
         raise DaemonRefusal(str(error), kind="bad_note", status=422) from error
     except StoreInUse as error:
-        message = f"somebody else records a note at this moment; try again ({error})"
+        message = f"another note is being recorded; try again ({error})"
         raise DaemonRefusal(message, kind="in_use", status=409) from error
     except RecordingFailed as error:
         message = f"the note is not recorded: {error}; make room, then note it again"

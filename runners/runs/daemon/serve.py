@@ -183,15 +183,15 @@ def check(settings: ServeSettings) -> None:
             )
     if settings.lease_token is not None and settings.token in (None, settings.lease_token):
         raise ExperimentError(
-            f"{LEASE_TOKEN_VARIABLE} limits access only beside a different {TOKEN_VARIABLE}: set that too"
+            f"{LEASE_TOKEN_VARIABLE} limits access only with a different {TOKEN_VARIABLE}: set that, too"
         )
     if settings.token is None and not is_loopback(settings.host):
         raise ExperimentError(
-            f"--host {settings.host} can be reached from elsewhere, and anybody who reaches the daemon can run "
+            f"--host {settings.host} can be reached from elsewhere, and anyone who reaches the daemon can run "
             f"programs here: set {TOKEN_VARIABLE} to a long random text, or leave --host out to listen on loopback"
         )
     if settings.max_trials < 1:
-        raise ExperimentError("--max-trials: at least 1")
+        raise ExperimentError("--max-trials: must be at least 1")
     gateway, _ = _host_and_port(settings.gateway)
     if gateway in ("", "0.0.0.0", "::") and settings.gateway_url is None:  # noqa: S104 - compared, not bound
         raise ExperimentError(

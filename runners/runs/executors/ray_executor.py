@@ -109,8 +109,8 @@ class RayExecutor:
                 yield ray
                 return
         self._reporter.workers(
-            "not every machine has the packages of this one, so Ray installs them on each: a minute or more, once "
-            "while the cluster is up"
+            "not every machine has the packages of this one, so Ray installs them on each: once per cluster, a "
+            "minute or more"
         )
         with TemporaryDirectory() as folder:
             environment = await anyio.to_thread.run_sync(shipped_packages, benchmark, Path(folder))

@@ -154,7 +154,7 @@ class WorkerPool:
             return
         self._workers.remove(worker)
         self._ray.kill(worker.actor)  # an unreachable worker may still be running
-        self._report(f"{worker.name} is lost with {worker.running} running trials, which are owed again: {why}")
+        self._report(f"{worker.name} is lost with {worker.running} running trials, which will run again: {why}")
         if refusal is None:
             self._request()
         if not self._workers and self._requested:
@@ -216,7 +216,7 @@ class WorkerPool:
     def _check_sandbox(self, worker: WorkerHandle) -> None:
         if self.sandbox_kind not in ("", worker.info.sandbox):
             raise ExperimentError(
-                f"the sandbox of {worker.name} would be {worker.info.sandbox}, and {self.sandbox_kind} elsewhere; "
+                f"the sandbox of {worker.name} would be {worker.info.sandbox}, but {self.sandbox_kind} elsewhere; "
                 "set sandbox.kind, and install that sandbox on every machine"
             )
 

@@ -177,7 +177,7 @@ def _prepared(assignment: Assignment, archive: bytes, root: Path) -> PreparedExp
     prepared = prepare_experiment(assignment.experiment, path)
     if plan_digest(prepared.plan) != assignment.plan:
         raise ExperimentError(
-            f"{assignment.path} plans different trials here: something that a run does not bring along, such as "
+            f"{assignment.path} plans different trials here: something that a run does not ship, such as "
             "programs in 'mounts' or installed servers, differs from the machine that started the run. Make it the "
             "same on every machine (docs/more-machines.md)"
         )

@@ -44,7 +44,7 @@ class Looks(msgspec.Struct, frozen=True, kw_only=True):
             if not is_planned or each.tasks != len(self.tasks[each.look - 1]):
                 raise ExperimentError(
                     f"key 'stop_when_shown': the store has look {each.look} of {each.looks} at {each.tasks} tasks "
-                    f"({each.agent}, {each.measure}); a plan that changes after a look keeps no level; undo the change"
+                    f"({each.agent}, {each.measure}); the plan changed after a look, so no level holds; undo that"
                 )
         is_over = any(each.is_shown for each in taken) or len(taken) == self.stop.looks
         return 0 if is_over else len(taken) + 1

@@ -230,8 +230,8 @@ def _check_replays(trials: Sequence[PlannedTrial]) -> None:
     for trial in trials:
         if trial.agent.model == "scripted/replay" and trial.condition != "full":
             raise ExperimentError(
-                f"agent {trial.agent.name}: scripted/replay knows every value, so it runs only under full; "
-                f"take scripted/replay_masked for {trial.condition}"
+                f"agent {trial.agent.name}: scripted/replay has every value, so it runs only under full; use "
+                f"scripted/replay_masked for {trial.condition}"
             )
 
 
@@ -241,15 +241,15 @@ def _check_follow_ups(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> N
         program = trial.agent.external
         if program is not None and program.leased and benchmark.has_steps(trial.task.task_id):
             raise ExperimentError(
-                f"agent {trial.agent.name}: whoever leases a trial gets one prompt, not the later steps of "
-                f"{trial.task.task_id}; name other tasks in 'benchmark.tasks', or take another agent"
+                f"agent {trial.agent.name}: a leased agent gets one prompt, not the later steps of "
+                f"{trial.task.task_id}; choose other tasks with 'benchmark.tasks', or another agent"
             )
         is_over = program is not None and not program.goes_on
         if is_over and trial.shown_variant is not None and trial.shown_variant.follow_up:
             raise ExperimentError(
-                f"agent {trial.agent.name}: a program ends when it hands in, so it cannot get the follow-up of "
-                f"{trial.shown_variant.variant_id}; say in its entry how to 'resume', name other variants in "
-                "'benchmark.variants', or give the agent 'conditions' of its own"
+                f"agent {trial.agent.name}: a program ends when it submits, so it cannot get the follow-up of "
+                f"{trial.shown_variant.variant_id}; set 'resume' in its entry, choose other variants with "
+                f"'benchmark.variants', or give the agent its own 'conditions'"
             )
 
 
@@ -260,8 +260,8 @@ def _check_mcp_tools(trials: Sequence[PlannedTrial], benchmark: Benchmark) -> No
     if tasks:
         others = "" if benchmark.tools_over_mcp == "all" else ", or other tasks in benchmark.tasks"
         raise ExperimentError(
-            f"{benchmark.name} offers tools over MCP in {listed(tasks)}, and {deaf[0].agent.name} calls none "
-            f'(its entry says asks_by = "none"); take a program that calls them{others}'
+            f"{benchmark.name} offers tools over MCP in {listed(tasks)}, but {deaf[0].agent.name} uses none "
+            f'(its entry says asks_by = "none"); use a program with MCP{others}'
         )
 
 

@@ -163,7 +163,7 @@ def plan_notes(experiment: Experiment, benchmark: Benchmark, plan: Plan, index: 
         learned = ", in proportion to what the other agents' finished trials cost" if is_learned else ""
         yield (
             "The expected cost is a guess until trials are finished: list price times "
-            f"{ASSUMED_INPUT_TOKENS:,} input and {ASSUMED_OUTPUT_TOKENS:,} output tokens a trial{learned}, with "
+            f"{ASSUMED_INPUT_TOKENS:,} input and {ASSUMED_OUTPUT_TOKENS:,} output tokens per trial{learned}, with "
             "nothing read from a cache (often most of the input is), and without simulated users, judges and graders."
         )
 
@@ -181,7 +181,8 @@ def _not_hidden(benchmark: Benchmark, plan: Plan) -> Iterator[str]:
     if names:
         yield (
             f"{MASKED_REPLAY} hides nothing in {listed(names, _MAX_NAMES)}, because no call of the solution has the "
-            "missing value as it is spelled. In variants.toml of a Harbor task, 'written' gives its spelling there."
+            f"missing value in this spelling. In variants.toml of a Harbor task, 'written' gives the solution's "
+            f"spelling."
         )
 
 
@@ -191,8 +192,8 @@ def model_notes(experiment: Experiment) -> Iterator[str]:
         yield f"budget.models.'{pattern}': at most {limit_usd:g} USD for {', '.join(own)}."
     if looping := dict.fromkeys(spec.model for _, spec in experiment.models() if loops(spec.model, spec.parameters)):
         yield (
-            f"{', '.join(looping)}: while it thinks, this model repeats itself without end at temperature 0, says its "
-            "model card, and reaches its length limit; leave the temperature out, or take what the card recommends."
+            f"{', '.join(looping)}: according to its model card, this model's thinking repeats itself at temperature "
+            f"0 until the length limit; leave the temperature out, or set what the card recommends."
         )
 
 

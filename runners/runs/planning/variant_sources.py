@@ -179,7 +179,7 @@ def _of_file(path: Path) -> list[SourcedVariant]:
     if not path.is_file():
         is_store = path.is_dir()
         remedy = (
-            f'of a store name what is in it: {{ store = "{path}", experiment = "..." }} or selection = "..."'
+            f'for a store, also say what to use: {{ store = "{path}", experiment = "..." }} or selection = "..."'
             if is_store
             else "name one that 'lhaw-record select --output' wrote"
         )

@@ -315,7 +315,7 @@ class RecordedUser:
             raise
         except Exception as error:
             raise UserSimulatorError(
-                f"the simulator {self._simulator.name} broke: {type(error).__name__}: {error}", kind="crash"
+                f"the simulator {self._simulator.name} failed: {type(error).__name__}: {error}", kind="crash"
             ) from error
         self._reveal(answer)
         return answer

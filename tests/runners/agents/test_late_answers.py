@@ -192,9 +192,9 @@ ASKING = "\n[responses.own]\n{}\n"
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ('state = "late"', "say how late"),
-        ('state = "late"\nafter_actions = 2\nafter_seconds = 3', "both say when"),
-        ('state = "declined"\nafter_actions = 2', "take after_seconds"),
+        ('state = "late"', "set the delay"),
+        ('state = "late"\nafter_actions = 2\nafter_seconds = 3', "both set when"),
+        ('state = "declined"\nafter_actions = 2', "use after_seconds"),
         ('state = "late"\nafter_actions = 0', "out of range"),
         ('state = "late"\nafter_percent = 101', "out of range"),
         ('state = "late"\nafter_seconds = -1', "out of range"),
@@ -255,7 +255,7 @@ def test_a_program_that_takes_no_messages_is_refused(tmp_path, table):
     """A process gets nothing but the results of its calls, so later messages are refused before the first trial."""
     path = tmp_path / "experiment.toml"
     path.write_text(described(tiny("chat"), conditions=("full", "ask_user"), more=ASKING.format(table)))
-    with pytest.raises(ExperimentError, match="takes none; say after_seconds"):
+    with pytest.raises(ExperimentError, match="gets none; set after_seconds"):
         prepare(path)
 
 

@@ -205,8 +205,8 @@ async def test_the_medium_changes_nothing_else(tmp_path):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"state": "late", "after_actions": 3}, "ask_user_own answers it some actions later"),
-        ({"state": "timed_out", "after_percent": 50}, "ask_user_own answers it some actions later"),
+        ({"state": "late", "after_actions": 3}, "ask_user_own answers some actions later"),
+        ({"state": "timed_out", "after_percent": 50}, "ask_user_own answers some actions later"),
     ],
 )
 def test_an_answer_some_actions_later_is_refused_before_the_first_trial(tmp_path, more, words):
@@ -224,5 +224,5 @@ def test_the_notice_about_the_tool_is_refused(tmp_path):
     path = tmp_path / "experiment.toml"
     text = described([{"name": "it", "asks_by": "prose"}], conditions=("ask_user",))
     path.write_text('ask_notice = "paper"\n' + text)
-    with pytest.raises(ExperimentError, match="ask_notice': it tells it to use ask_user, and it asks in prose"):
+    with pytest.raises(ExperimentError, match="ask_notice': it tells it to use ask_user, but this agent asks in prose"):
         prepare(path)

@@ -159,7 +159,7 @@ async def test_no_trial_ends_at_a_door():
                 ended.append("held")
             await anyio.sleep_forever()
 
-    with pytest.raises(BoundaryError, match="last for an answer"):
+    with pytest.raises(BoundaryError, match="most recently for an answer"):
         await clock.bound(work)
     assert ended == ["held"]
 
@@ -212,7 +212,7 @@ async def test_patience_ends_at_the_boundary_that_was_waited_for(hands, boundary
             hands.now_s += 1
             await anyio.sleep_forever()
 
-    with pytest.raises(BoundaryError, match=r"last for something") as caught:
+    with pytest.raises(BoundaryError, match=r"most recently for something") as caught:
         await clock.bound(work)
     assert (caught.value.boundary, caught.value.kind, caught.value.is_retry_owed) == (boundary, "timeout", True)
 
@@ -230,7 +230,7 @@ async def test_patience_is_one_for_all_that_is_waited(hands):
         clock.failed(request, "rate_limit", "too many requests")
         await anyio.sleep_forever()
 
-    with pytest.raises(BoundaryError, match=r"31 s in all.*too many requests") as caught:
+    with pytest.raises(BoundaryError, match=r"31 s in total.*too many requests") as caught:
         await clock.bound(work)
     assert (caught.value.boundary, caught.value.kind) == ("model", "rate_limit")
 
@@ -364,7 +364,7 @@ async def test_the_timer_looks_again_until_the_limit_is_there(monkeypatch, kind)
         await anyio.sleep_forever()
 
     if kind == "tool":
-        with pytest.raises(BoundaryError, match="last for a tool"):
+        with pytest.raises(BoundaryError, match="most recently for a tool"):
             await clock.bound(work)
     else:
         assert await clock.bound(work) is None

@@ -15,5 +15,5 @@ def test_the_id_of_a_trial_means_its_last_attempt(tmp_path, monkeypatch, capsys)
     assert attempt_text.stream_of(tmp_path, "ab1-1") == "ab1-1"
     assert attempt_text.stream_of(tmp_path, "c") == "cd-1"
     assert capsys.readouterr().err == ""
-    with pytest.raises(StoreError, match="give more of the id"):
+    with pytest.raises(StoreError, match="give more characters of the id"):
         attempt_text.stream_of(tmp_path, "ab")

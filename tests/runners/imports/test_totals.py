@@ -111,9 +111,9 @@ def test_a_total_counts_whatever_its_parts_add_up_to(format_name, made, field, p
     assert getattr(trial.end.usage, field) == parts + more
     replies = [each.usage for each in trial.trajectory if isinstance(each, ModelResponded)]
     assert sum(getattr(usage, field) or 0 for usage in replies) == parts
-    said = [text for text in remarks if "of its model calls" in text]
+    said = [text for text in remarks if "for its model calls" in text]
     assert said == (
-        [f"{field} of the run is {parts + more:g}, of its model calls {parts:g}; the run's is kept"] * bool(more)
+        [f"{field} is {parts + more:g} for the run and {parts:g} for its model calls; the run's is kept"] * bool(more)
     )
 
 
@@ -122,7 +122,7 @@ def test_what_a_log_states_for_grader_and_agent_together_is_not_the_agents():
     for fields in ({"events": inspect_sample()["events"]}, {"events": []}):
         (trial,), remarks = found_in("inspect-eval", inspect_eval(999, **fields))
         assert trial.end.usage.input_tokens is None
-        assert not any("of its model calls" in text for text in remarks)
+        assert not any("for its model calls" in text for text in remarks)
 
 
 @pytest.mark.parametrize(("total", "known"), [(15, 15), (10, 15), (40, 40)])

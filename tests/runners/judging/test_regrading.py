@@ -163,7 +163,7 @@ async def test_another_grader_may_not_look_where_the_first_did_not(tmp_path):
     assert {each.differing_results for each in regraded} == {0}
     untouched = trials[-1]
     silent = {name: msgspec.structs.replace(each, details="") for name, each in untouched.results.items()}
-    with pytest.raises(NotGradable, match="was not kept: the grader of the trial did not look at it"):
+    with pytest.raises(NotGradable, match="was not kept: the grader of the trial did not read it"):
         checks.regrade(
             msgspec.structs.replace(untouched, results=silent), task, partial(reader.read, untouched.stream_id)
         )

@@ -207,7 +207,7 @@ async def test_a_held_request_that_is_given_up_is_not_called_too_large():
             error.answer_count = len(self.requests)
             raise error
 
-    with pytest.raises(ModelBoundaryError, match="failed 20 times while others were answered") as caught:
+    with pytest.raises(ModelBoundaryError, match="failed 20 times while other requests were answered") as caught:
         await caller_of(Failing([]), MemoryRecording()).call([USER])
     assert "large" not in str(caught.value)
 

@@ -202,7 +202,7 @@ def test_a_plan_warns_of_a_temperature_at_which_a_model_loops():
     ]
     experiment = Experiment(name="e", benchmark=BenchmarkSpec(name="desk"), agents=tuple(agents), conditions=("full",))
     (note,) = model_notes(experiment)
-    assert note.startswith("Qwen/Qwen3-8B: while it thinks")
+    assert note.startswith("Qwen/Qwen3-8B: according to its model card")
     assert agents[0].generation_parameters["temperature"] == 0
 
 

@@ -73,7 +73,7 @@ DAYS = {
         "no such model",
     ),
     "not a model server": (CannedModel([READY]), Fault(kind="not_json"), "problem", "not a model server"),
-    "empty account": (CannedModel([READY]), Fault(kind="out_of_credit"), "problem", "account is empty"),
+    "empty account": (CannedModel([READY]), Fault(kind="out_of_credit"), "problem", "account has no credit"),
     "a parameter": (CannedModel([READY]), Fault(kind="bad_request"), "problem", "request is refused"),
     "busy": (CannedModel([READY]), Fault(kind="server_error"), "warning", "does not answer yet"),
 }
@@ -145,7 +145,7 @@ async def test_a_door_that_is_down_is_named_in_its_own_words():
     report = await check_models(experiment(agents=agents))
     tried, waited = sorted(each.finding for each in report.findings)[::-1]
     assert "nothing answers at http://127.0.0.1:9/v1" in tried
-    assert "local-model at http://127.0.0.1:9/v1 is out of reach" in waited
+    assert "local-model at http://127.0.0.1:9/v1 cannot be reached" in waited
     assert not [each for each in report.findings if "parameters" in each.next_step]
     with pytest.raises(ModelsOutOfReach):
         refuse_problems(report)
@@ -222,7 +222,7 @@ async def test_this_machine_is_reached_without_the_proxy(host, monkeypatch):
     [
         (None, "nothing answers"),
         (403, "key is refused"),
-        (407, "wants another key"),
+        (407, "refuses its key"),
         (404, "no such model"),
         (502, "yet"),
     ],

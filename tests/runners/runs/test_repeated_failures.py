@@ -31,7 +31,7 @@ def test_a_row_is_of_one_agent_and_one_failure():
     broken = [outcome(message) for message in ("x", "x", "y", "y")]
     assert set(added(failures, *first, outcome("other", agent="b"), outcome(), *broken)) == {None}
     (reason,) = added(failures, outcome("y"))
-    assert "agent a: 3 of its trials, one after another, failed in the same words, on 1 of its 1 tasks" in reason
+    assert "agent a: 3 of its trials in a row failed with the same message, on 1 of its 1 tasks" in reason
     assert added(failures, outcome("y")) != [None]
     failures.clear()
     assert added(failures, outcome("y"), outcome("y")) == [None, None]

@@ -21,8 +21,8 @@ async def test_programs_that_crashed_are_counted_by_exit_code():
     ]
     outcomes.append(msgspec.structs.replace(outcomes[2], is_valid=False))
     assert crashes(outcomes) == (
-        "a: 2 trials ended with exit code 1, graded as they stand; last line of stderr: KeyError: 'x'",
-        "a: 1 trials ended with exit code 137, graded as they stand",
+        "a: 2 trials ended with exit code 1, graded anyway; last line of stderr: KeyError: 'x'",
+        "a: 1 trials ended with exit code 137, graded anyway",
     )
 
 

@@ -111,7 +111,7 @@ async def test_the_same_failure_again_and_again_stops_the_agent():
     scheduler, _ = await run(described, runner)
     summary = scheduler.summary()
     assert (len(runner.attempts), summary.outcome, summary.finished) == (3 * 6 * len(described.agents), "failed", 0)
-    assert all("6 of its trials, one after another, failed in the same words" in each for each in summary.repeated)
+    assert all("6 of its trials in a row failed with the same message" in each for each in summary.repeated)
     assert all("on 2 of its 2 tasks, at model (x)" in each for each in summary.repeated)
     assert len(summary.repeated) == len(described.agents)
     scheduler.requeue(scheduler.given_up)

@@ -92,10 +92,10 @@ def open_harbor(options: dict[str, Any], base: Path, grader: GraderSpec) -> "Har
     del grader
     chosen = decoded(options, HarborOptions, _PAGE)
     if chosen.keep_processes and chosen.without_docker:
-        raise ExperimentError("key 'benchmark.keep_processes': without_docker ends what agents leave; remove the key")
+        raise ExperimentError("key 'benchmark.keep_processes': without_docker ends agents' processes; remove the key")
     folder = (base / chosen.folder).resolve()
     if not folder.is_dir():
-        raise ExperimentError(f"key 'benchmark.folder': {folder} is not a folder; name the one with the task folders")
+        raise ExperimentError(f"key 'benchmark.folder': {folder} is not a folder; name the folder of the task folders")
     benchmark = HarborBenchmark(folder, chosen)
     unknown = set(chosen.without_services) - benchmark.services()
     if unknown:

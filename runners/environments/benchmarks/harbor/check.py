@@ -49,7 +49,7 @@ async def _checked(oracle: Oracle) -> dict[str, Any]:
         verdict = await oracle.verdict(None, False)
         found["empty"] = _shown(verdict)
         if grade_of(oracle.task, verdict).is_success:
-            reasons.append(f"doing nothing is a success; the tests said at last: {last_printed(verdict.stdout)}")
+            reasons.append(f"an idle agent succeeds; the last output of the tests: {last_printed(verdict.stdout)}")
     except BoundaryError as error:
         reasons.append(f"empty: {error}")
     if not oracle.task.has_solution:

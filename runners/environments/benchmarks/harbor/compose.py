@@ -357,11 +357,11 @@ class _Reader:
         path = self._path(place, source)
         if not path.exists():
             raise ComposeError(
-                f"{COMPOSE}: {place}: there is no {path}; bring the whole dataset, or prepare it as it says"
+                f"{COMPOSE}: {place}: there is no {path}; bring the whole dataset, or prepare it as documented"
             )
         if not is_read_only:
             raise ComposeError(
-                f"{COMPOSE}: {place}: {source} would be writable, so that trials change each other's task; add :ro"
+                f"{COMPOSE}: {place}: {source} would be writable, so trials could change each other's task; add :ro"
             )
         return Mount(target=target, path=path, is_read_only=True)
 
@@ -392,15 +392,16 @@ class _Reader:
         value = self._given.get(name)
         if value is None and is_secret_name(name):
             raise ComposeError(
-                f"{COMPOSE}: {place} asks for {name} of this machine, and no task gets secrets from here; leave the "
-                "service out with benchmark.without_services (ask_user takes the place of a user), or set the variable "
+                f"{COMPOSE}: {place} needs {name} from this machine, but tasks get no secrets from here; leave the "
+                f"service out with benchmark.without_services (ask_user replaces a simulated user), or set the "
+                f"variable "
                 "in [environment.env]"
             )
         is_there = value is not None if operator in ("-", "+", None) else bool(value)
         if operator and operator.endswith("+"):
             return word if is_there else ""
         if not is_there and operator is None:
-            raise ComposeError(f"{COMPOSE}: {place} asks for {name}; set it in [environment.env] of task.toml")
+            raise ComposeError(f"{COMPOSE}: {place} needs {name}; set it in [environment.env] of task.toml")
         return (value if is_there else word) or ""
 
 
@@ -410,9 +411,7 @@ def _check_networks(named: Mapping[str, set[str]], declared: Mapping[str, object
         for missing in networks - {*declared, "default"}:
             raise ComposeError(f"{COMPOSE}: services.{name}.networks: {missing!r} is not declared under networks")
         if networks != named[MAIN]:
-            raise ComposeError(
-                f"{COMPOSE}: services.{name}.networks: only what is the same for all services, main too, is supported"
-            )
+            raise ComposeError(f"{COMPOSE}: services.{name}.networks: they must be the same for all services, main too")
 
 
 def _in_order(services: Mapping[str, Service], main: Service) -> Iterator[Service]:
@@ -420,7 +419,7 @@ def _in_order(services: Mapping[str, Service], main: Service) -> Iterator[Servic
     for each in (*services.values(), main):
         for name in each.depends_on:
             if name not in services:
-                what = "main, which starts last" if name == MAIN else f"{name!r}, which is not there"
+                what = "main, which starts last" if name == MAIN else f"{name!r}, which does not exist"
                 raise ComposeError(f"{COMPOSE}: services.{each.name}.depends_on names {what}")
     left = dict(services)
     while left:
@@ -446,7 +445,7 @@ def _pairs(place: str, value: dict[str, str | None] | list[str]) -> dict[str, st
     pairs = value if isinstance(value, dict) else {name: text if equals else None for name, equals, text in words}
     for name, text in pairs.items():
         if text is None:
-            raise ComposeError(f"{COMPOSE}: {place} asks for {name} of this machine; write its value")
+            raise ComposeError(f"{COMPOSE}: {place} needs {name} from this machine; write its value")
     return {name: text for name, text in pairs.items() if text is not None}
 
 

@@ -294,7 +294,7 @@ class TaskContainer(MachineShell):
         ended = await self.bash(f"{_END_OTHERS}\ntrue", self.root(_PREPARE_S), self._own, kept)
         if ended.exit_code != 0:
             raise SandboxBoundaryError(
-                "a container cannot end what was left running; it may have reached its limit of processes",
+                "a container cannot end its leftover processes; it may have reached its limit of processes",
                 kind="exec_failed",
             )
         return _sessions(ended.stdout)
@@ -416,7 +416,7 @@ def verdict_of(
 def grader_error(task: HarborTask, what: str, kind: str, stdout: bytes) -> GraderError:
     """Return the error of tests that gave no verdict, with the last line that they printed."""
     # Another attempt would be a new draw for those that fail their tests, and for no others.
-    message = f"{task.task_id}: {what}; the tests said at last: {last_printed(stdout)}"
+    message = f"{task.task_id}: {what}; the last output of the tests: {last_printed(stdout)}"
     return GraderError(message, kind=kind, is_retry_owed=False)
 
 

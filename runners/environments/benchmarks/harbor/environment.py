@@ -288,7 +288,7 @@ class HarborEnvironment(Environment):
         if isinstance(error, SandboxBoundaryError):
             if error.kind not in ("exec_failed", "exec_undead"):
                 raise error
-            error = GraderError(f"the tests could not be run to an end: {error}", kind=error.kind)
+            error = GraderError(f"the tests did not run to the end: {error}", kind=error.kind)
         await self._check_tests()
         if self.without_verdict is None:
             raise error
@@ -396,7 +396,7 @@ def grade_of(task: HarborTask, found: HarborVerdict, passed: OraclePass | None =
     if set(found.rewards) != names:
         written, declared = (", ".join(sorted(each)) for each in (found.rewards, names))
         raise GraderError(
-            f"{task.task_id}: the tests wrote the rewards {written}, and the task declares {declared}; declare them in "
+            f"{task.task_id}: the tests wrote the rewards {written}, but the task declares {declared}; declare them in "
             f"{task.folder / 'checkpoints.toml'} (docs/benchmarks/harbor.md)",
             kind="other_rewards",
             is_retry_owed=False,
@@ -448,9 +448,7 @@ def _result(name: str, reward: float | None, task: HarborTask, is_forgeable: boo
         said = f"an earlier step of {task.task_id} is below its min_reward, so this one did not begin"
         return CheckpointResult(checkpoint_id=name, score=0.0, details=said)
     if is_forgeable:
-        said = (
-            f"the tests gave {reward:g}, but what they started of the agent's outlived them and could have written it"
-        )
+        said = f"the tests gave {reward:g}, but an agent's process that they started outlived them and could write it"
         return CheckpointResult(checkpoint_id=name, score=0.0, details=f"{said}; counted as 0")
     details = f"the tests gave {reward:g}" + (", counted as 0" if reward < 0 else "")
     return CheckpointResult(checkpoint_id=name, score=max(0.0, reward), details=details)

@@ -126,8 +126,8 @@ def remarks_on(task: HarborTask, variant: Variant) -> Iterator[str]:
             yield f"{variant.variant_id}: the resolution of {segment.segment_id} is not in {_FULL}'s instruction"
     if unseen := sum(1 for _ in question_remarks(variant)):
         yield (
-            f"{variant.variant_id}: of {unseen} of its {len(variant.segments)} blockers the rules find the questions "
-            "only as people wrote them (docs/benchmarks/hil-bench.md)"
+            f"{variant.variant_id}: for {unseen} of its {len(variant.segments)} blockers, the rules find the "
+            f"questions only as people wrote them (docs/benchmarks/hil-bench.md)"
         )
 
 

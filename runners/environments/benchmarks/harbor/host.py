@@ -92,7 +92,7 @@ def placed(task: HarborTask) -> Placed:
             is_begun = True
         elif instruction != "LABEL":
             said = " ".join((instruction, *words))[:60]
-            raise NeedsImage(f"{place}: {said!r} needs Docker; without it there are one FROM, WORKDIR and plain COPY")
+            raise NeedsImage(f"{place}: {said!r} needs Docker; without it, only one FROM, WORKDIR and plain COPY work")
     root = _normal(work_dir / (task.config.environment.workdir or ""))
     if root.parts[1:2] in ((), *((name,) for name in _SYSTEM)) or _is_taken(root):
         raise NeedsImage(f"the work directory is {root}; without Docker it must be the task's own, such as /app")
@@ -228,7 +228,7 @@ class Host:
         except SandboxBoundaryError as error:
             if not error.is_abuse:
                 raise
-            raise grader_error(task, f"the tests used up their sandbox: {error}", "out_of_memory", b"") from error
+            raise grader_error(task, f"the tests met a sandbox limit: {error}", "out_of_memory", b"") from error
         if ran.exit_code is None:
             what = f"the tests were stopped after {verifier.timeout_sec:g} s"
             raise grader_error(task, what, "verifier_timeout", stdout)

@@ -179,13 +179,13 @@ async def _tried(oracle: Oracle, words: Mapping[str, str], *, keeps: bool) -> tu
         return found, None
     rewards = ", ".join(f"{name} {reward:g}" for name, reward in found.rewards.items())
     said = last_printed(found.stdout)
-    return found, f"{task.task_id}: its rewards are {rewards}; the tests said at last: {said}"
+    return found, f"{task.task_id}: its rewards are {rewards}; the last output of the tests: {said}"
 
 
 def _unfit(what: str) -> SandboxBoundaryError:
     return SandboxUnfit(
         f"the reference solution does not pass here, so the task is unfit on this machine: {what}; 'lhaw-record "
-        "harbor FOLDER' checks every task, and tests that need the internet need a network with it",
+        f"harbor FOLDER' checks every task; give tests that need the internet a network",
         kind="oracle_fails",
     )
 

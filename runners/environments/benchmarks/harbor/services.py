@@ -115,7 +115,7 @@ async def _wait(service: Service, containers: Mapping[str, DockerMachine], job_s
             if (await containers[name].health()).status == "none":
                 raise SandboxUnfit(
                     f"the service {service.name} waits until {name} is healthy, and neither its image nor the compose "
-                    "file has a health check of it; add one",
+                    "file has a health check for it; add one",
                     kind="service_unfit",
                 )
         elif condition == "service_completed_successfully":

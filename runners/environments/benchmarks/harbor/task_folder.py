@@ -368,7 +368,7 @@ def read_task(folder: Path, dataset: Path | None = None) -> HarborTask:
     if not is_task_folder(folder) and (folder / _OLD_CONFIG).is_file():
         raise PublishedError(
             f"{_OLD_CONFIG} is the format of an older Terminal-Bench; 'harbor task migrate -i {folder} -o NEW_FOLDER' "
-            "makes a task of it"
+            "converts it"
         )
     if not is_task_folder(folder):
         raise PublishedError(f"it has {INSTRUCTION} but no {CONFIG}, which may be empty")
@@ -385,8 +385,8 @@ def read_task(folder: Path, dataset: Path | None = None) -> HarborTask:
             raise PublishedError(f"{folder / CHECKPOINTS}: the reward {each.checkpoint_id!r} has total {each.total:g}")
         if config.steps and each.checkpoint_id.partition("/")[0] not in {step.name for step in config.steps}:
             raise PublishedError(
-                f"{folder / CHECKPOINTS}: {each.checkpoint_id!r} is of no step; it must be the name of a step, for its "
-                "only reward, or STEP/REWARD"
+                f"{folder / CHECKPOINTS}: {each.checkpoint_id!r} belongs to no step; name a step, for its only "
+                f"reward, or STEP/REWARD"
             )
     task = HarborTask(
         folder=folder,
@@ -589,7 +589,7 @@ def _services(task: HarborTask, without: Sequence[str]) -> Iterator[str]:
     if not (config.environment.docker_image or has_dockerfile(task) or main.build or main.image):
         yield f"{COMPOSE}: services.main has neither image nor build, and there is no environment/Dockerfile"
     if any(step.config.verifier.is_separate and not step.has_tests_image for step in task.steps):
-        yield f"{COMPOSE}: a separate verifier in the task's own image would need the services once more"
+        yield f"{COMPOSE}: a separate verifier in the task's own image would need its own services"
     if config.environment.docker_image and (compose.main.build or compose.main.image == MAIN_IMAGE):
         yield f"{COMPOSE}: services.main is built, and environment.docker_image names another image; remove one"
 

@@ -94,7 +94,7 @@ def availability(row: Row, place: AtlasInstallation) -> Availability:
             reasons += problems
     unknown = sorted(tool for tool in row.enabled_tools if place.catalog.split(tool) is None)
     if unknown and needed is None:
-        reasons.append(f"unknown server of tool {unknown[0]}; own_servers can name it")
+        reasons.append(f"unknown server of tool {unknown[0]}; describe it in own_servers")
     if not place.is_container:
         reasons += [f"data missing: {entry}" for entry in _data(row, known) if not (place.data / entry).exists()]
     return Availability(needed=needed, servers=tuple(servers), in_container=tuple(in_container), reasons=tuple(reasons))
@@ -115,14 +115,14 @@ def _needed(row: Row, known: Needs | None, servers: ServerCatalog) -> tuple[str,
 def problems_of(name: str, spec: ServerSpec | None, place: AtlasInstallation) -> Iterator[str]:
     """Yield every reason why a server cannot run on an installation. Each reason says how to fix it."""
     if spec is None:
-        yield f"server {name} {place.catalog.unavailable.get(name, 'is unknown; own_servers can name it')}"
+        yield f"server {name} {place.catalog.unavailable.get(name, 'is unknown; describe it in own_servers')}"
         return
     if spec.needs_network and not place.has_network:
-        yield f"server {name} needs the network; allow_network = true lets such servers have it"
+        yield f"server {name} needs the network; allow_network = true gives it to such servers"
     if installed_version(spec, place.servers) is None:
         yield f"server {name} is not installed; {how_to_install(spec)}"
     elif spec.kind == "own" and place.is_confined and (hidden := unreadable_program(spec)):
-        yield f"server {name} may not read its program {hidden}; add the folder of its installation to 'readable'"
+        yield f"server {name} cannot read its program {hidden}; add the folder of its installation to 'readable'"
     missing = missing_credentials(spec)
     if missing:
         yield f"server {name} needs credentials in the environment: set {', '.join(missing)}"

@@ -143,10 +143,10 @@ class World:
             if anyio.current_time() + _LOOK_AGAIN_S > until_s:
                 break
             await anyio.sleep(_LOOK_AGAIN_S)
-        remedy = "see that benchmark.container.address is that of a container that runs"
+        remedy = "check that benchmark.container.address is the address of a running container"
         if self._machine:
             words = (await self._machine.last_words())[-300:] or "none"
-            remedy = f"its last words: {words}; raise benchmark.container.start_seconds, or look at the image"
+            remedy = f"its last output: {words}; raise benchmark.container.start_seconds, or look at the image"
         raise SandboxBoundaryError(
             f"{self._name} was not healthy within {limit_s:g} s ({said}); {remedy}", kind="service_unhealthy"
         )
@@ -180,8 +180,8 @@ class World:
     def malformed(self, path: str, error: Exception) -> ToolBoundaryError:
         """Return the error for an answer that is not of the published form."""
         return ToolBoundaryError(
-            f"{self._name} answered {path} in another form than the published one: {str(error)[:300]}; see that "
-            "benchmark.container names a container of MCP-Atlas",
+            f"{self._name} answered {path} in a form other than the published one: {str(error)[:300]}; check that "
+            f"benchmark.container names a container of MCP-Atlas",
             kind="malformed_result",
         )
 
@@ -207,7 +207,7 @@ class World:
                     is_retry_owed=False,
                 )
             raise ToolBoundaryError(
-                f"{self._name} ended with exit code {state.exit_code} ({path}); its last words: {words}",
+                f"{self._name} ended with exit code {state.exit_code} ({path}); its last output: {words}",
                 kind="container_gone",
             )
 

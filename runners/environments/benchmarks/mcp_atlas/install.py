@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mcp-servers", description="Install MCP servers for the mcp_atlas benchmark.")
     parser.add_argument("servers", nargs="*", help="server names; default: the ones that the live tasks need")
     parser.add_argument("--all", action="store_true", help="every server of the catalog that needs no network")
-    parser.add_argument("--directory", type=Path, default=None, help="where to (default: see the documentation)")
+    parser.add_argument("--directory", type=Path, default=None, help="the folder (default: see the documentation)")
     parsed = parser.parse_args(arguments)
     known = catalog().servers
     offline = [name for name, spec in known.items() if not spec.needs_network]

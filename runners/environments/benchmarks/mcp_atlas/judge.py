@@ -90,7 +90,7 @@ class ClaimJudge:
         """Return the score that a reply gives."""
         verdict = parse_verdict(reply)
         if verdict is None:
-            raise UnusableReply(f"it holds no verdict; it began {reply[:120]!r}")
+            raise UnusableReply(f"it has no verdict; it begins with {reply[:120]!r}")
         return ClaimScore(_SCORES[verdict.label], f"{verdict.reason} (confidence {verdict.confidence:g})")
 
     async def _score_one(self, claim: str, answer: str, ask: AskJudge) -> ClaimScore:
@@ -102,7 +102,7 @@ class ClaimJudge:
             except UnusableReply as error:
                 problem = str(error)
         raise GraderError(
-            f"the judge gave no usable verdict in {_ATTEMPTS} attempts; of the last reply: {problem}",
+            f"the judge gave no usable verdict in {_ATTEMPTS} attempts; about the last reply: {problem}",
             kind="malformed_verdict",
         )
 

@@ -33,9 +33,7 @@ def read_options(options: dict[str, Any], base: Path) -> McpAtlasOptions:
         _check_container(chosen)
     elif not chosen.data or not data.is_dir():
         found = f": {data} is not a folder" if chosen.data else " is missing"
-        raise ExperimentError(
-            f"key 'benchmark.data'{found}; name the one that servers see as /data, or choose a container"
-        )
+        raise ExperimentError(f"key 'benchmark.data'{found}; name the folder for /data, or use a container")
     return msgspec.structs.replace(
         chosen,
         rows=tuple(str((base / path).resolve()) for path in chosen.rows),
@@ -51,6 +49,6 @@ def _check_container(chosen: McpAtlasOptions) -> None:
     for key in ("data", "servers", "own_servers", "allow_unconfined"):
         if getattr(chosen, key):
             raise ExperimentError(
-                f"key 'benchmark.{key}': this key is for installed servers, and the container has its own data and "
-                "servers; remove it, or benchmark.container"
+                f"key 'benchmark.{key}': this key is for installed servers, but the container has its own data and "
+                f"servers; remove this key or benchmark.container"
             )

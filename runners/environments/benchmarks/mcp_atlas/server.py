@@ -150,7 +150,7 @@ class RunningServer:
     def _gone(self, what: str) -> ToolBoundaryError:
         words = self._process.last_words()
         cause = f": {_first_cause(self._failure)}" if self._failure else ""
-        said = f"; its last words were: {words}" if words else ""
+        said = f"; its last output was: {words}" if words else ""
         return ToolBoundaryError(f"MCP server {self.name} (process {self.pid}) {what}{cause}{said}", kind="server_gone")
 
 

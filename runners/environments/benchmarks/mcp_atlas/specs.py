@@ -140,7 +140,7 @@ def command_of(spec: ServerSpec, directory: Path) -> list[str]:
 def how_to_install(spec: ServerSpec) -> str:
     """Return the command that installs a server, for messages."""
     if spec.kind == "own":
-        return f"{spec.program} is neither a program on PATH nor a file in {spec.folder}: install it, or mend 'command'"
+        return f"{spec.program} is neither a program on PATH nor a file in {spec.folder}: install it, or fix 'command'"
     own = f"python -m lhaw_record.runners.environments.benchmarks.mcp_atlas.install {spec.name}"
     return "run `make mcp-servers`" if spec.is_core else f"run `{own}`"
 

@@ -132,11 +132,11 @@ class SwebenchProBenchmark(Benchmark):
         if instance is None:
             return "no file of instances has it"
         if not instance.fail_to_pass:
-            return "its record has no fail-to-pass test, so every repository would solve it; take the published file"
+            return "its record has no fail-to-pass test, so every repository would solve it; use the published file"
         if instance.before_tests is None or instance.test_files is None:
             return (
-                "its record lacks the column before_repo_set_cmd or selected_test_files_to_run, so its tests cannot be "
-                "run; take the published file"
+                "its record lacks the column before_repo_set_cmd or selected_test_files_to_run, so its tests cannot "
+                "be run; use the published file"
             )
         scripts = self._scripts[task_id]
         return scripts if isinstance(scripts, str) else None

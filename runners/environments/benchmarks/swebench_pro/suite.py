@@ -138,7 +138,7 @@ class Tester:
                 "the tests needed more processes than they may have; raise limits.processes", "out_of_processes"
             )
         if await self._has_full_disk(_text(ran)):
-            raise self._error("the disk of the container was full when the tests had run", "engine_disk_full")
+            raise self._error("the disk of the container was full after the tests", "engine_disk_full")
         if ran.exit_code in _KILLED:
             raise self._error(f"the run script was killed (exit code {ran.exit_code})", "suite_killed")
         await self._check_network()
@@ -155,9 +155,9 @@ class Tester:
         command = f"cat {logs} | tr '\\000\\r' '\\n\\n' | LC_ALL=C grep -E -m 1 -e {shlex.quote(pattern)}"
         looked = await self._shell(command, _SEARCH_S)
         if looked.exit_code == 0:
-            remedy = "see that the registry can be reached from benchmark.test_network"
+            remedy = "check that the registry can be reached from benchmark.test_network"
             if not self.has_network:
-                remedy = 'benchmark.test_network = "none" gives it none; take a network, or leave this instance out'
+                remedy = 'benchmark.test_network = "none" gives it none; choose a network, or leave this instance out'
             raise self._error(
                 f"the run script installs packages and lost the network ({_last_line(looked.stdout)}); {remedy}",
                 "no_network",
@@ -193,7 +193,7 @@ class Tester:
     def _with_logs(self, error: GraderError, logs: dict[str, bytes]) -> GraderError:
         words = _last_line(logs["stderr.log"]) or _last_line(logs["stdout.log"]) or "nothing"
         return GraderError(
-            f"{error}; the run script said at last: {words}", kind=error.kind, is_retry_owed=error.is_retry_owed
+            f"{error}; the last output of the run script: {words}", kind=error.kind, is_retry_owed=error.is_retry_owed
         )
 
     def _error(self, what: str, kind: str, *, is_retry_owed: bool = True) -> GraderError:

@@ -75,12 +75,12 @@ class TacBenchmark(Benchmark):
             raise ExperimentError(f"key 'benchmark.checkpoints': {options.folder} has no task {unknown[0]!r}")
         empty = sorted(task_id for task_id, points in options.checkpoints.items() if not points)
         if empty:
-            raise ExperimentError(f"key 'benchmark.checkpoints': {empty[0]!r} has no checkpoints; name their points")
+            raise ExperimentError(f"key 'benchmark.checkpoints': {empty[0]!r} has no checkpoints; give their points")
         if options.references and not Path(options.references).is_dir():
             raise ExperimentError(f"key 'benchmark.references': {options.references} is not a folder")
         if not self.tasks():
             first = next(iter(self._published), None)
-            reason = f"{first}: {self.why_not(first)}" if first else "it holds no folder with a task.md"
+            reason = f"{first}: {self.why_not(first)}" if first else "it has no folder with a task.md"
             raise ExperimentError(
                 f"key 'benchmark.folder': none of {len(self._published)} tasks of {options.folder} can run; {reason}"
             )
@@ -100,7 +100,7 @@ class TacBenchmark(Benchmark):
         points = sum(each.total for each in self._tasks[task_id].checkpoints)
         graded = published_points().get(task_id, points)
         if not points:
-            return "its checkpoints.md has no points; name those of each checkpoint in benchmark.checkpoints"
+            return "its checkpoints.md has no points; give those of each checkpoint in benchmark.checkpoints"
         if graded != points and task_id not in options.checkpoints:
             return (
                 f"its checkpoints.md has {points:g} points and its evaluator grades with {graded:g}; name those of "
@@ -118,7 +118,7 @@ class TacBenchmark(Benchmark):
         """Return remarks on a missing browser and on guessed memory limits."""
         remarks = []
         if not self._options.browser:
-            remarks.append("The papers' agents had a browser; these have none: benchmark.browser gives them one.")
+            remarks.append("The papers' agents had a browser, but these have none: benchmark.browser gives them one.")
         guessed = self._options.guessed_memory()
         if guessed:
             names = ", ".join(guessed)

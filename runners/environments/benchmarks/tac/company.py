@@ -187,7 +187,7 @@ async def _ended(name: str, container: DockerMachine, limit_s: float) -> None:
             state = await container.state()
         return
     raise SandboxBoundaryError(
-        f"{name}, a companion, did not end with exit code 0 within {limit_s:g} s; {await last_words(container)}",
+        f"the companion {name} did not end with exit code 0 within {limit_s:g} s; {await last_words(container)}",
         kind="service_unprepared",
     )
 

@@ -183,7 +183,7 @@ class TacEnvironment(Environment):
         """Return what the agent left of most of a limit, or an empty text."""
         taken = (await self.own_sandbox.machine.usage()).mostly_taken_since(self.usage_at_start)
         found = [f"{share:.0%} of its {name}" for name, share in taken.items()]
-        return f"what the agent left running in its container took {' and '.join(found)}" if found else ""
+        return f"processes that the agent left running used {' and '.join(found)}" if found else ""
 
     async def _evaluated(self, trajectory: bytes, ask_judge: AskJudge | None, *, has_room: bool) -> tuple[bytes, bytes]:
         """Run the evaluator beside its model, and return its result file and its printed output."""
@@ -244,7 +244,7 @@ class TacEnvironment(Environment):
         )
         if found:
             raise GraderError(
-                f"the evaluator could not ask its model ({found[0]}) and went on; {self._about_model()}; "
+                f"the evaluator could not ask its model ({found[0]}) and continued; {self._about_model()}; "
                 f"{last_words(result)}",
                 kind="swallowed_error",
             )
@@ -252,7 +252,7 @@ class TacEnvironment(Environment):
     def _about_model(self) -> str:
         if not self.variables:
             return 'name it: [grader] kind = "judge" with grader.judge.model and grader.judge.api_key_env'
-        return "see that the container reaches it" if self.options.asks_directly else "it asked past its route"
+        return "check that the container reaches it" if self.options.asks_directly else "it did not use its route"
 
     def _file(self, kind: str) -> str:
         """Return a file name in the original benchmark's form."""
@@ -279,7 +279,7 @@ def _check_ended(result: ExecResult, limit_s: float, *, has_room: bool) -> None:
     left it no room.
     """
     if result.is_timeout:
-        raise GraderError(f"the evaluator took over {limit_s:g} s; {last_words(result)}", kind="timeout")
+        raise GraderError(f"the evaluator took more than {limit_s:g} s; {last_words(result)}", kind="timeout")
     if result.exit_code == 0 and not has_room:
         return
     if result.is_out_of_memory:
@@ -295,7 +295,7 @@ def _check_ended(result: ExecResult, limit_s: float, *, has_room: bool) -> None:
 def last_words(result: ExecResult) -> str:
     """Return the end of a program's output as one line."""
     words = " ".join((result.stdout + b" " + result.stderr).decode(errors="replace").split())
-    return f"its last words: {words[-_SAID_CHARACTERS:]}" if words else "it said nothing"
+    return f"its last output: {words[-_SAID_CHARACTERS:]}" if words else "it printed nothing"
 
 
 _LIMITS = FileLimits(total_bytes=512 << 20)

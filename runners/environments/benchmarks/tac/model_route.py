@@ -91,8 +91,8 @@ def _prompts(body: dict[str, Any] | None) -> tuple[str, str]:
 
 def _unfit(how: str) -> GraderError:
     return GraderError(
-        f"the evaluator asks its model {how}; benchmark.asks_directly = true lets evaluators ask it by themselves, "
-        "unrecorded",
+        f"the evaluator asks its model {how}; benchmark.asks_directly = true lets evaluators ask it directly, "
+        f"unrecorded",
         kind="model_unfit",
         is_retry_owed=False,
     )
@@ -126,7 +126,7 @@ async def open_route(
         with anyio.move_on_after(_START_S):
             port = await _first_line(channel)
         if not port:
-            why, kind = channel.end or (f"it said nothing within {_START_S:g} s", "sandbox_died")
+            why, kind = channel.end or (f"it printed nothing within {_START_S:g} s", "sandbox_died")
             raise SandboxBoundaryError(f"the route to the evaluator's model did not start: {why}", kind=kind)
         route = ModelRoute(
             channel,

@@ -161,7 +161,7 @@ class CompanyOpening(msgspec.Struct, frozen=True):
         words = result.stdout.decode(errors="replace").split()
         if result.exit_code != 0 or words != self.task.prompt.split():
             raise SandboxUnfit(
-                f"{self.options.instruction} of the image is not the task.md of the folder {self.task.task_id}; take "
-                "folders and images of one release",
+                f"{self.options.instruction} of the image is not the task.md of the folder {self.task.task_id}; use "
+                f"folders and images of one release",
                 kind="other_task",
             )

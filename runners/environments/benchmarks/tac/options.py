@@ -193,9 +193,7 @@ def read_options(options: dict[str, Any], base: Path) -> TacOptions:
     chosen = decoded(options, TacOptions, _PAGE)
     folder = (base / chosen.folder).resolve()
     if not folder.is_dir():
-        raise ExperimentError(
-            f"key 'benchmark.folder': {folder} is not a folder; name the one that holds the task folders"
-        )
+        raise ExperimentError(f"key 'benchmark.folder': {folder} is not a folder; name the folder of the task folders")
     _check_services(chosen)
     try:
         re.compile(chosen.failure_words)
@@ -286,6 +284,6 @@ def _check_ports(key: str, spec: CompanyContainer) -> None:
                 raise ExperimentError(f"key '{key}.ports': {port} is not a port; ports are 1 to {_LAST_PORT}")
         if outside == CONTROL_PORT:
             raise ExperimentError(
-                f"key '{key}.ports': the company's port {CONTROL_PORT} belongs to its control server; take another, "
+                f"key '{key}.ports': the company's port {CONTROL_PORT} is used by its control server; use another, "
                 f'such as "8092:{inside}"'
             )

@@ -83,8 +83,8 @@ def grade_of(content: bytes, checkpoints: Sequence[Checkpoint]) -> Grade:
     totals = [total for _, total in points]
     if totals != [each.total for each in checkpoints]:
         raise GraderError(
-            f"the evaluator grades with {totals} points, the task has {[each.total for each in checkpoints]}; set "
-            f"benchmark.checkpoints to what the evaluator says ({_PAGE})",
+            f"the evaluator grades with {totals} points, but the task has {[each.total for each in checkpoints]}; "
+            f"set benchmark.checkpoints to the evaluator's points ({_PAGE})",
             kind="other_checkpoints",
             is_retry_owed=False,
         )

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 ANSWER_S = 60.0
 _NOT_FOUND = (
     "no Docker Engine was found: neither DOCKER_HOST nor a socket such as /var/run/docker.sock; start one "
-    "(apt-get install docker.io; service docker start), or set DOCKER_HOST. Tasks in Harbor's "
-    "format can do without: benchmark.without_docker = true"
+    "(apt-get install docker.io; service docker start), or set DOCKER_HOST. Tasks in Harbor's format can run without "
+    "it: benchmark.without_docker = true"
 )
 # Lower-case text in an engine's refusal; our error kind; whether another attempt could succeed.
 _REFUSALS = (

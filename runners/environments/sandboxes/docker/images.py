@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _PULL_S = 3600.0
 # Lower-case text in a refusal, our error kind, whether to retry, and the remedy; searched in this order.
-_LIMITED = ("registry_limit", True, "the registry limits how much is pulled; wait, or log in there")
+_LIMITED = ("registry_limit", True, "the registry limits the number of pulls; wait, or log in there")
 _REMEDIES = (
     ("toomanyrequests", *_LIMITED),
     ("too many requests", *_LIMITED),

@@ -65,7 +65,7 @@ class ImageProgramSandbox:
         lines = about.stdout.decode("utf-8", "replace").splitlines()
         if about.exit_code != 0 or len(lines) != 3:
             words = (about.stderr + about.stdout).decode("utf-8", "replace").strip()
-            raise SandboxUnfit(f"the agent's user {self._user!r} runs no command: {words}", kind="image_unfit")
+            raise SandboxUnfit(f"the agent's user {self._user!r} cannot run a command: {words}", kind="image_unfit")
         self.work_dir, self.home, own_path = lines
         self._path = ":".join((own_path, *path))
 

@@ -94,7 +94,7 @@ async def _complaint(container: DockerMachine) -> str | None:
 async def last_words(container: DockerMachine) -> str:
     """Return the end of a service's log as part of a sentence."""
     words = await container.last_words()
-    return f"its last words: {words[-300:]}" if words else "it said nothing"
+    return f"its last output: {words[-300:]}" if words else "it said nothing"
 
 
 LEAST_FREE_KB = 1024

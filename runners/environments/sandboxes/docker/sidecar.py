@@ -134,7 +134,7 @@ async def open_relay(socket: str, image: str, room: MemoryBudget, beside: Docker
             await channel.lines.receive()
             is_open = True
         if not is_open:
-            why, kind = channel.end or (f"it said nothing within {_START_S:g} s", "sandbox_died")
+            why, kind = channel.end or (f"it printed nothing within {_START_S:g} s", "sandbox_died")
             raise SandboxBoundaryError(f"the connection to the gateway did not open: {why}", kind=kind)
         yield channel
 

@@ -132,7 +132,7 @@ async def died(folder, source):
 
 async def test_a_host_that_dies_is_missing_data(tmp_path):
     """What the agent would have done is unknown, so that it is no score, and a retry is owed."""
-    assert "ended without the end of its turn" in await died(tmp_path, f"work(1)\nelicit({WHEN})\n{_KILLS_ITS_HOST}")
+    assert "did not end its turn" in await died(tmp_path, f"work(1)\nelicit({WHEN})\n{_KILLS_ITS_HOST}")
 
 
 LISTS = """

@@ -88,7 +88,7 @@ def test_an_edited_script_is_another_agent(tmp_path, called):
     )
     code, _, said = called("agents", "install", entry)
     assert code == 0
-    assert "the new installation counts as another agent with trials of its own" in said
+    assert "the new installation counts as another agent with its own trials" in said
     assert called("run", experiment, "--store", store)[0] == 0
     ran = answers(store)
     assert sorted(answer for _, answer in ran) == ["new", "old"]
@@ -121,7 +121,7 @@ def test_an_installed_copy_that_was_edited_is_not_run(tmp_path, called, agents):
     (folder / "bin" / "robot.py").write_text("print('wrong')\n")
     with pytest.raises(ExperimentError, match="has changed since it was installed"):
         prepare(here / "experiment.toml")
-    with pytest.raises(ExperimentError, match="no longer holds what was installed there"):
+    with pytest.raises(ExperimentError, match="no longer has the files that were installed"):
         anyio.run(run_experiment, planned, tmp_path / "store", Reporter())
     assert called("agents", "install", here / "robot.toml")[0] == 0
     assert prepare(here / "experiment.toml").plan == planned.plan
@@ -181,7 +181,7 @@ def test_an_entry_gets_the_python_that_it_names(tmp_path, called, agents, monkey
     monkeypatch.setattr(packages.shutil, "which", lambda _: None)
     shutil.rmtree(mark.parent)
     code, _, said = called("agents", "install", here / "robot.toml")
-    assert (code, "no python3.99 on PATH runs" in said) == (2, True)
+    assert (code, "no python3.99 on PATH works" in said) == (2, True)
 
 
 def test_the_name_of_an_own_entry_is_answered_with_its_path(tmp_path, called, monkeypatch):
@@ -189,7 +189,7 @@ def test_the_name_of_an_own_entry_is_answered_with_its_path(tmp_path, called, mo
     project(tmp_path / "a", "x")
     monkeypatch.chdir(tmp_path / "a")
     code, _, said = called("agents", "install", "robot")
-    assert (code, "write robot.toml for the file that is here" in said) == (2, True)
+    assert (code, "write robot.toml for the file in this folder" in said) == (2, True)
     assert called("run", "experiment.toml", "--store", tmp_path / "store")[2].strip().endswith("install robot.toml")
     assert called("agents", "install", "robot.toml")[0] == 0
 
@@ -242,5 +242,5 @@ def test_a_python_that_does_not_run_is_not_there(tmp_path, monkeypatch):
     shim.write_text("#!/bin/sh\nexit 127\n")
     shim.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ExperimentError, match=r"no python3\.12 on PATH runs"):
+    with pytest.raises(ExperimentError, match=r"no python3\.12 on PATH works"):
         packages.install_python(tmp_path / "made", ["tomli"], is_new=True, version="3.12")

@@ -128,7 +128,7 @@ async def test_program_and_version_are_recorded(tmp_path):
             "name that file in 'program', and run: lhaw-record agents",
         ),
         ({"command": ["{bin}/a"]}, {}, "key 'command[0]': {bin} is the folder of installed packages"),
-        ({"command": ["a"], "found_content": "x"}, {}, "key 'found_content': planning an experiment fills it in"),
+        ({"command": ["a"], "found_content": "x"}, {}, "key 'found_content': planning an experiment sets this key"),
     ],
 )
 def test_a_program_that_cannot_be_used_is_refused_before_anything_runs(tmp_path, program, more, said):
@@ -167,7 +167,7 @@ def test_what_a_sandbox_cannot_show_is_refused_before_anything_runs(tmp_path):
     assert prepared(tmp_path, entry).plan.trials
     path = tmp_path / "experiment.toml"
     path.write_text(described(entry).replace('kind = "process"', 'kind = "bubblewrap"'))
-    with pytest.raises(ExperimentError, match="a sandbox has a /tmp of its own and cannot show /tmp of this machine; "):
+    with pytest.raises(ExperimentError, match="a sandbox has its own /tmp, so it cannot mount /tmp of this machine; "):
         prepare(path)
 
 
@@ -183,7 +183,7 @@ def test_a_program_that_a_benchmark_cannot_have_is_refused(tmp_path):
     able, benchmark = prepared(tmp_path, tiny("chat")).experiment, ListedBenchmark()
     check_programs(able, benchmark)
     benchmark.why_no_programs = "a person does the work"
-    with pytest.raises(ExperimentError, match="toy takes no programs: a person does the work; remove 'program' from"):
+    with pytest.raises(ExperimentError, match="toy cannot run programs: a person does the work; remove 'program' from"):
         check_programs(able, benchmark)
 
 
@@ -205,7 +205,7 @@ def test_a_program_that_calls_no_mcp_is_refused_for_the_tasks_with_servers_alone
     deaf = tiny("chat", asks_by="none")
     assert planned(tiny("chat", asks_by="mcp")) == {"plain", "served"}
     assert planned(deaf, "tasks = ['plain']") == {"plain"}
-    with pytest.raises(ExperimentError, match=r"in served, and program calls none .* or other tasks in"):
+    with pytest.raises(ExperimentError, match=r"in served, but program uses none .* or other tasks in"):
         planned(deaf)
 
 

@@ -28,7 +28,7 @@ VALUES = {name: f"<{name}>" for name in PLACEHOLDERS}
         ('command = ["a"]\nanswer = "file:/etc/passwd"', "key 'answer'"),
         ('command = ["a"]\nmounts = ["relative"]', "'relative' must be an absolute path"),
         ('command = ["a"]\nask_user_tool = "consult"', "key 'asks_by': it is \"none\""),
-        ('command = ["a"]\nasks_by = "prose"', "say in resume = [...] with which command"),
+        ('command = ["a"]\nasks_by = "prose"', "set resume = [...] to the command"),
         ('command = ["a"]\nasks_by = "built_in"', '"built_in" needs host = "acp"'),
         ('command = ["a"]\nhost = "acp"\nasks_by = "built_in"', "the name of the program's own tool in built_in.tool"),
         ('command = ["a"]\n[acp]\nmode = "yolo"', "key 'host': it is \"process\""),
@@ -39,12 +39,12 @@ VALUES = {name: f"<{name}>" for name in PLACEHOLDERS}
         ('command = ["a"]\n[install]\npip = ["x"]', "key 'install.pip': 'x' is not pinned"),
         (
             'command = ["python3", "a.py"]\n[install]\npip = ["x==1"]',
-            "key 'command': python3 does not see the packages of install.pip",
+            "key 'command': python3 cannot import the packages of install.pip",
         ),
         ('command = ["a"]\n[install]\npip = ["x>=1"]', "key 'install.pip'"),
         ('command = ["a"]\n[install]\nnpm = ["@a/b@latest"]', "key 'install.npm': '@a/b@latest' is not pinned"),
         ('command = ["a"]\nversion = ["{home}"]', "key 'version[0]': unknown placeholder {home}; known: {bin}"),
-        ('command = ["a"]\nfound_version = "1"', "planning an experiment fills it in"),
+        ('command = ["a"]\nfound_version = "1"', "planning an experiment sets this key"),
         ('command = "a"', "key 'command': \"a\", where a list is expected"),
         ('command = ["a"]\ncomand = 1', "unknown key 'comand'"),
         (

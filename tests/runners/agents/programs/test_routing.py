@@ -108,10 +108,13 @@ def test_the_table_is_part_of_what_is_measured(tmp_path):
         ({"*": "openai/a", "b": "openai/b"}, r"agents\[0\].models': 'b' is never reached, because '\*' comes first"),
         ({"a": ""}, r"agents\[0\].models': 'a' = ''; write NAME = MODEL"),
         ({"a": {"api_base": "http://x"}}, r"agents\[0\].models"),
-        ({"a": {"model": "m", "thinking_tokens": 0}}, r"agents.program.models.'a'.thinking_tokens': at least 1"),
+        (
+            {"a": {"model": "m", "thinking_tokens": 0}},
+            r"agents.program.models.'a'.thinking_tokens': must be at least 1",
+        ),
         (
             {"a": {"model": "m", "parameters": {"effort": "high"}}},
-            r"parameters.effort': .*; write effort beside 'model'",
+            r"parameters.effort': .*; write effort next to 'model'",
         ),
     ],
 )

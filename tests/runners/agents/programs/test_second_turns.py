@@ -181,11 +181,11 @@ async def test_a_user_may_decline_or_be_late(tmp_path, program, response, state,
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"resume": []}, "say in resume = \\[...\\] with which command"),
+        ({"resume": []}, "set resume = \\[...\\] to the command"),
         ({"resume": ["{mcp_url}"]}, "key 'resume\\[0\\]': {mcp_url} exists only"),
         ({"resume": ["{session}"]}, "key 'resume\\[0\\]': unknown placeholder"),
-        ({"host": "acp"}, "key 'resume': an agent over ACP goes on"),
-        ({"leased": True, "command": [], "resume": [], "mounts": []}, "whoever leases a trial gets one prompt"),
+        ({"host": "acp"}, "key 'resume': an agent over ACP continues"),
+        ({"leased": True, "command": [], "resume": [], "mounts": []}, "a leased agent gets one prompt"),
     ],
 )
 def test_what_cannot_go_on_is_refused_before_the_first_trial(tmp_path, changes, words):

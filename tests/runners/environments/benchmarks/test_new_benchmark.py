@@ -79,7 +79,9 @@ def test_the_template_lies_in_the_bundle_as_it_is_linted():
 )
 def test_names_that_cannot_be(tmp_path, name):
     """A name that no package can have, or that is taken, is refused before anything is written."""
-    with pytest.raises(ExperimentError, match=r"cannot name a benchmark|there is a benchmark|name of a Python module"):
+    with pytest.raises(
+        ExperimentError, match=r"cannot name a benchmark|there is already a benchmark|name of a Python module"
+    ):
         write_benchmark(name, tmp_path / "x")
     assert not (tmp_path / "x").exists()
 
@@ -87,7 +89,7 @@ def test_names_that_cannot_be(tmp_path, name):
 def test_nothing_is_overwritten(tmp_path):
     """A folder with something in it is left alone."""
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ExperimentError, match="is there already"):
+    with pytest.raises(ExperimentError, match="already exists"):
         write_benchmark("web_shop", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -218,7 +220,7 @@ async def test_what_does_not_inherit_is_named(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
-        ("why_no_program", "x", "it has 'why_no_program', which is never asked for; did you mean 'why_no_programs'?"),
+        ("why_no_program", "x", "it has 'why_no_program', which is never used; did you mean 'why_no_programs'?"),
         ("secret", lambda self: frozenset({"s"}), "did you mean 'secrets'?"),
         ("has_own_images", "yes", "has_own_images is 'yes'; it must be True or False"),
         ("reference", None, "reference must be a method"),
@@ -334,7 +336,7 @@ def first_result(**fields):
         ({"variants": keeping_the_value}, "still in the prompt"),
         ({"variants": changing(severity="environment")}, "with severity environment"),
         (with_questions(("S9", ("Which one?",))), "it has expected questions for S9, which is not one of its segments"),
-        (with_questions(("S1", ("Is it raining?",))), "would not be found reworded: of its words the matcher knows: "),
+        (with_questions(("S1", ("Is it raining?",))), "would not be recognised reworded: the matcher recognises "),
         (with_value(" a.csv"), "segment S1 begins or ends with a space"),
         (with_value("from Monday to"), "segment S1 begins or ends in the middle of a phrase"),
         (with_value("and on Monday"), "segment S1 begins or ends in the middle of a phrase"),
@@ -342,8 +344,8 @@ def first_result(**fields):
         (with_value("(see below"), "segment S1 has half of a pair of quotes or brackets"),
         (with_value("ledger", "Take the ledger.csv for it."), "segment S1 is cut out of the middle of a word"),
         ({"access": None}, "the environment has a 'sandbox' that was not opened with settings.access"),
-        ({"offered": 1}, "tools_over_mcp is 'none', and programs get 1 tools over MCP"),
-        ({"offered": 1, "tools_over_mcp": "some", "has_mcp_tools": False}, "is False, and programs get 1 tools"),
+        ({"offered": 1}, "tools_over_mcp is 'none', but programs get 1 tools over MCP"),
+        ({"offered": 1, "tools_over_mcp": "some", "has_mcp_tools": False}, "is False, but programs get 1 tools"),
         ({"tools_over_mcp": "yes"}, "tools_over_mcp is 'yes'; it must be 'none', 'some', 'all'"),
         ({"tools": ()}, "needs tools"),
         ({"call": ToolResult(text="fine")}, "gives no error result"),

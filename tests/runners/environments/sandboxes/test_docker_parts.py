@@ -48,8 +48,8 @@ def test_the_keys_of_docker(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('image = "base:1"', "key 'sandbox.image': it is for docker only"),
-        ('kind = "process"\ncpus = 1', "key 'sandbox.cpus': it is for docker only"),
+        ('image = "base:1"', "key 'sandbox.image': this key is for docker only"),
+        ('kind = "process"\ncpus = 1', "key 'sandbox.cpus': this key is for docker only"),
         ('kind = "docker"\nimage = "x"\ncpus = 0', "key 'sandbox.cpus': 0 is not a number of processors"),
         ('kind = "docker"\nimage = "x"\nimages = "y"', "unknown key 'sandbox.images'"),
         ('kind = "podman"', "key 'sandbox.kind'"),

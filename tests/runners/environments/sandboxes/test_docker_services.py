@@ -42,7 +42,7 @@ class Machine(DockerMachine):
         ("healthy", [("healthy", 0)], None),
         ("healthy", [("healthy", 1), ("healthy", 2), ("healthy", 0)], None),
         ("healthy", [("healthy", 1), ("healthy", 2), ("unhealthy", 3)], "db, a container of us, is no longer healthy"),
-        ("healthy", [("unhealthy", 3)], "its check said 'no route'; its last words: the end"),
+        ("healthy", [("unhealthy", 3)], "its check said 'no route'; its last output: the end"),
         ("unhealthy", [("unhealthy", 3)], None),
         ("none", [("none", 0)], None),
     ],

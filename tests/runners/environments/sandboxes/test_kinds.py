@@ -40,7 +40,7 @@ async def test_scripted_models_run_everywhere_and_the_way_out_is_told():
     told = []
     chosen = await preflight.choose_sandbox(experiment_of("scripted/balanced"), told.append)
     assert chosen.kind == "process"
-    assert told == [f"nothing isolates here yet; before a real model runs commands: {remedy()}"]
+    assert told == [f"no sandbox works here yet; before a real model runs commands: {remedy()}"]
 
 
 async def test_a_real_model_is_refused_with_the_reason_and_one_command():
@@ -76,4 +76,4 @@ async def test_limits_that_are_weak_here_are_told_before_a_real_model_runs(monke
     chosen = await preflight.choose_sandbox(experiment_of(model, kind="namespaces"), told.append)
     assert isinstance(chosen, Weak)
     assert len(told) == count
-    assert all("namespaces cannot fully enforce here: memory: limited for each process" in each for each in told)
+    assert all("namespaces cannot fully enforce limits here: memory: limited for each process" in each for each in told)

@@ -213,7 +213,7 @@ def test_rewards_are_given_by_file_and_repetitions_are_numbered(tmp_path, capsys
 @pytest.mark.parametrize(
     ("rewards", "message"),
     [
-        ({"a/x.trajectory.json": 1.0, "y.trajectory.json": 0.0}, "y.trajectory.json, which is no file"),
+        ({"a/x.trajectory.json": 1.0, "y.trajectory.json": 0.0}, "y.trajectory.json, which is not a file"),
         ({"x.trajectory.json": 1.0}, "a/x.trajectory.json or b/x.trajectory.json; give the path"),
         ({"z.trajectory.json": 1.0, "c/z.trajectory.json": 1.0}, "c/z.trajectory.json twice"),
         ({"c/z.trajectory.json:2": 1.0}, "where no trajectory begins"),

@@ -119,7 +119,7 @@ def test_the_result_of_event_0_is_kept():
 def test_a_trajectory_that_names_no_task_is_skipped(tmp_path):
     """Two without a message of the user would be repetitions of one task; ``--task`` says that they are."""
     path = write(tmp_path / "x.json", [{"role": "assistant", "content": "Two."}])
-    with pytest.raises(ImportFailed, match="no message of a user names the task; --task does"):
+    with pytest.raises(ImportFailed, match="no user message has the task; give it with --task"):
         imported("openai-messages", path, tmp_path / "s", reward=1.0)
     assert imported("openai-messages", path, tmp_path / "s", reward=1.0, task="t").trials == 1
 
@@ -152,7 +152,7 @@ def test_a_run_that_was_cut_has_no_end():
         parsed("openhands", json.dumps(openhands())[:300])
     with pytest.raises(ImportFailed, match="is not JSON, but this format is; was another format meant"):
         parsed("openhands", "Dear diary,\n")
-    with pytest.raises(ImportFailed, match="is no list of events with actions"):
+    with pytest.raises(ImportFailed, match="is not a list of events with actions"):
         parsed("openhands", "true\nfalse\n")
 
 
@@ -163,7 +163,7 @@ def test_an_evaluation_of_openhands_has_a_run_a_line(tmp_path):
     imported("openhands", path, tmp_path / "s", rewards={"output.jsonl:1": 1.0, "output.jsonl:2": 0.0})
     found = query(tmp_path / "s", "select task_id, is_success, action_count from trials order by all")
     assert found == [("a__1", True, 3), ("a__2", False, 3)]
-    with pytest.raises(ImportFailed, match=r"output\.jsonl:2 is no list of events"):
+    with pytest.raises(ImportFailed, match=r"output\.jsonl:2 is not a list of events"):
         parsed("openhands", json.dumps(rows[0]) + '\n{"history": []}\n', name="output.jsonl")
 
 
@@ -645,7 +645,7 @@ def test_events_of_the_sdk_are_actions(tmp_path):
     ] * 3
     assert found.remarks == (
         "events of kind CondensationRequest are not kept",
-        "input_tokens of the run is 40, of its model calls 30; the run's is kept",
+        "input_tokens is 40 for the run and 30 for its model calls; the run's is kept",
     )
     imported("openhands", write(tmp_path / "output.jsonl", json.dumps(row)), tmp_path / "s", reward=1.0)
     rows = "select agent_input_tokens, agent_output_tokens, agent_cost_usd, started_at_us from trials"

@@ -151,7 +151,7 @@ def test_a_task_of_the_store_with_that_name_is_said_to_be_another_version(tmp_pa
 def test_two_agents_of_one_name_are_refused(tmp_path):
     """Their trials would be taken for repetitions."""
     other = {"task": {"path": "x"}, "agent": {"name": "a", "model_name": "p/m", "kwargs": {"n": 2}}}
-    with pytest.raises(ImportFailed, match="other settings"):
+    with pytest.raises(ImportFailed, match="different versions or settings"):
         imported("harbor-job", job(tmp_path, trial(0), trial(1, config=other)), tmp_path / "s")
 
 

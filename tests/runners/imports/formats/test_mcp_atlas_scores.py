@@ -138,7 +138,7 @@ def test_claims_are_known_again_after_the_scorer_rewrote_them(claim, judged):
             {"coverage_details_json": json.dumps({"per_claim": [{"claim": "claim 0", "score": 1, "covered": False}]})},
             "",
         ),
-        ({"trajectory": '[{"tool_name": "ask_user", "parameters": {}}]'}, "say --condition full_ask_user"),
+        ({"trajectory": '[{"tool_name": "ask_user", "parameters": {}}]'}, "set --condition full_ask_user"),
     ],
 )
 def test_contradictions_are_skipped(fields, reason):
@@ -157,7 +157,7 @@ def test_the_reference_trajectory_is_not_what_the_agent_did():
 
 def test_underspecified_rows_need_their_condition():
     """The file does not say whether the agent could ask, so a person has to."""
-    with pytest.raises(ImportFailed, match="say --condition"):
+    with pytest.raises(ImportFailed, match="set --condition"):
         parsed("mcp-atlas-scores", as_csv(scored_row(**VARIANT)))
     with pytest.raises(ImportFailed, match="does not fit"):
         parsed("mcp-atlas-scores", as_csv(scored_row()), condition="underspecified")

@@ -95,12 +95,12 @@ def test_injections_and_repetitions(tmp_path):
     [
         (["t,full,a,maybe"], HEADER, "row 1: success is 'maybe', expected true or false"),
         (["t,full,a,0.7"], HEADER, "row 1: success is '0.7'"),
-        (["t,blind,a,1"], HEADER, "row 1: arm 'blind' is no known condition; say --arm blind=CONDITION"),
+        (["t,blind,a,1"], HEADER, "row 1: arm 'blind' is not a known condition; set --arm blind=CONDITION"),
         (["t,full,a,1", "t,full,a,1"], HEADER, "rows 1 and 2 are the same trial; leave one out, or number repetitions"),
         (["t,full,a"], HEADER, "row 1: the number of cells differs"),
-        (["t,full,1"], "task,arm,success", "no column agent, but task, arm, success; say --column agent=COLUMN"),
+        (["t,full,1"], "task,arm,success", "no column agent, but task, arm, success; set --column agent=COLUMN"),
         (["t,full,a,1"], "task,task,agent,success", "two columns 'task'"),
-        (["t,full,a,1,1"], "task,arm,agent,resolved,passed", "has resolved and passed; say --column success=resolved"),
+        (["t,full,a,1,1"], "task,arm,agent,resolved,passed", "has resolved and passed; set --column success=resolved"),
         (["t,inject_30,a,1"], HEADER, "row 1: inject_30 needs the column inject_after_action"),
         (["t,hidden,a,1,x"], f"{HEADER},dimension", "row 1: dimension is 'x', expected goal"),
         (

@@ -196,13 +196,13 @@ def test_a_torn_last_line_is_left_out_and_another_is_refused_by_its_line(name):
     lines = {"claude-code": [user("Hi."), reply("m1", text("Hello."))], "codex": rollout()}[name]
     whole = jsonl(lines).encode()
     found = parsed(name, whole + b'{"type": "us', name="s.jsonl")
-    assert found.remarks == (f"s.jsonl, line {len(lines) + 1}: the last line is torn, and left out",)
+    assert found.remarks == (f"s.jsonl, line {len(lines) + 1}: the last line is incomplete and left out",)
     assert (
         parsed(name, whole.replace(b"\n", b" ", 1), name="s.jsonl").trials == parsed(name, whole, name="s.jsonl").trials
     )
     with pytest.raises(ImportFailed, match=r"s\.jsonl, line 1 is not JSON"):
         parsed(name, b'{"type": \n' + whole, name="s.jsonl")
-    with pytest.raises(ImportFailed, match=r"s\.jsonl is no session"):
+    with pytest.raises(ImportFailed, match=r"s\.jsonl is not a session"):
         parsed(name, b'{"a": 1}\n', name="s.jsonl")
 
 

@@ -128,7 +128,7 @@ def test_score_total_and_timestamp_are_kept():
     remarks = parsed("tac-evals", both, name="eval_x.json").remarks
     assert remarks == (
         "x was evaluated at 2026-01-02T03:04:05+00:00",
-        "x: score and total differ from final_score, which is taken",
+        "x: score and total differ from final_score, which is used",
     )
 
 

@@ -196,8 +196,8 @@ async def test_a_trial_has_nothing_here(locked_client):
         (ServeSettings(max_trials=0), "--max-trials"),
         (ServeSettings(host="", token=TOKEN), "--host is empty"),
         (ServeSettings(token=TOKEN, lease_token="short"), "LEASE_TOKEN is shorter than 16"),
-        (ServeSettings(lease_token=LEASE_TOKEN), "beside a different LHAW_RECORD_TOKEN"),
-        (ServeSettings(token=TOKEN, lease_token=TOKEN), "beside a different LHAW_RECORD_TOKEN"),
+        (ServeSettings(lease_token=LEASE_TOKEN), "with a different LHAW_RECORD_TOKEN"),
+        (ServeSettings(token=TOKEN, lease_token=TOKEN), "with a different LHAW_RECORD_TOKEN"),
     ],
 )
 def test_unsafe_settings_are_refused(settings, word):

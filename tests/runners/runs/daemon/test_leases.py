@@ -531,7 +531,7 @@ def test_silent_released_and_unused_leases_are_owed_however_often(tmp_path, serv
     wait_until(lambda: count_events(store, "trial_failed") == 1, "the silent lease expired")
     status, late = api.post(f"/api/leases/{silent['lease_id']}/close")
     assert (status, late["error"]["kind"]) == (409, "returned")
-    assert "no sign of life for 1 s" in late["error"]["message"]
+    assert "no request for 1 s" in late["error"]["message"]
     assert said(silent)[0] == 404
     released = api.take()
     for _ in range(2):

@@ -100,7 +100,7 @@ async def test_a_lost_worker_is_ended_and_replaced():
         assert not (await workers.run(TRIALS[0], 1, None)).is_valid
         assert len(ray.killed) == 1
         assert (await workers.run(TRIALS[0], 2, None)).is_valid
-    assert "worker 1 on h is lost with 1 running trials, which are owed again: died" in said
+    assert "worker 1 on h is lost with 1 running trials, which will run again: died" in said
     assert "worker 2 on h has joined" in said
 
 
@@ -273,7 +273,7 @@ def test_workers_are_for_a_cluster(tmp_path):
     """``--workers`` without ``--executor ray`` is a usage error, not ignored."""
     done = called("run", write_experiment(tmp_path / "a.toml"), "--workers", "2", "--dry-run")
     assert done.returncode == 2
-    assert "--workers is for --executor ray" in done.stderr
+    assert "--workers needs --executor ray" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_a_lost_node_loses_no_finished_trial_and_its_trials_are_run_again(site, 
     site.lose(lost, "host2")
     done = end(process)
     assert done.returncode == 0, done.stderr
-    assert "is lost with 2 running trials, which are owed again" in done.stderr
+    assert "is lost with 2 running trials, which will run again" in done.stderr
     assert before <= events_of(site)
     assert query(site.root(), DOUBLED) == []
     assert_same_tables(all_tables(site.root()), reference_tables)
@@ -115,7 +115,7 @@ def test_a_killed_worker_is_replaced_and_what_it_left_is_published(site, tmp_pat
         done = end(process)
     assert done.returncode == 0, done.stderr
     assert "worker 1 on" in done.stderr
-    assert "running trials, which are owed again" in done.stderr
+    assert "running trials, which will run again" in done.stderr
     assert query(site.root(), DOUBLED) == []
     assert query(site.root(), "select count(distinct trial_id) from stg_trials_finished") == [(8,)]
     assert not Store(site.root("host1")).journals()
@@ -130,7 +130,7 @@ def test_a_cost_limit_holds_over_the_cluster(site, tmp_path):
     site.add("host2")
     done = site.run(experiment)
     assert done.returncode == 1
-    assert "the cost limit has no room for another trial" in done.stderr
+    assert "the cost limit does not allow another trial" in done.stderr
     ((spent,),) = query(site.root(), "select sum(cost_usd) from stg_trials_finished")
     assert 0 < spent <= 0.2
 

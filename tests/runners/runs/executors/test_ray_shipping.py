@@ -101,7 +101,7 @@ def test_machines_with_nothing_of_ours_run_trials_and_one_is_lost(project, tmp_p
             done = end(process)
         assert done.returncode == 0, done.stderr
         assert "Ray installs them on each" in done.stderr
-        assert "running trials, which are owed again" in done.stderr
+        assert "running trials, which will run again" in done.stderr
         assert query(site.root(), DOUBLED) == []
         finished = query(site.root(), "select agent_name, count(*) from trials group by all")
         assert sorted(finished) == [("robot", 16), ("served", 16)]

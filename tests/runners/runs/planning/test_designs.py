@@ -267,7 +267,7 @@ def test_sessions_run_like_trials(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("sessions = 0", "key 'sessions': at least 1"),
+        ("sessions = 0", "key 'sessions': must be at least 1"),
         ("sessions = 2\nseeds = [1, 2, 3]", "key 'seeds': the index of a session is its seed"),
         ('sessions = 2\nconditions = ["full", "inject_10"]', "key 'sessions': an injection needs"),
     ],

@@ -94,7 +94,7 @@ def test_a_killed_study_takes_the_same_look(study, tmp_path):
     assert query(store, "select count(*), max(attempt) from stg_trials_started") == [(6, 1)]
     assert next_batch(prepare(study), stored_index(prepare(study), store)) is None
     study.write_text(study.read_text().replace("looks = 3", "looks = 2"))
-    with pytest.raises(ExperimentError, match="a plan that changes after a look keeps no level"):
+    with pytest.raises(ExperimentError, match="the plan changed after a look, so no level holds"):
         next_batch(prepare(study), stored_index(prepare(study), store))
 
 
@@ -110,7 +110,7 @@ def test_a_plan_is_said_and_nobody_else_runs_it(study, tmp_path):
 @pytest.mark.parametrize(
     ("keys", "problem"),
     [
-        ("looks = 0", "looks': from 1"),
+        ("looks = 0", "looks': must be from 1"),
         ("max_tasks = 9", "3 are planned"),
         ("max_tasks = 2", "at least one task for each look"),
         ('agent = "nobody"', "name one of balanced"),

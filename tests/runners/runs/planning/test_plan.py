@@ -174,7 +174,7 @@ def test_naming_variants_chooses_their_tasks():
 
 def test_a_replay_model_is_refused_where_it_would_know_too_much():
     """scripted/replay runs under full only."""
-    with pytest.raises(ExperimentError, match="take scripted/replay_masked for underspecified"):
+    with pytest.raises(ExperimentError, match="use scripted/replay_masked for underspecified"):
         plan_of(experiment(agents=(AgentSpec(name="r", model="scripted/replay"),)))
 
 

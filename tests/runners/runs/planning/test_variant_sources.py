@@ -196,7 +196,7 @@ def test_a_later_version_in_the_store_does_not_hide_the_change(tmp_path):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ('{ store = "s" }', "'benchmark.variants_from': a store needs either 'selection' or 'experiment' beside it"),
+        ('{ store = "s" }', "'benchmark.variants_from': a store needs either 'selection' or 'experiment' with it"),
         ('{ store = "s", selection = "a", experiment = "b" }', "a store needs either 'selection' or 'experiment'"),
         ('{ selection = "a" }', "'benchmark.variants_from.store' is missing"),
         ('{ store = "s", selected = "a" }', "unknown key 'benchmark.variants_from.selected'"),

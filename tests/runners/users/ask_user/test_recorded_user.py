@@ -130,7 +130,7 @@ async def test_questions_at_the_same_time_are_answered_one_after_another():
 async def test_a_bug_in_a_simulator_is_its_own_boundary():
     """Whatever a simulator raises is attributed to it."""
     ask_user = RecordedUser(BrokenSimulator(), knowing(NAME), MemoryStream())
-    with pytest.raises(UserSimulatorError, match="broken broke: ZeroDivisionError"):
+    with pytest.raises(UserSimulatorError, match="broken failed: ZeroDivisionError"):
         await ask_user(NAME_QUESTION, "", None, 1)
     assert isinstance(ask_user.failure, UserSimulatorError)
 

@@ -50,7 +50,7 @@ def test_services_are_those_of_the_file_and_ask_this_machine_for_nothing(tmp_pat
     """Variables come from task.toml and defaults; a service that wants a secret must be left out; data is identity."""
     monkeypatch.setenv("SIZE", "huge")
     task = task_in(tmp_path)
-    assert "services.user.environment asks for OPENAI_API_KEY" in refusal(task)
+    assert "services.user.environment needs OPENAI_API_KEY" in refusal(task)
     assert refusal(task, ("user",)) is None
     compose = compose_of(task, ("user",))
     assert [each.name for each in compose.services] == ["db", "web"]
@@ -80,9 +80,9 @@ REFUSED = [
     (WEB % "healthcheck: {tests: x}", "unknown key 'services.web.healthcheck.tests'"),
     (WEB % "deploy: {replicas: 2}", "unknown key 'services.web.deploy.replicas'"),
     (WEB % "env_file: .env", "unknown key 'services.web.env_file'"),
-    (WEB % "environment: [HOME]", "services.web.environment asks for HOME of this machine"),
-    (WEB % "environment: {HOME: }", "services.web.environment asks for HOME of this machine"),
-    (WEB % "environment: {A: '${HOME}'}", "services.web.environment.A asks for HOME; set it"),
+    (WEB % "environment: [HOME]", "services.web.environment needs HOME from this machine"),
+    (WEB % "environment: {HOME: }", "services.web.environment needs HOME from this machine"),
+    (WEB % "environment: {A: '${HOME}'}", "services.web.environment.A needs HOME; set it"),
     (WEB % "environment: {A: '${HOME:?no}'}", "'${' is not supported"),
     (WEB % "volumes: ['/etc:/e:ro']", "/etc is outside of"),
     (WEB % "volumes: ['../../..:/e:ro']", "../../.. is outside of"),
@@ -94,7 +94,7 @@ REFUSED = [
     (WEB % "pull_policy: always", "'services.web.pull_policy': \"always\" is not a choice"),
     (WEB % "depends_on: [web]", "web wait for each other"),
     (WEB % "depends_on: [main]", "names main, which starts last"),
-    (WEB % "depends_on: [db]", "names 'db', which is not there"),
+    (WEB % "depends_on: [db]", "names 'db', which does not exist"),
     (
         WEB % "depends_on: {main: {condition: service_ready}}",
         'depends_on.main.condition\': "service_ready" is not a choice',
@@ -114,7 +114,7 @@ REFUSED = [
     ("services: {}\nnetworks: {a: {external: true}}\n", "unknown key 'networks.a.external'"),
     ("services: {}\nnetworks: {a: {internal: true}}\n", "unknown key 'networks.a.internal'"),
     (WEB % "networks: [a]", "'a' is not declared under networks"),
-    (f"{WEB % 'networks: [a]'}\nnetworks: {{a: }}\n", "services.web.networks: only what is the same for all"),
+    (f"{WEB % 'networks: [a]'}\nnetworks: {{a: }}\n", "services.web.networks: they must be the same for all"),
     ("services: {}\nvolumes: {a: {external: true}}\n", "unknown key 'volumes.a.external'"),
     ("services: [\n", "not readable YAML"),
     ("services: !reset {}\n", "not readable YAML"),

@@ -98,7 +98,7 @@ def test_what_a_registry_and_a_prompt_do_not_share_is_said(tmp_path):
     write_group(tmp_path, registry=json.dumps({"blockers": [*BLOCKERS, odd]}))
     first, *rest = opened(tmp_path).remarks()
     assert first == "org/hil-bench-swe_0/baseline: the resolution of odd is not in full_info's instruction"
-    assert all("of its 4 blockers the rules find the questions only as people wrote them" in each for each in rest)
+    assert all("of its 4 blockers, the rules find the questions only as people wrote them" in each for each in rest)
     assert rest
 
 

@@ -97,7 +97,7 @@ def test_steps_have_their_prompts_and_checkpoints(tmp_path):
         ({"tables": TABLES.replace('"two"', '"../two"')}, "'../two' is not the name of a folder in steps/"),
         ({"steps__two__instruction.md": " \n"}, "steps/two/instruction.md is empty"),
         ({"steps__two__instruction.md": None}, "steps/two/instruction.md"),
-        ({"checkpoints.toml": '[[checkpoints]]\ncheckpoint_id = "x"\nlabel = "x"\n'}, "'x' is of no step"),
+        ({"checkpoints.toml": '[[checkpoints]]\ncheckpoint_id = "x"\nlabel = "x"\n'}, "'x' belongs to no step"),
     ],
 )
 def test_a_broken_step_is_named(tmp_path, parts, words):

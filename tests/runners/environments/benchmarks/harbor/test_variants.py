@@ -51,7 +51,7 @@ BROKEN = [
         "is 0 times",
     ),
     (VARIANT + '[[segments]]\nvalue = "hello"\n', "unknown key 'segments'"),
-    (VARIANT + VARIANT, "two have that name"),
+    (VARIANT + VARIANT, "two variants have this name"),
 ]
 
 
@@ -113,7 +113,10 @@ def test_what_the_matcher_misses_is_named_and_the_synonym_it_names_mends_it(tmp_
     benchmark = open_harbor({"folder": "."}, tmp_path, GraderSpec())
     assert benchmark.why_not("hello") is None
     (remark,) = benchmark.remarks()
-    assert "the matcher knows: none, not: greeting, meant; add 'greeting' to the segment's synonyms" in remark
+    assert (
+        "the matcher recognises its words none, but not greeting, meant; add 'greeting' to the segment's synonyms"
+        in remark
+    )
     write_task(tmp_path / "hello", **{"variants.toml": variants.replace('"word to write"', '"greeting"')})
     assert open_harbor({"folder": "."}, tmp_path, GraderSpec()).remarks() == []
 
@@ -163,7 +166,7 @@ def test_one_unfit_task_is_a_finding(tmp_path, monkeypatch, capsys):
     write_task(tmp_path / "tasks" / "gpu", task__toml="[environment]\ngpus = 1\n")
     assert main(["harbor", "tasks", "--without-docker", "--format", "csv"]) == 1
     said = capsys.readouterr()
-    assert said.err.splitlines()[-1] == "1 of 2 tasks are fit; not: gpu"
+    assert said.err.splitlines()[-1] == "1 of 2 tasks are fit; the others: gpu"
     assert {row["task_id"]: row["is_fit"] for row in csv.DictReader(io.StringIO(said.out))} == {
         "fit": "True",
         "gpu": "False",

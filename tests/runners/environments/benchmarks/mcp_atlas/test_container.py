@@ -102,7 +102,7 @@ async def test_an_address_where_nothing_of_the_kind_answers(tmp_path, monkeypatc
     monkeypatch.setattr("lhaw_record.runners.environments.benchmarks.mcp_atlas.container._LOOK_S", 600.0)
     with socket.create_server(("127.0.0.1", 0)) as found:
         address = f"http://127.0.0.1:{found.getsockname()[1]}"
-    with pytest.raises(SandboxBoundaryError, match=f"{address} was not healthy within 1e-09 s .*refused.*; see that"):
+    with pytest.raises(SandboxBoundaryError, match=f"{address} was not healthy within 1e-09 s .*refused.*; check that"):
         async with opened(tmp_path, {"address": address, "start_seconds": 1e-9}):
             pass
     with image_registry() as other, pytest.raises(SandboxBoundaryError, match=r"status 404: .*manifest unknown"):
@@ -130,7 +130,7 @@ def test_a_world_that_is_not_there_stops_a_run_before_its_first_trial(tmp_path, 
         done = called("run", str(tmp_path / "x.toml"), "--store", str(tmp_path / "s"))
     assert done.returncode == 2
     assert f"the container at http://{address} was not healthy within" in done.stderr
-    assert "see that benchmark.container.address is that of a container that runs" in done.stderr
+    assert "check that benchmark.container.address is the address of a running container" in done.stderr
     assert not (tmp_path / "s").exists()
 
 
@@ -144,7 +144,7 @@ def test_a_world_that_is_not_there_stops_a_run_before_its_first_trial(tmp_path, 
             "unknown key 'benchmark.container.adress'; did you mean 'address'?; known: image, address",
         ),
         ({"container": {"address": "localhost:1984"}}, "'benchmark.container.address': \"localhost:1984\""),
-        ({}, "'benchmark.data' is missing; name the one that servers see as /data, or choose a container"),
+        ({}, "'benchmark.data' is missing; name the folder for /data, or use a container"),
     ],
 )
 def test_keys_that_do_not_fit(tmp_path, options, message):
@@ -240,7 +240,7 @@ async def test_a_lone_server_keeps_its_name(tmp_path, image, monkeypatch):
     ("how", "error", "kind", "words"),
     [
         ("hangs", SandboxBoundaryError, "service_unhealthy", "not healthy within 8 s"),
-        ("ends", ToolBoundaryError, "container_gone", "its last words: no server could be started"),
+        ("ends", ToolBoundaryError, "container_gone", "its last output: no server could be started"),
         ("calculator", ToolBoundaryError, "server_gone", "calculator of a container of .* is gone at the start"),
     ],
 )

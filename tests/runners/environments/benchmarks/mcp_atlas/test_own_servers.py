@@ -123,7 +123,7 @@ def test_what_is_wrong_is_said_before_a_run(world, monkeypatch):
             opened(world, **options)
         return str(caught.value)
 
-    assert "unknown server of tool notes_search; own_servers can name it" in refused(own_servers="")
+    assert "unknown server of tool notes_search; describe it in own_servers" in refused(own_servers="")
     assert "none.toml cannot be read" in refused(own_servers="none.toml")
     write(world, "no-such-program")
     assert "no-such-program is neither a program on PATH nor a file in" in refused()

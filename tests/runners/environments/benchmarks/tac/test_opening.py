@@ -44,7 +44,7 @@ async def test_it_keeps_what_every_benchmark_promises(tmp_path, images):
 @pytest.mark.parametrize(
     ("options", "kind", "says"),
     [
-        ({"init": ["sh", "-c", "echo no company; exit 4"]}, "init_failed", "ended with 4; its last words: no company"),
+        ({"init": ["sh", "-c", "echo no company; exit 4"]}, "init_failed", "ended with 4; its last output: no company"),
         ({"init": ["sleep", "3600"], "init_seconds": 0.5}, "init_failed", "took over 0.5 s"),
         ({"instruction": "/workspace/notes.txt"}, "other_task", "is not the task.md of the folder"),
         ({"image": "localhost:1/none:1"}, "registry_away", "localhost:1/none:1 cannot be pulled: .*docker load"),

@@ -58,7 +58,7 @@ def why_not(folder, task_id, **options):
         ({"services": {"owncloud": {**OWN, "ports": ["65536"]}}}, "65536 is not a port; ports are 1 to 65535"),
         (
             {"services": {"owncloud": {**OWN, "ports": ["2999:80"]}}},
-            r"owncloud\.ports': .* 2999 belongs to its control",
+            r"owncloud\.ports': .* 2999 is used by its control",
         ),
         (
             {"services": {"owncloud": {**OWN, "companions": {"db": {"image": "a:1", "ports": ["80:70000"]}}}}},
@@ -135,7 +135,7 @@ def test_a_plan_says_which_tasks_it_leaves_out(tmp_path, capsys):
     assert main(["run", str(tmp_path / "e.toml"), "--dry-run"]) == 2, "OPENAI_API_KEY is not set, and TAC needs Docker"
     assert capsys.readouterr().err.splitlines()[:3] == [
         "3 of 4 tasks are left out:",
-        "  four: its checkpoints.md has no points; name those of each checkpoint in benchmark.checkpoints",
+        "  four: its checkpoints.md has no points; give those of each checkpoint in benchmark.checkpoints",
         "  three, two: it needs owncloud; add benchmark.services.owncloud or benchmark.services_host",
     ]
     (tmp_path / "e.toml").write_text(text.replace('name = "tac"', 'name = "tac"\ntasks = ["one"]'))

@@ -328,7 +328,7 @@ def test_an_agent_that_leaves_no_room_is_graded(run, monkeypatch):
     assert sorted(points(events)["c2"]) == [(0.0, 1.0), (1.0, 1.0), (1.0, 1.0)]
     starved = [event.details for event in events["CheckpointScored"] if "ran out of memory" in event.details]
     assert len(starved) == 3
-    assert starved[0].startswith("what the agent left running in its container took 6")
+    assert starved[0].startswith("processes that the agent left running used 6")
 
 
 def test_trials_take_turns_in_a_company_that_they_share(run, images, neighbourhood):
@@ -376,15 +376,15 @@ def test_bad_graders_are_missing_data(run):
     So does one that meets a limit of the machine, takes it for the agent's failure, and ends well.
     """
     moods = {
-        "crash": ("crash", "ended with 1; its last words: the grader has a bad day"),
+        "crash": ("crash", "ended with 1; its last output: the grader has a bad day"),
         "garbage": ("garbage", "is not a result"),
         "error": ("evaluator_error", "gave up: 'no model'"),
         "nothing": ("no_result", "left no result"),
-        "model": ("swallowed_error", "could not ask its model (litellm.AuthenticationError) and went on"),
+        "model": ("swallowed_error", "could not ask its model (litellm.AuthenticationError) and continued"),
         "memory": ("out_of_memory", "ran out of memory"),
         "processes": ("out_of_processes", "needed more processes than limits.processes"),
         "disk": ("disk_full", "the disk was full"),
-        "other": ("other_checkpoints", "set benchmark.checkpoints to what the evaluator says"),
+        "other": ("other_checkpoints", "set benchmark.checkpoints to the evaluator's points"),
     }
     # A result that is there before the evaluator runs is none of its.
     forged = call("bash", command="mkdir /outputs; echo '{}' > /outputs/eval_bm-bad-nothing.json")
@@ -405,7 +405,7 @@ def test_a_grader_that_hangs_is_missing_data(run):
     code, events = run({"bm-bad-hang": [forged]}, services="", more='init = ["true"]\ngrading_seconds = 1.0')
     (failed,) = events["TrialFailed"]
     assert (code, failed.boundary, failed.error_kind, failed.is_retry_owed) == (1, "grader", "timeout", True)
-    assert "took over 1 s" in failed.message
+    assert "took more than 1 s" in failed.message
     assert not events["CheckpointScored"]
 
 
@@ -417,7 +417,7 @@ def test_work_on_which_the_evaluator_gives_no_verdict_is_graded(run):
     assert code == 0, events["stderr"]
     assert sorted(end.ended_by for end in events["TrialFinished"]) == sorted(moods.values())
     assert {score for each in points(events).values() for score, _ in each} == {0.0}
-    assert all("on untouched work it gives its verdict" in each.details for each in events["CheckpointScored"])
+    assert all("on untouched work it gives a verdict" in each.details for each in events["CheckpointScored"])
 
 
 @pytest.mark.parametrize(
@@ -483,7 +483,7 @@ def test_a_service_that_never_turns_green(run, images):
     (failed,) = events["TrialFailed"]
     assert (code, failed.boundary, failed.error_kind) == (1, "sandbox", "service_unhealthy")
     assert failed.is_retry_owed
-    assert f"{URL}/broken: HTTP 503; owncloud runs (its last words: " in failed.message
+    assert f"{URL}/broken: HTTP 503; owncloud runs (its last output: " in failed.message
     assert not events["ModelCalled"]
 
 
