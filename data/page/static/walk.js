@@ -56,7 +56,8 @@ class Walk {
   look() {
     const events = this.box.querySelector(".happened .outline + div > .events");
     if (!events) return;
-    const under = document.elementFromPoint(events.getBoundingClientRect().left + 8, parseFloat(getComputedStyle(events.firstElementChild).scrollMarginTop) + 24);
+    const top = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0; // where an event stands that the reader went to
+    const under = document.elementFromPoint(events.getBoundingClientRect().left + 8, top + 24);
     let event = under?.closest("[data-event]");
     const linkOf = (each) => this.box.querySelector(`.outline [data-go="${CSS.escape(each.dataset.event)}"]`);
     while (event && !linkOf(event)) event = event.previousElementSibling;

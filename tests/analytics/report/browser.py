@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.support.needs import browser_program
 
-PATIENCE_SECONDS = 600.0
+PATIENCE_SECONDS = 120.0
 FLAGS = (
     "--headless=new",
     "--no-sandbox",  # a container's root has no other way

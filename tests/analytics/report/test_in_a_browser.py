@@ -604,6 +604,10 @@ def test_requests_are_shown_whole_and_threads_as_a_tree(view, tmp_path):
         *(["system", "You count."], ["user", "count the rows"], ["assistant", "grep (g1)\npattern: x"]),
         *(["tool", "41 rows"], ["assistant", "There are 41."], ["user", "look again"], ["reply", "42, in truth."]),
     ]
+    request = view.value("document.querySelector('[data-event=call-f1] .request > details:last-child pre').textContent")
+    assert [each["role"] for each in json.loads(request)["messages"]] == [role for role, _ in opened["f1"][:-1]]
+    assert json.loads(request)["messages"][2]["tool_calls"][0]["function"]["name"] == "grep"
+    assert json.loads(request)["reply"]["message"] == {"role": "assistant", "content": "42, in truth."}
     assert opened["m1"] == [["user", "do it"], ["assistant", "task (t1)\n"], ["tool", "ok"], ["reply", "submit (t2)\n"]]
     assert view.complaints() == []
 
@@ -724,8 +728,9 @@ def test_every_event_has_an_address(view, busy_address):
     view.wait("document.querySelector('.event.current .copy').textContent === 'copied'")
     view.press("k", "k", "k", "j")
     assert view.value("document.querySelector('.outline .current').dataset.go") == "2"
-    view.value("document.querySelector('[data-event=\"3\"]').scrollIntoView()")
-    view.wait("document.querySelector('.outline .near')")  # the outline follows the reader
+    view.size(1280, 300)
+    view.value("document.querySelector('[data-event=\"1\"]').scrollIntoView()")
+    view.wait("document.querySelector('.outline .near')?.dataset.go === '1'")  # the outline follows the reader
     view.send("Page.navigate", url="about:blank")
     view.open(address)
     view.wait("document.activeElement.dataset.event === '3'")
@@ -769,13 +774,6 @@ def test_a_trial_is_shown_as_its_requests_and_saved(view, busy_address):
     )
     view.wait("document.querySelector('#timeline [data-event^=call]')")
     assert "view=requests" in view.value("location.hash")
-    view.value("document.querySelector('#timeline .request').open = true")
-    view.wait("document.querySelector('#timeline .request > details:last-child pre')")
-    request = json.loads(
-        view.value("document.querySelector('#timeline .request > details:last-child pre').textContent")
-    )
-    assert [request["messages"][0]["role"], request["reply"]["message"]["role"]] == ["user", "assistant"]
-    assert request["reply"]["message"]["tool_calls"][0]["function"]["name"] == "ask_user"
     view.value(
         "var saved_text, make = URL.createObjectURL;"
         "URL.createObjectURL = (file) => { saved_text = file.text(); return make.call(URL, file); }"
