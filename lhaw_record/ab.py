@@ -144,7 +144,7 @@ def _needed(connection: "duckdb.DuckDBPyConnection", names: dict[str, str], gain
         tasks *= 2
     enough = f"{tasks}" if tasks <= _MOST_TASKS else f"more than {_MOST_TASKS}"
     yield (
-        f"tasks to see a gain of {100 * gain:g} pp above {100 * rates.base:.0f} % success with a power of "
+        f"tasks that show a gain of {100 * gain:g} pp above {100 * rates.base:.0f} % success with a power of "
         f"{_WANTED_POWER:.0%}: {enough} (variants of each: {variants}, trials: {trials}); 'lhaw-record power' "
         "computes other designs"
     )

@@ -46,7 +46,7 @@ def _environment() -> Environment:
 
 
 def _printable(value: Any) -> Any:
-    """Replace characters that HTML forbids or that change the text direction with U+FFFD. None becomes empty."""
+    """Write U+FFFD in place of characters that HTML forbids or that change the text direction. None becomes empty."""
     if value is None:
         return ""
     if isinstance(value, str) and not isinstance(value, Markup):

@@ -61,7 +61,7 @@ def send_message(connection: socket.socket, message: bytes, descriptors: Sequenc
 
 
 def receive_message(connection: socket.socket, most: int) -> tuple[bytes, list[int]]:
-    """Return the next message and its open files, at most so many, or nothing once the other end is closed."""
+    """Return the next message and at most ``most`` open files with it, or nothing if the other end is closed."""
     length, descriptors, _, _ = socket.recv_fds(connection, _LENGTH_BYTES, most)
     message = bytearray()
     while length and len(message) < int.from_bytes(length, "big"):

@@ -53,7 +53,7 @@ def test_two_folders_of_instructions_are_two_arms(files, capsys):
     assert rows["asked"] == rows["asked, nothing missing"] == (0, 100, 100)
     assert rows["success"][2] == 0
     assert "difference: after minus before" in told.err
-    assert "tasks to see a gain of 10 pp above" in told.err
+    assert "tasks that show a gain of 10 pp above" in told.err
     assert main(command) == 0  # what is finished is not run again
 
 

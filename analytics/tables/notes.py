@@ -302,7 +302,7 @@ def notes_for(
     drawn = f"{values['draws']} draws, {values['permutations']} permutations, seed {values['seed']}"
     notes = [
         f"reading: {reading_of(values)}",
-        f"intervals and tests: {values['confidence']:.0%}, over tasks as clusters ({drawn})",
+        f"intervals and tests: {values['confidence']:.0%}, clustered by task ({drawn})",
     ]
     chosen = [name for name in dict.fromkeys((*parameters, *_ALWAYS_SHOWN)) if name]
     shown = [f"{name} = {_shown(values[name])}" for name in chosen if name in parameters or values[name]]

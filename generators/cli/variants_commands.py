@@ -131,7 +131,7 @@ async def _calibrated(options: argparse.Namespace, sets: Sequence[str]) -> "Judg
 
 
 def user_command(options: argparse.Namespace) -> int:
-    """Print how a simulated user does on labelled questions. The exit code is 1 if a model left some variants."""
+    """Print how a simulated user does on labelled questions. The exit code is 1 if some variants are unfinished."""
     import anyio
 
     from lhaw_record.generators.generation.user_calibration import outcomes_of, user_rates

@@ -263,7 +263,7 @@ def _once_in_both(one: str, other: str) -> list[TextFact]:
 
 
 def _is_part(synonym: str, value: str) -> bool:
-    """Return whether a synonym says no more than a part of the value, such as "customer" of "by customer"."""
+    """Return whether a synonym only repeats a part of the value, such as "customer" for "by customer"."""
     return {each.key for each in facts_of(synonym)} <= {each.key for each in facts_of(value)}
 
 

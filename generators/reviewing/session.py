@@ -73,7 +73,7 @@ def _check(item: Reviewable, decision: DecisionRequest) -> None:
     if (decision.reason is None) != (decision.decision == "accepted"):
         raise GeneratorError("a rejected or edited variant needs a reason, and an accepted one has none")
     if decision.reason is not None and decision.reason not in REASONS:
-        raise GeneratorError(f"there is no reason {decision.reason!r}; the reasons are {', '.join(REASONS)}")
+        raise GeneratorError(f"unknown reason {decision.reason!r}; the reasons are {', '.join(REASONS)}")
     if (decision.prompt is None) != (decision.decision != "edited"):
         raise GeneratorError("an edited variant needs its new prompt, and only an edited variant has one")
     if decision.prompt is not None:

@@ -53,7 +53,7 @@ async def review_extension(daemon: Daemon) -> AsyncIterator[Extension]:
 
 @asynccontextmanager
 async def _sitting(sittings: Sittings, reviewer: str) -> AsyncIterator[Sitting]:
-    """Yield the sitting of a reviewer, and turn what goes wrong into refusals that say what to do on a page."""
+    """Yield a reviewer's session, and turn errors into refusals that say on the page what to do."""
     try:
         experiment_of(reviewer)
     except GeneratorError as error:
@@ -62,7 +62,7 @@ async def _sitting(sittings: Sittings, reviewer: str) -> AsyncIterator[Sitting]:
         async with sittings.of(reviewer) as sitting:
             yield sitting
     except StoreInUse as error:
-        message = f"{reviewer} has a sitting open elsewhere, which must end first ({error})"
+        message = f"{reviewer} has a session open elsewhere, which must end first ({error})"
         raise DaemonRefusal(message, kind="in_use", status=409) from error
     except RecordingFailed as error:
         message = f"the decision is not recorded: {error}; free disk space, then decide again"
@@ -192,7 +192,7 @@ ENDPOINTS = (
     ApiEndpoint(
         path="/api/reviews/{name}/close",
         operation="close",
-        summary="Close the sitting of a reviewer, so that it can go on in another process.",
+        summary="Close a reviewer's session, so that the review can continue in another process.",
         request=Nothing,
         response=Nothing,
         handler=_close,

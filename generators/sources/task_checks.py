@@ -120,7 +120,7 @@ def _findings(placed: LocatedTask) -> Iterator[SourceFinding]:
 
 def _id_errors(task_id: str) -> Iterator[str]:
     if not task_id or task_id != task_id.strip() or _CONTROL.search(task_id) or "\n" in task_id:
-        yield f"{task_id!r} is not a valid id: empty, with control characters, or with outer spaces; rename the task"
+        yield f"{task_id!r} is not a valid id (empty, a control character, or a space at an end); rename the task"
 
 
 def _id_warnings(task_id: str) -> Iterator[str]:

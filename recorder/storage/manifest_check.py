@@ -158,7 +158,7 @@ def _cut(store: Store, path: Path) -> None:
 
 
 def _set_aside(store: Store, path: Path) -> None:
-    """Keep a damaged file outside of what is read."""
+    """Set a damaged file aside, so that it is not read."""
     place = _place_aside(store, path)
     with suppress(FileNotFoundError):
         store.disk.rename(path, place)

@@ -258,7 +258,7 @@ class _Parts:
             yield agent
 
     def _settings(self, store: StoreArtifact) -> EnvironmentSettings:
-        """Return the settings for opening the environment. A program also needs a way to the run's server."""
+        """Return the settings for opening the environment. A program must also reach the run's server."""
         fill_in = None if self._user is None else partial(self._filled_in, self._user)
         settings = msgspec.structs.replace(self._runner.settings, keep=store, fill_in=fill_in)
         program = self._trial.agent.external

@@ -103,7 +103,7 @@ class _Cover:
         self._intervals: list[tuple[float, float]] = []  # only those that an open interval can still overlap
 
     def add(self, began_s: float, now_s: float) -> None:
-        """Add an interval that ends now: it takes in those that it overlaps."""
+        """Add an interval that ends now, and merge it with those that it overlaps."""
         while self._intervals and self._intervals[-1][1] >= began_s:
             earlier_s, later_s = self._intervals.pop()
             began_s, now_s = min(began_s, earlier_s), max(now_s, later_s)

@@ -102,7 +102,7 @@ COMMANDS = (
                 metavar="NAME",
                 help="services of the tasks' compose files to leave out",
             ),
-            flag("--without-docker", "run in sandboxes on this machine's own system, without the tasks' images"),
+            flag("--without-docker", "run in sandboxes with this machine's own programs, without the tasks' images"),
             FORMAT,
         ),
         function=harbor_command,

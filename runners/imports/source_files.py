@@ -263,4 +263,4 @@ def check_used(rewards: Mapping[str, float], sources: Sequence[SourceFile], foun
     for location in rewards:
         is_skipped = any(location == label or location.startswith(f"{label}:") for label in lacking)
         if location not in locations and not is_skipped:
-            raise ImportFailed(f"--rewards names {location}, where no trajectory begins; correct or remove it")
+            raise ImportFailed(f"--rewards names {location}, but no trajectory begins there; correct or remove it")

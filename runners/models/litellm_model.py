@@ -341,7 +341,7 @@ async def completion(exchanges: Sequence[Exchange], arguments: Mapping[str, Any]
 
 
 def _with_plain_text(exchanges: Sequence[Exchange]) -> Any | None:
-    """Return litellm's form of a chat completion of parts, or without a message, or None if the body is neither."""
+    """Return litellm's form of a chat completion with a list of parts or no message, and None for any other body."""
     body = decoded(exchanges[-1].reply) if exchanges else {}
     choices = body.get("choices")
     objects = [each for each in choices if isinstance(each, dict)] if isinstance(choices, list) else []

@@ -32,7 +32,7 @@ _SIGNATURE_IN_ID = "__thought__"  # litellm appends the signature of a Gemini ca
 
 
 class ReplyState(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider's reply beyond text and tool calls. ``usage`` is its usage object."""
+    """What a provider's reply contains besides text and tool calls. ``usage`` is its usage object."""
 
     reasoning_text: str | None = None
     provider_state_json: str | None = None

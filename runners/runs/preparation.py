@@ -67,7 +67,7 @@ def prepare_experiment(experiment: Experiment, path: Path) -> PreparedExperiment
 
 
 def next_batch(prepared: PreparedExperiment, index: TrialIndex) -> PreparedExperiment | None:
-    """Return what runs until the next look, all of it if none is planned, or None if the study is over."""
+    """Return the experiment up to the next look: all of it if no look is planned, or None if the study is over."""
     if prepared.looks is None:
         return prepared
     with naming_file(prepared.path):

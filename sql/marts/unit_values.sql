@@ -21,9 +21,9 @@
 --     value(ask_user) - value(underspecified) of the same variant
 -- source: docs/metrics.md 2 and 3; parameter `per`
 -- notes: the values that the tables average, one per row. A table groups these rows and
---     uses table_estimate. A task has rows under the full prompt. A variant has rows
---     under every condition that it ran. Its row of `full` is that of its task, with
---     the same cell_id, unless it has full trials of its own. All units have the
+--     uses table_estimate. Every task has rows for the full prompt. A variant has rows
+--     for every condition under which it ran. Its row of `full` is that of its task,
+--     with the same cell_id, unless it has full trials of its own. All units have the
 --     measures pass_at_1 (successes / trials), pass_at_k, pass_hat_k and
 --     checkpoint_progress (mean per trial, then per unit). If the agent may ask, there
 --     are also ask_pct, ask_variant_pct, questions_per_trial and

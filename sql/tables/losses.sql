@@ -16,8 +16,8 @@
 --     arm is dropped (one_arm_only, or the reason of that arm). An agent without full
 --     trials has no loss. n_trials counts the trials of both arms; full trials that
 --     several variants share count once. Because trials are shared, p_value is the
---     larger p of two tests: sign flips of whole tasks, and an exchange of trials
---     inside tasks. A Holm family consists of all benchmarks and agents of one
+--     larger p of two tests: sign flips of whole tasks, and permutations of trials
+--     within tasks. A Holm family consists of all benchmarks and agents of one
 --     condition and measure.
 with pairs as (
     select

@@ -24,9 +24,9 @@
 --     Counts have no interval (reason count). If no trial asked, the first-ask rows are
 --     null. A first question whose action is unknown is dropped, and so is a trial if
 --     it is unknown whether it asked. The measures of options have rows only for agents
---     that offered options. Sessions of people are imported trials with a user and no
---     result. This table counts them as valid, every other table as missing. They have
---     their own benchmark, and all versions of an agent are pooled.
+--     that offered options. Sessions of people (imported trials with a user and no
+--     result) are valid in this table and missing in all others. They have their own
+--     benchmark, and all versions of an agent are pooled.
 with cells as (
     select
         benchmark,

@@ -49,7 +49,7 @@ _SCRIPTS = ("tests/test.sh", "solution/solve.sh")
 def write_task(name: str, image: str, *, has_docker: bool) -> tuple[Path, Path]:
     """Write the folder of a task and an experiment beside it, and return both paths."""
     if not _TASK_NAME.fullmatch(name):
-        raise ExperimentError(f"{name!r} cannot name a task; use lower-case letters, digits and '-' (sort-guests)")
+        raise ExperimentError(f"{name!r} is not a name of a task; use lower-case letters, digits and '-' (sort-guests)")
     folder, experiment = Path(name), Path(f"{name}.toml")
     for path in (folder, experiment):
         if path.exists():

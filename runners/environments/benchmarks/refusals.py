@@ -42,7 +42,7 @@ def refuse_lack(lacking: Mapping[str, frozenset[str]]) -> None:
     """Reject tasks whose environments lack tools that they need, so that no agent fails for the lack of one."""
     if lines := [
         f"{task_id} needs {len(tools)} tools that its environment lacks, such as {min(tools)}; leave the task out, or "
-        "bring the server that has them"
+        "add the server that has them"
         for task_id, tools in lacking.items()
         if tools
     ]:

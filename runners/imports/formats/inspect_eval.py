@@ -45,7 +45,7 @@ from lhaw_record.runners.imports.trajectory import ForeignTurn, trajectory_event
 from lhaw_record.runners.models.chat_completions import text_of
 
 _WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-_OPEN = "the run has not written them; if it was killed, 'inspect log recover FILE' saves those that it finished"
+_OPEN = "the run has not written them; if the run was killed, 'inspect log recover FILE' saves its finished samples"
 _LIMITS: dict[str, EndedBy] = {
     "message": "turn_limit",
     "turn": "turn_limit",

@@ -51,7 +51,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "duration_seconds": ("duration", "seconds"),
     "error": (),
 }
-"""What a row may say, and other names of its column. The first four are needed."""
+"""The values that a column may have, and its other names. The first four are needed."""
 _NEEDED = tuple(COLUMNS)[:4]
 _EMPTY = frozenset({"", "nan", "na", "n/a", "null", "none"})
 

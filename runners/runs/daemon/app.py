@@ -225,7 +225,7 @@ def session_of(token: str) -> str:
 
 
 def is_token(given: str, token: str) -> bool:
-    """Return whether a text equals the token. The comparison takes constant time."""
+    """Return whether a string equals the token. The comparison takes constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), token.encode())
 
 

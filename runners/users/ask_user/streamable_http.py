@@ -29,7 +29,7 @@ _REPLY_KEYS = (b'"result":', b'"error":')
 
 
 class StreamableHttp:
-    """An ASGI application that serves an MCP server while it is open as a context manager."""
+    """An ASGI application for an MCP server. It works only while it is entered as a context manager."""
 
     def __init__(self, server: "Server[Any]") -> None:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager as Manager

@@ -187,7 +187,7 @@ def near_segments(
 
 
 def message_vector(message: str, encoder: Encoder | None) -> Any:
-    """Return what a message says whatever it is about: its meaning, or which general words it has."""
+    """Return what a message says independently of its topic: its meaning, or the general words in it."""
     if encoder is not None:
         return encoder.vectors([message])[0]
     said = {stem(word) for word in words(message)}

@@ -73,7 +73,7 @@ def test_the_python_on_the_page_runs(tmp_path):
 @pytest.mark.parametrize(
     ("name", "printed"),
     [
-        ("analysis", "95%, over tasks as clusters"),
+        ("analysis", "95%, clustered by task"),
         ("frames", "gain of asking"),
         ("paper", "value-scatter.pdf"),
     ],

@@ -177,7 +177,7 @@ def test_a_sitting_that_is_open_elsewhere(view, served, store):  # noqa: F811
     """The page says where, and opens when the other one has ended."""
     with Store(store).hold_experiment("review-anna"):
         sit(view, served.url)
-        assert "anna has a sitting open elsewhere" in view.value(TEXT.format("problem"))
+        assert "anna has a session open elsewhere" in view.value(TEXT.format("problem"))
     view.press("Enter")
     view.wait("document.getElementById('standing').textContent.includes('1 of 6')")
 

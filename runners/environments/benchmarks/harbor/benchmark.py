@@ -174,7 +174,7 @@ class HarborBenchmark(Benchmark):
         )
 
     def variants(self) -> Sequence[Variant]:
-        """Return the variants of the tasks' own ``variants.toml``. Others are generated or imported."""
+        """Return the variants from each task's own ``variants.toml``. Others are generated or imported."""
         return [each for task in self._tasks for each in self._folders[task.task_id].hand_written(task)]
 
     def remarks(self) -> Sequence[str]:

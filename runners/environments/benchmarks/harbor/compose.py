@@ -95,7 +95,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compose(msgspec.Struct, frozen=True, kw_only=True):
-    """The services of a task: those beside the agent's container in the order of their start, and ``main``."""
+    """The services of a task: ``main`` (the agent's container), and the others in the order in which they start."""
 
     main: Service
     services: tuple[Service, ...]

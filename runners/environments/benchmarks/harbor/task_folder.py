@@ -230,7 +230,7 @@ class HarborTask(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def steps(self) -> tuple["HarborTask", ...]:
-        """The steps in their order, each like a task; of a task without ``[[steps]]``, itself."""
+        """The steps in order, each as a task. A task without ``[[steps]]`` is its own only step."""
         if not self.config.steps:
             return (self,)
         prompts = (self.prompt, *self.later)

@@ -1,4 +1,4 @@
-"""Servers of one's own: a TOML file that names their commands, for tools that no published row has."""
+"""Own servers: a TOML file with their commands, for tools that are in no published row."""
 
 import hashlib
 import tomllib

@@ -73,7 +73,7 @@ def read_options(options: dict[str, Any], base: Path) -> SwebenchProOptions:
         raise ExperimentError(f"key 'benchmark.image': {chosen.image!r} lacks {{tag}}, which differs by instance")
     folder = (base / chosen.scripts).resolve()
     if not folder.is_dir():
-        raise ExperimentError(f"key 'benchmark.scripts': {folder} is not a folder; name the published run_scripts")
+        raise ExperimentError(f"key 'benchmark.scripts': {folder} is not a folder; set it to the published run_scripts")
     instances = tuple(str((base / path).resolve()) for path in chosen.instances)
     return msgspec.structs.replace(chosen, instances=instances, scripts=str(folder))
 

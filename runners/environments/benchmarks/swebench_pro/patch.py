@@ -48,7 +48,7 @@ git diff-index -p --binary --full-index --no-renames --no-ext-diff --no-textconv
 
 
 def prepared_image(image_id: str, base_commit: str, work_dir: str) -> str:
-    """Return the name of the image in which an instance's repository already has the past only."""
+    """Return the name of the image in which an instance's repository has no commits after the task's."""
     key = digest([image_id, base_commit, work_dir, _GIT, _SET, _FORGET])
     return f"lhaw-record/prepared:{key[:40]}"
 

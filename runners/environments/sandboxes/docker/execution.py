@@ -224,7 +224,7 @@ async def _check_alive(container: "DockerContainer") -> None:
 
 
 async def _end(container: "DockerContainer", execution: "Exec", command: Sequence[str]) -> None:
-    """Run a command that kills processes until the program has ended. If that fails, kill the container."""
+    """Repeat a command that kills processes, until the program has ended. If that fails, kill the container."""
     try:
         with anyio.fail_after(_END_S):
             while True:

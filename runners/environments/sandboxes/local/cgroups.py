@@ -151,7 +151,7 @@ def available_hierarchies() -> Hierarchies:
 
 
 def find_hierarchies(mounts: str, own_groups: str) -> Hierarchies:
-    """Return the writable hierarchies, from the texts of ``/proc/mounts`` and ``/proc/self/cgroup``."""
+    """Return the writable hierarchies, from the contents of ``/proc/mounts`` and ``/proc/self/cgroup``."""
     groups = dict(line.split(":", 2)[1:] for line in own_groups.splitlines())
     memory = processes = cpu = None
     for line in mounts.splitlines():

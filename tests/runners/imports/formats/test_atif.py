@@ -216,8 +216,8 @@ def test_rewards_are_given_by_file_and_repetitions_are_numbered(tmp_path, capsys
         ({"a/x.trajectory.json": 1.0, "y.trajectory.json": 0.0}, "y.trajectory.json, which is not a file"),
         ({"x.trajectory.json": 1.0}, "a/x.trajectory.json or b/x.trajectory.json; give the path"),
         ({"z.trajectory.json": 1.0, "c/z.trajectory.json": 1.0}, "c/z.trajectory.json twice"),
-        ({"c/z.trajectory.json:2": 1.0}, "where no trajectory begins"),
-        ({"z.trajectory.cont-1.json": 1.0}, "where no trajectory begins"),
+        ({"c/z.trajectory.json:2": 1.0}, "but no trajectory begins there"),
+        ({"z.trajectory.cont-1.json": 1.0}, "but no trajectory begins there"),
     ],
 )
 def test_a_reward_that_belongs_to_no_trajectory_is_refused(rewards, message, tmp_path):
