@@ -1,6 +1,7 @@
 """``make bench-check``: compares what is counted with ``budgets.toml``, and fails past 5 %. No time is measured."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -38,8 +39,10 @@ def main(out: TextIO = sys.stdout) -> int:
 
 
 def counted(words: Sequence[str], program: Sequence[str] = COUNTS) -> dict[str, float]:
-    """Return what a process of its own counts."""
-    done = subprocess.run([sys.executable, *program, *words], capture_output=True, text=True, check=False, cwd=ROOT)
+    """Return what a process of its own counts, in the one locale in which argparse looks for no translation files."""
+    command = [sys.executable, *program, *words]
+    environment = {**os.environ, "LC_ALL": "C"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     found: dict[str, float] = json.loads(done.stdout)
     return found
