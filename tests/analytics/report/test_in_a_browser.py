@@ -729,8 +729,8 @@ def test_every_event_has_an_address(view, busy_address):
     view.press("k", "k", "k", "j")
     assert view.value("document.querySelector('.outline .current').dataset.go") == "2"
     view.size(1280, 300)
-    view.value("document.querySelector('[data-event=\"1\"]').scrollIntoView()")
-    view.wait("document.querySelector('.outline .near')?.dataset.go === '1'")  # the outline follows the reader
+    moved = "document.querySelector('[data-event=\"1\"]').scrollIntoView()"  # again, while the page still changes
+    view.wait(f"({moved}, document.querySelector('.outline .near')?.dataset.go === '1')")  # it follows the reader
     view.send("Page.navigate", url="about:blank")
     view.open(address)
     view.wait("document.activeElement.dataset.event === '3'")
