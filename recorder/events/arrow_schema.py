@@ -74,9 +74,10 @@ def to_table(envelopes: list[Envelope], *, only_present: bool = False) -> pa.Tab
         arrays.append(pa.array(list(values), field.type))
     for cls in EVENT_TYPES:
         if cls in present or not only_present:
-            own = [event if type(event) is cls else None for event in events] if cls in present else ()
-            fields.append(pa.field(type_name(cls), _struct_type(cls)))
-            arrays.append(_array(own, _struct_type(cls)) if own else pa.nulls(len(events), _struct_type(cls)))
+            kind = _struct_type(cls)
+            own = [event if type(event) is cls else None for event in events] if cls in present else []
+            fields.append(pa.field(type_name(cls), kind))
+            arrays.append(_array(own, kind) if own else pa.nulls(len(events), kind))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
