@@ -104,7 +104,7 @@ _PARTS = {
     """,
     "messages": """
         select told.place, told.call_id, told.role, shared.number, if(shared.number is null, {content}, null),
-            told.result_of_action, told.tool_calls
+            told.result_of_action, told.tool_calls, told.tool_call_id
         from request_messages as told
         left join request_texts as shared on told.content = shared.text
         order by told.place, told.sequence, told.position

@@ -72,7 +72,8 @@ with sent as (
         called.sequence,
         from_json(
             called.new_messages_json,
-            '[{"role": "VARCHAR", "content": "VARCHAR", "result_of_action": "BIGINT", "tool_calls": "VARCHAR"}]'
+            '[{"role": "VARCHAR", "content": "VARCHAR", "result_of_action": "BIGINT", "tool_calls": "VARCHAR",
+            "tool_call_id": "VARCHAR"}]'
         ) as messages
     from shown_trials as shown
     inner join stg_models_called as called on shown.stream_id = called.stream_id
@@ -86,7 +87,8 @@ select
     told.message.role,
     told.message.content,
     told.message.result_of_action,
-    told.message.tool_calls
+    told.message.tool_calls,
+    told.message.tool_call_id
 from sent, unnest(sent.messages) with ordinality as told(message, position)
 """
 

@@ -24,6 +24,18 @@ function folded(title, text, isOpen) {
   return element("details", { open: isOpen, class: isOpen ? "prompt" : null }, element("summary", {}, title), element("pre", { tabindex: 0 }, text));
 }
 
+// A fold whose inside is made when it is opened first.
+function foldedLater(title, attributes, inside) {
+  const fold = element("details", attributes, element("summary", {}, title));
+  fold.addEventListener("toggle", () => fold.childElementCount === 1 && fold.append(...inside()));
+  return fold;
+}
+
+// Opens every fold around an element.
+function unfold(inside) {
+  for (let fold = inside.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+}
+
 function saved(name, type, text) {
   const address = URL.createObjectURL(new Blob([text], { type }));
   element("a", { href: address, download: name }).click();

@@ -21,8 +21,8 @@ class Requests {
 
   // What is new in a request.
   news(call) {
-    return (this.added.get(call.id) || []).map(([, role, number, text, action, toolCalls]) =>
-      ({ role, text: (number === null ? text : this.texts[number]) ?? this.results.get(action) ?? "", toolCalls }));
+    return (this.added.get(call.id) || []).map(([, role, number, text, action, toolCalls, answered]) =>
+      ({ role, text: (number === null ? text : this.texts[number]) ?? this.results.get(action) ?? "", toolCalls, answered }));
   }
 
   // All messages of a request: the first of its parent's with the reply, then what is new.
@@ -42,9 +42,7 @@ class Requests {
   // A request and its reply, drawn when opened: a conversation has as many requests as replies, each longer than the one before.
   fold(call) {
     const count = this.news(call).length;
-    const fold = element("details", { class: "request" }, element("summary", {}, `request of ${counted(call.shared + count, "message")}, ${count} new${call.change ? `, ${call.change}` : ""}`));
-    fold.addEventListener("toggle", () => fold.childElementCount === 1 && fold.append(...this.inside(call)));
-    return fold;
+    return foldedLater(`request of ${counted(call.shared + count, "message")}, ${count} new${call.change ? `, ${call.change}` : ""}`, { class: "request" }, () => this.inside(call));
   }
 
   inside(call) {
@@ -58,13 +56,13 @@ class Requests {
       earlier.length ? element("details", {}, element("summary", {}, counted(earlier.length, "earlier message")), earlier.map((each) => this.message(each))) : null,
       ...messages.slice(call.shared).map((each) => this.message(each)),
       call.text === null ? null : this.message({ role: "reply", text: call.text, toolCalls: call.toolCalls }),
-      folded("as JSON", JSON.stringify(this.json(call), null, 1))].filter(Boolean);
+      foldedLater("as JSON", {}, () => [element("pre", { tabindex: 0 }, JSON.stringify(this.json(call), null, 1))])].filter(Boolean);
   }
 
   // A request and its reply with the names of `show --requests`, messages in the form of OpenAI's API.
   json(call) {
     const called = (toolCalls) => typeof toolCalls === "string" ? parsed(toolCalls) : toolCalls.map(([id, name, args]) => ({ id, type: "function", function: { name, arguments: args } }));
-    const said = ({ role, text, toolCalls }) => ({ role, content: text, ...(toolCalls?.length ? { tool_calls: called(toolCalls) } : {}) });
+    const said = ({ role, text, toolCalls, answered }) => ({ role, content: text, ...(toolCalls?.length ? { tool_calls: called(toolCalls) } : {}), ...(answered ? { tool_call_id: answered } : {}) });
     return { call_id: call.id, role: call.role, thread_id: call.thread, call_kind: call.kind, model: call.model,
       parameters: call.parameters === null ? null : parsed(this.texts[call.parameters]), tools: parsed(this.toolsOf(call)), messages: this.messages(call).map(said),
       failure: call.error === null ? null : { error_kind: call.error, message: call.failure },

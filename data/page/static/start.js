@@ -3,7 +3,7 @@
 // Opens what a link leads to, and everything closed around it.
 function uncover(target) {
   if (!target) return;
-  for (let part = target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  unfold(target);
   target.scrollIntoView();
 }
 

@@ -40,16 +40,21 @@ class Walk {
 
   // To the next or previous place of what is searched for, counted from the last one.
   hit(direction) {
-    const at = hits.indexOf(this.lastHit) + (hits.includes(this.lastHit) || direction > 0 ? direction : 0);
-    this.lastHit = hits.at(at % hits.length);
+    const last = Math.max(hits.indexOf(this.lastHit), direction > 0 ? -1 : 0); // at first the first, backwards the last
+    this.lastHit = hits.at((last + direction) % hits.length);
     if (!this.lastHit) return;
     const parent = this.lastHit.startContainer.parentElement;
-    for (let fold = parent.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    unfold(parent);
     CSS.highlights.set("hit", new Highlight(this.lastHit));
     const text = parent.closest("pre") || parent;
     text.scrollIntoView({ block: "nearest" });
     text.scrollTop += this.lastHit.getBoundingClientRect().top - text.getBoundingClientRect().top - text.clientHeight / 2;
     scrollBy(0, this.lastHit.getBoundingClientRect().top - innerHeight / 2);
+  }
+
+  // The link of the outline to an event, if it has one.
+  linkTo(key) {
+    return this.box.querySelector(`.outline [data-go="${CSS.escape(key)}"]`);
   }
 
   // Marks in the outline what stands at the top of the window.
@@ -58,13 +63,13 @@ class Walk {
     if (!events) return;
     const top = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0; // where an event stands that the reader went to
     const under = document.elementFromPoint(events.getBoundingClientRect().left + 8, top + 24);
-    let event = under?.closest("[data-event]");
-    const linkOf = (each) => this.box.querySelector(`.outline [data-go="${CSS.escape(each.dataset.event)}"]`);
-    while (event && !linkOf(event)) event = event.previousElementSibling;
-    if (!event || !events.contains(event)) return;
+    let event = under?.closest(".events [data-event]");
+    while (event && !this.linkTo(event.dataset.event)) event = event.previousElementSibling;
+    if (!event) return;
+    const link = this.linkTo(event.dataset.event);
     this.box.querySelector(".outline .near")?.classList.remove("near");
-    linkOf(event).classList.add("near");
-    inOutline(linkOf(event));
+    link.classList.add("near");
+    inOutline(link);
   }
 
   follow() {
@@ -79,9 +84,9 @@ class Walk {
     }
     const found = wanted ? this.box.querySelector(`[data-event="${CSS.escape(wanted)}"]`) : null;
     if (!found) return false;
-    for (let fold = found.parentElement.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    unfold(found.parentElement);
     found.classList.add("current");
-    const link = this.box.querySelector(`.outline [data-go="${CSS.escape(wanted)}"]`);
+    const link = this.linkTo(wanted);
     if (link) {
       link.classList.add("current");
       link.setAttribute("aria-current", "location");

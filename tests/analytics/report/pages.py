@@ -105,7 +105,12 @@ def _call(
         parent_call_id=parent or None,
         shared_count=shared,
         message_count=shared + len(new),
-        new_messages_json=json.dumps([{"role": role, "content": text} for role, text in new.items()]),
+        new_messages_json=json.dumps(
+            [
+                {"role": role, "content": text, **({"tool_call_id": "g1"} if role == "tool" else {})}
+                for role, text in new.items()
+            ]
+        ),
     )
     yield ModelResponded(
         call_id=name,

@@ -604,9 +604,13 @@ def test_requests_are_shown_whole_and_threads_as_a_tree(view, tmp_path):
         *(["system", "You count."], ["user", "count the rows"], ["assistant", "grep (g1)\npattern: x"]),
         *(["tool", "41 rows"], ["assistant", "There are 41."], ["user", "look again"], ["reply", "42, in truth."]),
     ]
-    request = view.value("document.querySelector('[data-event=call-f1] .request > details:last-child pre').textContent")
+    fold = "document.querySelector('[data-event=call-f1] .request > details:last-child')"
+    view.value(f"{fold}.open = true")
+    view.wait(f"{fold}.querySelector('pre')")
+    request = view.value(f"{fold}.querySelector('pre').textContent")
     assert [each["role"] for each in json.loads(request)["messages"]] == [role for role, _ in opened["f1"][:-1]]
     assert json.loads(request)["messages"][2]["tool_calls"][0]["function"]["name"] == "grep"
+    assert json.loads(request)["messages"][3]["tool_call_id"] == "g1"
     assert json.loads(request)["reply"]["message"] == {"role": "assistant", "content": "42, in truth."}
     assert opened["m1"] == [["user", "do it"], ["assistant", "task (t1)\n"], ["tool", "ok"], ["reply", "submit (t2)\n"]]
     assert view.complaints() == []
